@@ -1,0 +1,314 @@
+"""The experiment configuration: the one source of truth for every key, its unit, its range and its default.
+
+`config.yaml` and the files in `config/` are instances of `Experiment`. The JSON schema in `workflow/schemas/` is generated
+from it (`python -m specialized_heads.config`). An unknown key is an error that names the nearest known one.
+"""
+
+import difflib
+import json
+import re
+import sys
+import types
+import typing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from specialized_heads.stage import UserError
+
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+class Section(BaseModel):
+    """A part of the configuration: immutable, and closed to unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Embedded(Section):
+    """A corpus that is kept in the repository, with the parses of its analysis sentences."""
+
+    kind: Literal["embedded"]
+    name: str = Field(description="folder under resources/")
+
+
+class Local(Section):
+    """Your own text: one pair per line, source TAB target, optionally TAB document."""
+
+    kind: Literal["local"]
+    path: str = Field(description="TSV file, plain or .gz, relative to the working directory")
+    group_by: Literal["document", "sentence"] = Field(
+        "sentence",
+        description="unit that is never divided between splits: 'document' (third column) or 'sentence' "
+        "(all pairs connected by an equal source or target)",
+    )
+    limit: int | None = Field(
+        None, ge=1, description="read at most so many pairs, the same random draw in every run; null: all"
+    )
+
+
+class Filters(Section):
+    """Which sentence pairs are kept. Lengths are in words (separated by white space)."""
+
+    min_words: int = Field(1, ge=1, description="shortest sentence, words")
+    max_words: int = Field(100, ge=1, description="longest sentence, words")
+    max_ratio: float = Field(3.0, ge=1, description="largest ratio of the two lengths in characters")
+    copies: bool = Field(
+        False, description="keep pairs whose target is the source, but for case, digits and punctuation"
+    )
+
+
+class Split(Section):
+    """Held-out sets, in sentence pairs; the rest is the training set."""
+
+    dev: int = Field(500, ge=1, description="pairs for the development set (loss curves, relevance)")
+    test: int = Field(1000, ge=1, description="pairs for the test set (BLEU)")
+    analysis: int = Field(1000, ge=1, description="pairs whose English side is parsed and analysed (sections 4 and 5)")
+
+
+class Vocabulary(Section):
+    """BPE vocabularies, separate for source and target (appendix B.2)."""
+
+    source: int = Field(32000, ge=16, description="source vocabulary, subwords")
+    target: int = Field(32000, ge=16, description="target vocabulary, subwords")
+
+
+class Model(Section):
+    """Transformer size and regularisation (appendix B.2: Transformer base)."""
+
+    layers: int = Field(6, ge=1, description="layers of the encoder and of the decoder")
+    heads: int = Field(8, ge=1, description="heads per attention sub-layer")
+    width: int = Field(512, ge=2, description="d_model")
+    feed_forward: int = Field(2048, ge=1, description="inner width of the feed-forward sub-layer")
+    dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Model":
+        if self.width % self.heads or self.width % 2:
+            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
+        return self
+
+
+class Training(Section):
+    """Optimisation of a model (appendix B.3)."""
+
+    updates: int = Field(100_000, ge=1, description="parameter updates")
+    batch_tokens: int = Field(16_000, ge=1, description="source tokens per update")
+    micro_batch_tokens: int = Field(
+        4_000, ge=1, description="source or target tokens, padding included, per forward pass; gradients accumulate"
+    )
+    schedule: Literal["inverse_sqrt", "linear"] = Field(
+        "inverse_sqrt",
+        description="after warm-up: decay with t^-1/2 (the paper) or linearly to zero at the last update (short runs)",
+    )
+    learning_rate: float = Field(
+        4.0, gt=0, description="inverse_sqrt: the factor in factor * d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak"
+    )
+    warmup: int = Field(16_000, ge=1, description="updates of linear warm-up")
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    precision: Literal["fp32", "bf16"] = Field("fp32", description="of matrix products; weights and sums stay fp32")
+    log_every: int = Field(50, ge=1, description="updates per line of the log")
+    evaluate_every: int = Field(500, ge=1, description="updates per evaluation on the development set")
+
+
+class Pruning(Section):
+    """Fine-tuning with Hard Concrete gates on the heads (section 6)."""
+
+    encoder: list[float] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
+    all: list[float] = Field([], description="λ per head, one model each: prune heads of all three attention types")
+    updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
+    learning_rate: float = Field(4.0, gt=0, description="as training.learning_rate, for the fine-tuning schedule")
+    warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
+    gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same schedule shape")
+    gate_init: float = Field(2.0, description="log α at the start; 2 means P(open) = 0.94")
+    retrain: list[Literal["encoder", "all"]] = Field(
+        ["all"], description="scopes whose pruned configurations are also trained from scratch (table 2)"
+    )
+    retrain_updates: int | None = Field(
+        None, ge=1, description="updates of training from scratch; null: training.updates"
+    )
+
+    @field_validator("encoder", "all")
+    @classmethod
+    def _lambdas(cls, values: list[float]) -> list[float]:
+        for value in values:
+            if not 0 <= value < float("inf"):
+                raise ValueError(f"λ {value:g} must be a finite number, zero or more")
+        if len({lambda_name(value) for value in values}) != len(values):
+            raise ValueError("a λ occurs twice")
+        return values
+
+
+class Decoding(Section):
+    """Beam search."""
+
+    beam: int = Field(4, ge=1, description="hypotheses per sentence")
+    length_penalty: float = Field(1.0, ge=0, description="α in log P / length^α; 0: no normalisation")
+    max_length_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of source subwords (plus 10)")
+
+
+class Parser(Section):
+    """Where dependency trees come from (section 5.2)."""
+
+    engine: Literal["embedded", "stanza"] = Field("embedded", description="the parses in resources/, or Stanza")
+    directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
+    package: str = Field("default", description="Stanza: package of models")
+    download: bool = Field(True, description="Stanza: fetch missing models before parsing")
+
+
+class Heads(Section):
+    """Analysis of heads (sections 4 and 5)."""
+
+    relations: list[str] = Field(
+        ["nsubj", "obj", "amod", "advmod"], min_length=1, description="UD relations; subtypes count with their main type"
+    )
+    positional_share: float = Field(0.9, gt=0, le=1, description="argmaxes at one relative position (section 5.1)")
+    syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline, as a fraction (section 5.2)")
+    rare_cutoff: int = Field(500, ge=0, description="a token outside so many most frequent ones is rare (section 5.3)")
+    rare_share: float = Field(
+        0.5, gt=0, le=1, description="share of argmaxes on the least frequent token that makes a rare-words head"
+    )
+    from_word: Literal["mean", "first"] = Field("mean", description="attention from a word: mean over its pieces, or first")
+    bootstrap: int = Field(1000, ge=1, description="resamples of sentences for intervals")
+    relevance_epsilon: float = Field(1e-6, gt=0, description="stabiliser of the weight ratios (appendix A)")
+
+
+class Corpus(Section):
+    """One parallel corpus and the part of the study that runs on it."""
+
+    source: Annotated[Embedded | Local, Field(discriminator="kind")]
+    source_language: str = Field("en", min_length=2)
+    target_language: str = Field(min_length=2)
+    title: str = Field(min_length=1, description="how figures and tables call it")
+    filters: Filters = Filters()
+    split: Split = Split()
+    prune: bool = Field(True, description="run the pruning part on it too; false: baseline and its heads only")
+    override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this corpus")
+
+
+class Experiment(Section):
+    """A whole study: corpora, model, training, pruning, analysis."""
+
+    experiment: str = Field(description="name of the folder under results/")
+    seeds: list[int] = Field([1], min_length=1, description="one set of models per seed")
+    corpora: dict[str, Corpus] = Field(min_length=1, description="the first one is shown in figures 1, 3, 5 and 8 to 10")
+    vocabulary: Vocabulary = Vocabulary()
+    model: Model = Model()
+    training: Training = Training()
+    pruning: Pruning = Pruning()
+    decoding: Decoding = Decoding()
+    parser: Parser = Parser()
+    heads: Heads = Heads()
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU where there is one")
+
+    @model_validator(mode="after")
+    def _names(self) -> "Experiment":
+        for name in (self.experiment, *self.corpora):
+            if not SLUG.fullmatch(name):
+                raise ValueError(
+                    f"the name {name!r} becomes a folder: use letters, digits, '_', '.' and '-', and start with a letter or digit"
+                )
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds: a seed occurs twice")
+        for name in self.corpora:
+            self.for_corpus(name)
+        return self
+
+    def for_corpus(self, name: str) -> "Experiment":
+        """The configuration as it holds for one corpus: its `override` merged in."""
+        override = self.corpora[name].override
+        for section in override:
+            if section not in OVERRIDABLE:
+                raise ValueError(f"corpora.{name}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus")
+        sections = {}
+        for section, kind in OVERRIDABLE.items():
+            merged = getattr(self, section).model_dump() | override.get(section, {})
+            sections[section] = _validate(kind, merged, prefix=f"corpora.{name}.override.{section}")
+        return self.model_copy(update=sections)
+
+
+OVERRIDABLE: dict[str, type[Section]] = {
+    "vocabulary": Vocabulary,
+    "model": Model,
+    "training": Training,
+    "pruning": Pruning,
+    "decoding": Decoding,
+    "parser": Parser,
+    "heads": Heads,
+}
+
+
+def lambda_name(value: float) -> str:
+    """λ as it stands in paths: the shortest decimal that reads back as the same number."""
+    text = repr(float(value))
+    return text.removesuffix(".0")
+
+
+def load(values: dict[str, Any], *, origin: str = "config") -> Experiment:
+    """Validate a decoded configuration.
+
+    Args:
+        values: what the YAML file holds.
+        origin: how error messages call it.
+
+    Raises:
+        UserError: a key is unknown (with the nearest known one), missing, or its value is out of range.
+    """
+    try:
+        return _validate(Experiment, values, prefix="")
+    except ValueError as error:
+        raise UserError(f"{origin}: {error}") from None
+
+
+def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> Any:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problems = [_describe(kind, problem, prefix) for problem in error.errors()]
+        raise ValueError("; ".join(problems)) from None
+
+
+def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
+    """One problem as `path.of.key: what is wrong`, with the nearest known key for an unknown one."""
+    # A discriminated union puts its tag into the location; it is no key of the file.
+    location = [part for part in problem["loc"] if part not in ("embedded", "local")]
+    where = ".".join(filter(None, [prefix, *map(str, location)]))
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(kind, list(problem["loc"][:-1]))
+        near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.0)
+        return f"{where}: unknown key; nearest known key: {near[0]}"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "missing":
+        return f"{where}: required key is missing"
+    return f"{where}: {message}" if where else message
+
+
+def _known_keys(kind: Any, location: list[str | int]) -> list[str]:
+    """The keys that exist at a location of an error, following nested sections, dicts and unions."""
+    for part in location:
+        kind = _child(kind, part)
+    return list(kind.model_fields)
+
+
+def _child(kind: Any, part: str | int) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return kind.model_fields[str(part)].annotation
+    origin, members = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):  # the tag of a discriminated union
+        return next(m for m in members if typing.get_args(m.model_fields["kind"].annotation)[0] == part)
+    return members[-1]  # dict[str, X] or list[X]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a configuration file, as `snakemake.utils.validate` needs it."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Experiment.model_json_schema()}
+
+
+def schema_text() -> str:
+    """The text of `workflow/schemas/config.schema.json`."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

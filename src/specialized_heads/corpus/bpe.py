@@ -1,0 +1,104 @@
+"""Stage bpe: two byte-pair-encoding vocabularies, one for each language (appendix B.2), learned on the training set alone.
+
+SentencePiece is used without any text normalisation of its own (`identity`, white space kept), because heads are compared
+with words: the pieces of a sentence, joined, are exactly U+2581 and the sentence with each space written as U+2581, so
+the piece that a character belongs to follows from lengths alone. Text is NFC already. Ids: 0 padding, 1 unknown, 2 begin,
+3 end of sentence.
+"""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from specialized_heads.config import Section, Vocabulary
+from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.stage import UserError, arguments, atomic, log, run
+
+PADDING, UNKNOWN, BEGIN, END = range(4)
+# Characters beyond this share of the text are unknown: foreign scripts and symbols would take vocabulary from words.
+COVERAGE = 0.99999
+# More sentences change a vocabulary of this size little and cost memory. One draw for the models of all seeds.
+SAMPLE = 1_000_000
+SAMPLE_SEED = 1
+
+
+class Settings(Section):
+    """What affects the result: the sizes, as in the configuration."""
+
+    vocabulary: Vocabulary
+
+
+def learn(texts: list[str], *, size: int, name: str) -> bytes:
+    """Learn a BPE model.
+
+    Args:
+        texts: training sentences of one language; beyond a million, a sample.
+        size: vocabulary size, the four special ids included.
+        name: the configuration key of the size, for error messages.
+
+    Returns:
+        a serialised SentencePiece model; equal texts give equal bytes.
+
+    Raises:
+        UserError: the vocabulary is larger than the text supports, or smaller than its alphabet.
+    """
+    if len(texts) > SAMPLE:
+        rows = np.random.default_rng(SAMPLE_SEED).choice(len(texts), SAMPLE, replace=False)
+        texts = [texts[row] for row in np.sort(rows)]
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=size,
+            character_coverage=COVERAGE,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            pad_id=PADDING,
+            unk_id=UNKNOWN,
+            bos_id=BEGIN,
+            eos_id=END,
+            num_threads=1,  # the result depends on nothing but the text
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if found := re.search(r"too high \(\d+\)\. Please set it to a value <= (\d+)", str(error)):
+            raise UserError(
+                f"vocabulary.{name}: {size} is more than the {len(texts)} training sentences support; set at most {found[1]}"
+            ) from None
+        if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+            raise UserError(
+                f"vocabulary.{name}: {size} is less than the alphabet of the training text; set at least {found[1]}"
+            ) from None
+        raise
+    return model.getvalue()
+
+
+def load_bpe(path: Path) -> sentencepiece.SentencePieceProcessor:
+    """Load a BPE model; a missing file is a `UserError`."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def main() -> None:
+    """Read `--train`; write `--source-model` and `--target-model`."""
+    files = arguments(__doc__, files=["train", "source-model", "target-model"])
+    sizes = Settings.model_validate(files.settings).vocabulary
+    pairs = read_pairs(files.train)
+    for name, texts, size, path in (
+        ("source", pairs.source, sizes.source, files.source_model),
+        ("target", pairs.target, sizes.target, files.target_model),
+    ):
+        model = learn(texts, size=size, name=name)
+        with atomic(path) as temporary:
+            temporary.write_bytes(model)
+        log.info("bpe: %s, %d subwords", name, size)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,36 @@
+"""Which functions a head has: positional, syntactic, rare words, several of them, or none (section 5)."""
+
+POSITIONAL, SYNTACTIC, RARE_WORDS = "positional", "syntactic", "rare words"
+FUNCTIONS = (POSITIONAL, SYNTACTIC, RARE_WORDS)
+
+
+def functions_of(
+    *,
+    positional_share: float,
+    accuracies: dict[str, float],
+    baselines: dict[str, float],
+    rarest: float,
+    positional_threshold: float,
+    margin: float,
+    rare_threshold: float,
+) -> tuple[list[str], list[str]]:
+    """Label a head.
+
+    Args:
+        positional_share: share of argmaxes at the most frequent relative position.
+        accuracies: per relation and direction; NaN where the relation does not occur.
+        baselines: accuracy of the best fixed offset, for the same keys.
+        rarest: share of argmaxes on the least frequent token; NaN where no sentence qualifies.
+        positional_threshold, margin, rare_threshold: see `config.Heads`.
+
+    Returns:
+        the functions, in the order of `FUNCTIONS`, and the relations that make the head syntactic.
+    """
+    # A hair's breadth of tolerance, so that exactly ten points above the baseline is "at least ten points".
+    relations = [name for name, value in accuracies.items() if value >= baselines[name] + margin - 1e-12]
+    labels = {
+        POSITIONAL: positional_share >= positional_threshold,
+        SYNTACTIC: bool(relations),
+        RARE_WORDS: rarest >= rare_threshold,
+    }
+    return [name for name in FUNCTIONS if labels[name]], relations

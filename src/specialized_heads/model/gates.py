@@ -1,0 +1,59 @@
+"""Hard Concrete gates on attention heads (section 6.1; Louizos et al. 2018).
+
+A gate g multiplies a head's output. It is drawn once per head and update, not per example, so that the model has to work
+with whole heads missing. At test time a gate is a decision: 1 where the open side is the likelier one, else 0.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+BETA = 0.33  # temperature of the Concrete distribution
+LOW, HIGH = -0.1, 1.1  # stretch, so that clipping puts mass on exactly 0 and exactly 1
+EPSILON = 1e-6  # keeps u away from 0 and 1, where the logit is infinite
+
+
+class HardConcrete(nn.Module):
+    """One gate per head of an attention sub-layer, with parameters log α of shape (H,), kept in float32."""
+
+    def __init__(self, heads: int, *, log_alpha: float) -> None:
+        super().__init__()
+        self.log_alpha = nn.Parameter(torch.full((heads,), log_alpha))
+        self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)  # u = 1/2: the median gate
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw u ~ U(ε, 1-ε) for every head; it holds for all forward passes until the next draw."""
+        u = torch.rand(self.noise.shape, generator=generator)
+        self.noise.copy_(EPSILON + (1 - 2 * EPSILON) * u)
+
+    def forward(self) -> Tensor:
+        """The gates (H,) in [0, 1] for the noise drawn last."""
+        return sample(self.log_alpha, self.noise)
+
+
+class Mask(nn.Module):
+    """Fixed gates (H,): the head's output is multiplied by a constant. Used to ablate heads without removing them."""
+
+    def __init__(self, values: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("values", values.float(), persistent=False)
+
+    def forward(self) -> Tensor:
+        return self.values
+
+
+def sample(log_alpha: Tensor, u: Tensor) -> Tensor:
+    """Hard Concrete gates for uniform noise u, of the same shape, differentiable in log α."""
+    s = torch.sigmoid((torch.log(u) - torch.log1p(-u) + log_alpha) / BETA)
+    return torch.clamp(s * (HIGH - LOW) + LOW, 0.0, 1.0)
+
+
+def probability_open(log_alpha: Tensor) -> Tensor:
+    """P(g ≠ 0), elementwise; its sum over the gated heads is the penalty L_C, eq. (10)."""
+    return torch.sigmoid(log_alpha - BETA * math.log(-LOW / HIGH))
+
+
+def hard(log_alpha: Tensor) -> Tensor:
+    """The gate at test time, as booleans: open iff log α > 0, when P(g=0) is not the larger side."""
+    return log_alpha > 0

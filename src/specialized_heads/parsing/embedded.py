@@ -1,0 +1,58 @@
+"""Trees that are kept in the repository beside an embedded corpus: looked up by the exact text of the sentence.
+
+`resources/<name>/parses.parquet` has one row per sentence with a list per column; a word's form is the text that it spans.
+`parses.json` beside it says which parser made them.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specialized_heads.parsing.words import Word
+from specialized_heads.stage import UserError, read_json
+
+SCHEMA = pa.schema(
+    {
+        "source": pa.string(),
+        "start": pa.list_(pa.int32()),
+        "end": pa.list_(pa.int32()),
+        "head": pa.list_(pa.int32()),
+        "relation": pa.list_(pa.string()),
+        "upos": pa.list_(pa.string()),
+    }
+)
+
+
+def embedded_parses(texts: list[str], *, resource: Path | None) -> tuple[list[list[Word]], dict[str, str]]:
+    """Look up the trees of sentences.
+
+    Args:
+        texts: sentences, exactly as the clean stage wrote them.
+        resource: `parses.parquet` of the corpus; None for a corpus that is not embedded.
+
+    Returns:
+        the words of each sentence, in order, and what made them: engine, version, model, command.
+
+    Raises:
+        UserError: the corpus has no embedded parses, or some sentence is not among them.
+    """
+    if resource is None:
+        raise UserError("parser.engine: only embedded corpora have embedded parses; set parser.engine: stanza")
+    if not resource.is_file():
+        raise UserError(f"{resource}: no such file; set parser.engine: stanza, or make it with resources/make_parses.py")
+    wanted = set(texts)
+    rows = pq.read_table(resource, schema=SCHEMA).to_pylist()
+    known = {row["source"]: row for row in rows if row["source"] in wanted}
+    if missing := sum(text not in known for text in texts):
+        raise UserError(
+            f"{missing} of {len(texts)} analysis sentences have no embedded parse in {resource}: they are kept for the first "
+            "documents under the shipped filters; set parser.engine: stanza, or a smaller split.analysis"
+        )
+    parses = []
+    for text in texts:
+        row = known[text]
+        columns = zip(row["start"], row["end"], row["head"], row["relation"], row["upos"])
+        parses.append([Word(text[start:end], start, end, *tree) for start, end, *tree in columns])
+    about = read_json(resource.with_suffix(".json"))
+    return parses, {key: about[key] for key in ("engine", "version", "model", "command")}

@@ -1,0 +1,111 @@
+"""Trees from Stanza: one tree per analysis sentence, with the character offsets of its words in that sentence.
+
+Sentences are never split further (`tokenize_no_ssplit`), because a relation is counted within what the translation model
+saw as one sentence. Models are loaded from disk without asking the network; only where they are missing, and the
+configuration allows it, are they fetched first. Stanza opens weights with `torch.load(weights_only=True)`, which runs no
+code from the file.
+"""
+
+from pathlib import Path
+
+import stanza
+from stanza.resources.common import DEFAULT_MODEL_DIR
+
+from specialized_heads.parsing.words import Word
+from specialized_heads.stage import UserError, log, progress
+
+PROCESSORS = ("tokenize", "pos", "lemma", "depparse")  # Stanza adds `mwt` where the package has it
+BATCH = 100  # sentences per call: enough to fill batches, few enough for the progress bar to move
+
+
+def load_pipeline(*, language: str, directory: str | None, package: str, download: bool) -> stanza.Pipeline:
+    """Load a pipeline, fetching its models where they are missing.
+
+    Args:
+        language: of the text, as Stanza abbreviates it.
+        directory: Stanza resources directory; None for Stanza's own.
+        package: name of a package of models.
+        download: whether missing models may be fetched.
+
+    Raises:
+        UserError: there are no such models, or they cannot be fetched.
+    """
+    directory = str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
+    what = f"Stanza models for {language!r}, package {package!r}, in {directory}"
+    try:
+        return _build(language=language, directory=directory, package=package, method="none")
+    except (OSError, ValueError) as error:
+        if not download:
+            raise UserError(
+                f"no {what}: {error}. Set parser.download: true, or check parser.directory and parser.package"
+            ) from error
+    log.info("fetching %s", what)
+    try:
+        return _build(language=language, directory=directory, package=package, method="download_resources")
+    except Exception as error:  # the network layers below Stanza share no base class
+        raise UserError(
+            f"no {what}, and they could not be fetched: {error}. Fetch them where there is a network "
+            f"(python -c \"import stanza; stanza.download('{language}', model_dir='DIR', package='{package}')\"), copy "
+            "the folder here and set parser.directory to it"
+        ) from error
+
+
+def _build(*, language: str, directory: str, package: str, method: str) -> stanza.Pipeline:
+    pipeline = stanza.Pipeline(
+        language,
+        dir=directory,
+        package=package,
+        processors=",".join(PROCESSORS),
+        download_method=method,
+        tokenize_no_ssplit=True,
+        use_gpu=False,  # a thousand sentences take a minute, and sums on a GPU differ from run to run
+        verbose=False,
+    )
+    # Stanza leaves out what a package lacks, and says so only in its log.
+    if missing := [name for name in PROCESSORS if name not in pipeline.processors]:
+        raise ValueError(f"the package has no {', '.join(missing)}")
+    return pipeline
+
+
+def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Word]]:
+    """Parse sentences.
+
+    Args:
+        pipeline: from `load_pipeline`.
+        texts: one sentence each.
+
+    Returns:
+        the words of each sentence, in order. A sentence in which Stanza finds no word has none. Where a blank line inside a
+        text makes Stanza see several sentences, their trees follow each other, each with its own root.
+    """
+    parses = []
+    for first in progress(range(0, len(texts), BATCH), what="parse", unit="batch"):
+        for document in pipeline.bulk_process(texts[first : first + BATCH]):
+            words: list[Word] = []
+            for sentence in document.sentences:
+                before = len(words)
+                words += [
+                    Word(
+                        form=word.text,
+                        start=word.parent.start_char,
+                        end=word.parent.end_char,
+                        head=word.head + before if word.head else 0,
+                        relation=word.deprel.lower(),
+                        upos=word.upos,
+                    )
+                    for word in sentence.words
+                ]
+            parses.append(words)
+    return parses
+
+
+def describe(pipeline: stanza.Pipeline, *, language: str, package: str) -> dict[str, str]:
+    """What made the trees: engine, version, model, command (without the directory, which decides nothing)."""
+    models = ", ".join(f"{name} {specification.package}" for name, (specification, *_) in pipeline.load_list)
+    return {
+        "engine": "stanza",
+        "version": stanza.__version__,
+        "model": f"{language}/{package} ({models})",
+        "command": f'stanza.Pipeline("{language}", package="{package}", processors="{",".join(PROCESSORS)}", '
+        "tokenize_no_ssplit=True)",
+    }

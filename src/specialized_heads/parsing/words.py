@@ -1,0 +1,71 @@
+"""The parse table: what is kept of a dependency tree, one row per word.
+
+Words are syntactic words of Universal Dependencies; the words of a multi-word token share its characters. Offsets count
+characters of the sentence as it stands in `analysis.parquet`, never of a tokenised text, so that trees can be laid over any
+segmentation of the same sentence. A sentence without a parse has no rows.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specialized_heads.stage import UserError, atomic
+
+
+class Word(NamedTuple):
+    """One word of a tree: characters [start, end), number of its head (from 1; 0 for the root), UD relation and tag."""
+
+    form: str
+    start: int
+    end: int
+    head: int
+    relation: str
+    upos: str
+
+
+SCHEMA = pa.schema(
+    {
+        "sentence": pa.int32(),
+        "word": pa.int32(),
+        "form": pa.string(),
+        "start": pa.int32(),
+        "end": pa.int32(),
+        "head": pa.int32(),
+        "relation": pa.string(),
+        "upos": pa.string(),
+    }
+)
+
+
+def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:
+    """Write the trees of all sentences, in order; an empty tree leaves no row."""
+    rows = [
+        {"sentence": sentence, "word": number, **word._asdict()}
+        for sentence, words in enumerate(parses)
+        for number, word in enumerate(words, start=1)
+    ]
+    with atomic(path) as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary, compression="zstd")
+
+
+def read_parses(path: Path) -> dict[int, list[Word]]:
+    """Read `parses/analysis.parquet`.
+
+    Returns:
+        the words of each parsed sentence, in order, by its row number in `analysis.parquet`. Unparsed sentences are absent.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    try:
+        table = pq.read_table(path, schema=SCHEMA)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    parses: dict[int, list[Word]] = {}
+    columns = (table.column(name).to_pylist() for name in Word._fields)
+    for sentence, *word in zip(table.column("sentence").to_pylist(), *columns):
+        parses.setdefault(sentence, []).append(Word(*word))
+    return parses

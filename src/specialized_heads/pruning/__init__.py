@@ -1,0 +1,1 @@
+"""Pruning heads: Hard Concrete gates (Voita et al., section 6)."""

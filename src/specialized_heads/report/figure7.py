@@ -1,0 +1,119 @@
+"""Figure 7: BLEU against the number of encoder heads that pruning leaves (section 6.2.1).
+
+Left, BLEU of every corpus; the bars are 95% bootstrap intervals over sentences, or the range over seeds where there are
+several. Right, the same as a difference from the baseline over the share of heads, which is where the paper's two
+statements can stand beside ours. A hollow marker differs from its baseline at p < 0.05 (paired bootstrap), for every seed.
+"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from specialized_heads.report import paper, style, sweep
+from specialized_heads.report.inputs import SCORE_COLUMNS, Titles, read_all
+from specialized_heads.report.output import save_figure
+from specialized_heads.stage import arguments, run
+
+COLUMNS = [
+    "corpus", "lam", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
+    "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value", "sentences",
+]  # fmt: skip
+SIGNIFICANT = 0.05
+SMALLEST_SPAN = 2.0  # BLEU; a shorter axis would make noise look like an effect
+REPORTED = {f"{paper.VOITA}, {paper.WMT}": "*", f"{paper.VOITA}, {paper.SUBTITLES}": "X"}  # markers
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Points of every corpus that has models with pruned encoder heads, then the paper's.
+
+    Returns:
+        one row per point: corpus, lam (0: the baseline; missing for the paper), seeds (how many), heads, share (of the
+        baseline's encoder heads), bleu, delta (BLEU minus the baseline of the same seed), each with `_low` and `_high`
+        (range over seeds; for bleu with one seed the bootstrap interval; for delta with one seed missing),
+        p_value (the largest over seeds), sentences (of the test set). No rows where nothing was pruned.
+    """
+    rows = []
+    for title, scores in tables.items():
+        models = sweep.models(scores, scope="encoder")
+        baselines = models[models["kind"] == "baseline"].set_index("seed")
+        for lam, same in models.groupby("lam"):
+            full = same["seed"].map(baselines["encoder_total"])
+            single = len(same) == 1
+            row = {"corpus": title, "lam": lam, "seeds": len(same)}
+            row |= sweep.spread(same["encoder_total"], "heads") | sweep.spread(same["encoder_total"] / full, "share")
+            row |= sweep.spread(same["bleu"], "bleu")
+            row |= sweep.spread(same["bleu"] - same["seed"].map(baselines["bleu"]), "delta")
+            if single:
+                row |= {"bleu_low": same["bleu_low"].iloc[0], "bleu_high": same["bleu_high"].iloc[0]}
+                row |= {"delta_low": None, "delta_high": None}
+            rows.append(row | {"p_value": same["p_value"].max(skipna=False), "sentences": same["sentences"].iloc[0]})
+    if rows:
+        for point in paper.FIGURE7:
+            share = point.heads / paper.HEADS_PER_TYPE
+            rows.append({"corpus": f"{paper.VOITA}, {point.corpus}", "heads": point.heads, "share": share, "delta": -point.loss})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """Draw the points, BLEU on the left, difference from the baseline on the right."""
+    if points.empty:
+        return style.message_figure(f"Figure 7: {sweep.NO_PRUNED} (scope: encoder)", width=style.DOUBLE)
+    corpora = dict(list(points.groupby("corpus", sort=False)))
+    figure = Figure(figsize=(style.DOUBLE, 2.4 + 0.13 * (len(corpora) + 3) // 2), layout="constrained")
+    absolute, relative = figure.subplots(1, 2)
+    handles, labels = [], []
+    for number, (corpus, own) in enumerate(corpora.items()):
+        if corpus in REPORTED:
+            look = style.Series(style.PAPER_COLOUR, REPORTED[corpus], "none")
+            relative.plot(own["share"], own["delta"], marker=look.marker, color=look.colour, linestyle="none", zorder=4)
+            label = corpus
+        else:
+            look = style.series(number)
+            baseline = own.loc[own["lam"] == 0, "bleu"]
+            absolute.axhline(baseline.iloc[0], color=look.colour, linewidth=0.8, linestyle="--", alpha=0.7)
+            for axes, x, y in ((absolute, "heads", "bleu"), (relative, "share", "delta")):
+                sweep.line(axes, own, x=x, y=y, look=look)
+                _hollow(axes, own[own["p_value"] < SIGNIFICANT], x=x, y=y, look=look)
+            label = f"{corpus} (n = {own['sentences'].iloc[0]:,.0f}{_seeds(own)})"
+        handles.append(Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line))
+        labels.append(style.wrap(label, inches=style.DOUBLE / 2 - 0.4, size=6.5))
+    relative.axhline(0, color="#777777", linewidth=0.8, linestyle="--")
+    absolute.set(xlabel="encoder heads retained", ylabel="BLEU (test)", title="(a) BLEU", xlim=(-0.5, None))
+    relative.set(xlabel="encoder heads retained, share of all", ylabel="BLEU − baseline", xlim=(-0.03, 1.03))
+    relative.set_title("(b) difference from the baseline")
+    relative.xaxis.set_major_formatter("{x:.0%}")
+    for axes in (absolute, relative):
+        axes.grid(axis="y")
+        _widen(axes)
+    handles.append(Line2D([], [], color="#777777", linestyle="--", linewidth=0.8))
+    handles.append(Line2D([], [], color="#777777", marker="o", markerfacecolor="white", linestyle="none"))
+    labels += ["baseline, no head pruned", "differs from the baseline, p < 0.05"]
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _hollow(axes: Axes, points: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
+    axes.plot(points[x], points[y], marker=look.marker, color=look.colour, markerfacecolor="white", linestyle="none")
+
+
+def _seeds(points: pd.DataFrame) -> str:
+    most = int(points["seeds"].max())
+    return f"; {most} seeds, mean and range" if most > 1 else ""
+
+
+def _widen(axes: Axes) -> None:
+    low, high = axes.get_ylim()
+    missing = max(0.0, SMALLEST_SPAN - (high - low)) / 2
+    axes.set_ylim(low - missing, high + missing)
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["scores"])
+    titles = Titles.model_validate(args.settings).titles
+    points = numbers(read_all(args.scores, titles, columns=SCORE_COLUMNS))
+    save_figure(args.output, points, lambda: draw(points))
+
+
+if __name__ == "__main__":
+    run(main)

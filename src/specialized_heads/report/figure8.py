@@ -1,0 +1,103 @@
+"""Figure 8: which functions the encoder heads have that pruning leaves (section 6.2.2).
+
+One column per model, from the one with the most heads to the one with the fewest. A column stacks its heads by function:
+positional ones at the bottom, then syntactic, rare words, other; the number in a cell is layer-head, as in the unpruned model.
+"""
+
+import re
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from specialized_heads.config import Section
+from specialized_heads.report import style
+from specialized_heads.report.inputs import HEAD_COLUMNS, encoder_heads, read_all
+from specialized_heads.report.output import save_figure
+from specialized_heads.report.sweep import NO_PRUNED
+from specialized_heads.stage import UserError, arguments, run
+
+HEIGHT, TALLEST = 0.13, 4.6  # inches: of a cell, and of a column, in which many cells are made lower
+COLUMNS = ["model", "lam", "seed", "heads", "place", "layer", "head", "functions"]
+
+
+class Settings(Section):
+    """What the heads files are: the models' names, in the order of the files, and the corpus's title."""
+
+    names: list[str]
+    title: str
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Cells of every column.
+
+    Args:
+        tables: per-head table by model name: `baseline/seed1`, `pruned/encoder_lambda0.01/seed1`.
+
+    Returns:
+        one row per head: model, lam (0: baseline), seed, heads (of the model), place (from 1 at the bottom), layer, head,
+        functions; models by falling number of heads, then by rising λ. A model without heads has one row without a place.
+    """
+    order = list(style.FUNCTIONS)
+    frames = []
+    for name, table in tables.items():
+        heads = encoder_heads(table)
+        # Heads with the same first function stand together, those that have it alone first.
+        heads["key"] = [tuple(map(order.index, functions.split("; "))) for functions in heads["functions"]]
+        heads = heads.sort_values(["key", "layer", "head"])
+        lam, seed = _parts(name)
+        column = heads.assign(place=range(1, len(heads) + 1)) if len(heads) else pd.DataFrame([{}])
+        frames.append(column.assign(model=name, lam=lam, seed=seed, heads=len(heads)).reindex(columns=COLUMNS))
+    cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
+    return cells.sort_values(["heads", "lam", "seed", "place"], ascending=[False, True, True, True], ignore_index=True)
+
+
+def draw(cells: pd.DataFrame, *, title: str) -> Figure:
+    """Draw one column per model."""
+    columns = dict(list(cells.groupby("model", sort=False)))
+    most = max(1, int(cells["heads"].max()))
+    height = min(HEIGHT, TALLEST / most)
+    figure = Figure(figsize=(style.DOUBLE, most * height + 1.35), layout="constrained")
+    axes = figure.add_subplot()
+    size = min(6.0, height * 72 / 1.35, style.DOUBLE / len(columns) * 72 / 3)
+    for place, column in enumerate(columns.values()):
+        for cell in column.dropna(subset="place").to_dict("records"):
+            box = {"left": place - 0.42, "bottom": cell["place"] - 1, "width": 0.84, "height": 1}
+            style.function_cell(axes, cell["functions"].split("; "), **box)
+            if size >= 4.5:
+                style.cell_text(axes, place, cell["place"] - 0.5, f"{cell['layer']}-{cell['head']}", size=size)
+    seeds = cells["seed"].nunique() > 1
+    labels = [_label(column.iloc[0], seeds=seeds, narrow=len(columns) > 12) for column in columns.values()]
+    axes.set_xticks(range(len(columns)), labels)
+    axes.tick_params(axis="x", length=0)
+    # Few columns keep the width of a cell instead of stretching over the page.
+    spare = max(0.0, (6 - len(columns)) / 2)
+    axes.set(xlim=(-0.6 - spare, len(columns) - 0.4 + spare), ylim=(0, most), ylabel="encoder heads retained")
+    note = f"; {NO_PRUNED}" if (cells["lam"] == 0).all() else ""
+    axes.set_title(style.wrap(f"{title}: functions of the encoder heads that remain{note}", inches=style.DOUBLE - 0.5))
+    style.function_legend(figure)
+    return figure
+
+
+def _parts(name: str) -> tuple[float, int]:
+    """λ (0 for the baseline) and seed of a model's name."""
+    match = re.fullmatch(r"(?:baseline|pruned/encoder_lambda([^/]+))/seed(\d+)", name)
+    if not match:
+        raise UserError(f"settings: names: {name!r} is neither a baseline nor a model with pruned encoder heads")
+    return float(match[1] or 0), int(match[2])
+
+
+def _label(model: pd.Series, *, seeds: bool, narrow: bool) -> str:
+    lam = f"λ {model['lam']:g}" if model["lam"] else "none pruned"
+    lines = [f"{model['heads']}", lam.replace(" ", "\n") if narrow else lam]
+    return "\n".join([*lines, f"seed {model['seed']}"] if seeds else lines)
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["heads"])
+    settings = Settings.model_validate(args.settings)
+    cells = numbers(read_all(args.heads, settings.names, columns=HEAD_COLUMNS))
+    save_figure(args.output, cells, lambda: draw(cells, title=settings.title))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,97 @@
+"""What the two papers report: the numbers that our own are shown beside.
+
+Voita et al. (2019), "Analyzing Multi-Head Self-Attention: Specialized Heads Do the Heavy Lifting, the Rest Can Be Pruned",
+ACL; and Michel et al. (2019), "Are Sixteen Heads Really Better than One?", NeurIPS. Sections, tables and figures are named
+beside each number. Accuracies are fractions, directions are named as in the rest of the project.
+"""
+
+from typing import NamedTuple
+
+VOITA = "Voita et al. 2019"
+WMT = "WMT EN-RU"  # 2.5M sentence pairs, news
+SUBTITLES = "OpenSubtitles EN-RU"  # 6M sentence pairs
+HEADS_PER_TYPE = 48  # 6 layers of 8 heads, appendix B.2
+
+
+class Dependency(NamedTuple):
+    """A row of table 1 (section 5.2.2): the best head's accuracy and the positional baseline's."""
+
+    corpus: str
+    relation: str
+    direction: str
+    best: float
+    baseline: float
+
+
+TABLE1 = (
+    Dependency(WMT, "nsubj", "head_to_dependent", 0.45, 0.35),
+    Dependency(WMT, "nsubj", "dependent_to_head", 0.52, 0.35),
+    Dependency(WMT, "obj", "head_to_dependent", 0.78, 0.41),
+    Dependency(WMT, "obj", "dependent_to_head", 0.73, 0.41),
+    Dependency(WMT, "amod", "head_to_dependent", 0.74, 0.72),
+    Dependency(WMT, "amod", "dependent_to_head", 0.82, 0.72),
+    Dependency(WMT, "advmod", "head_to_dependent", 0.48, 0.46),
+    Dependency(WMT, "advmod", "dependent_to_head", 0.52, 0.46),
+    Dependency(SUBTITLES, "nsubj", "head_to_dependent", 0.77, 0.45),
+    Dependency(SUBTITLES, "nsubj", "dependent_to_head", 0.70, 0.45),
+    Dependency(SUBTITLES, "obj", "head_to_dependent", 0.61, 0.46),
+    Dependency(SUBTITLES, "obj", "dependent_to_head", 0.84, 0.46),
+    Dependency(SUBTITLES, "amod", "head_to_dependent", 0.81, 0.80),
+    Dependency(SUBTITLES, "amod", "dependent_to_head", 0.81, 0.80),
+    Dependency(SUBTITLES, "advmod", "head_to_dependent", 0.38, 0.33),
+    Dependency(SUBTITLES, "advmod", "dependent_to_head", 0.42, 0.33),
+)
+
+# The letters of table 1 for the two ends of a relation: verb, subject, object, noun, adjective or adverb.
+ENDS = {"nsubj": ("v", "s"), "obj": ("v", "o"), "amod": ("n", "a"), "advmod": ("v", "a")}
+
+
+class Pruned(NamedTuple):
+    """A row of table 2 (section 6.3.1): heads left of 48 per attention type, BLEU after pruning and from scratch."""
+
+    corpus: str
+    encoder: int
+    decoder: int
+    cross: int
+    pruned: float
+    scratch: float
+
+
+BASELINE_BLEU = {WMT: 29.6, SUBTITLES: 32.4}  # table 2
+TABLE2 = (
+    Pruned(WMT, 14, 31, 30, 29.62, 29.47),
+    Pruned(WMT, 12, 21, 25, 29.36, 28.95),
+    Pruned(WMT, 8, 13, 15, 29.06, 28.56),
+    Pruned(WMT, 5, 9, 12, 28.90, 28.41),
+    Pruned(SUBTITLES, 27, 31, 46, 32.24, 32.23),
+    Pruned(SUBTITLES, 13, 17, 31, 32.23, 31.98),
+    Pruned(SUBTITLES, 6, 9, 13, 32.27, 31.84),
+)
+
+
+class EncoderOnly(NamedTuple):
+    """What is said of figure 7 (section 6.2.1): encoder heads left and the BLEU that is lost."""
+
+    corpus: str
+    heads: int
+    loss: float
+
+
+FIGURE7 = (EncoderOnly(WMT, 10, 0.15), EncoderOnly(SUBTITLES, 4, 0.25))
+
+
+def direction_label(relation: str, direction: str) -> str:
+    """How a direction is written: as in table 1 for its relations (`v→s`), in words for any other."""
+    head, dependent = ENDS.get(relation, ("head", "dep."))
+    return f"{head}→{dependent}" if direction == "head_to_dependent" else f"{dependent}→{head}"
+
+# Single statements, for the list of claims.
+POSITIONAL_CONFIDENCE = 0.8  # section 5.1, figure 1: positional heads are more confident than this
+RARE_WORDS = {SUBTITLES: (0.66, 0.83)}  # section 5.3: argmaxes on the rarest token, and on one of the two rarest
+RARE_WORDS_TWO = {WMT: 0.50}  # section 5.3: more than this share on one of the two rarest
+ALL_FUNCTIONS_HEADS = 17  # section 6.2.2, figure 8: a model with so many encoder heads keeps all functions
+FINE_TUNING_GAIN = (0.2, 0.6)  # sections 6.2.1 and 6.3.1: BLEU above training with the same heads from scratch
+MICHEL_WMT_REMOVABLE = 0.2  # Michel et al., section 4.2: share of all heads that can go with no loss
+MICHEL_BERT_REMOVABLE = 0.4  # Michel et al., section 4.2
+MICHEL_CROSS_COLLAPSE = 0.6  # Michel et al., section 5: share of cross-attention heads beyond which BLEU collapses
+MICHEL_LAST_CROSS_LOSS = 13.6  # Michel et al., section 3.3: BLEU lost with one head in the last cross-attention layer

@@ -1,0 +1,258 @@
+"""The training loop, made to be killed: what it needs to go on is written down every minute.
+
+The state (weights, optimiser, random generators, position in the data, log so far) lives in a directory of its own, since
+Snakemake deletes the declared outputs of a job that failed. It is stamped with a fingerprint of everything that affects the
+result, so that a state of other settings or other data is never taken up. After a kill the run goes on at the last state
+and, on the same machine, ends with the same bytes as an undisturbed one.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.model.gates import HardConcrete, probability_open
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.stage import atomic, log, progress
+from specialized_heads.training.batching import epoch_updates, make_batch
+from specialized_heads.training.objective import cross_entropy_sum, evaluate
+from specialized_heads.training.schedule import learning_rate
+
+SAVE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a model is trained; see `config.Training` and `config.Pruning` for the fields' meaning."""
+
+    seed: int
+    updates: int
+    batch_tokens: int
+    micro_batch_tokens: int
+    schedule: str
+    learning_rate: float
+    warmup: int
+    label_smoothing: float
+    precision: str
+    log_every: int
+    evaluate_every: int
+    penalty: float = 0.0  # λ, per head
+    gate_learning_rate: float = 0.0  # peak, for log α; same shape over time as the model's
+
+
+@dataclass(frozen=True)
+class Data:
+    """Token stores, and a hash that changes when their content does."""
+
+    train: TokenStore
+    dev: TokenStore
+    hash: str
+
+
+def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: Path) -> None:
+    """Train the parameters of `model` that require gradients, in place.
+
+    The loss is the cross-entropy per target token plus, if the model has gates, λ·L_C (eq. 11).
+
+    Args:
+        model: on its device, with its gates, if any, attached. Its initial weights are part of the fingerprint.
+        plan: how.
+        data: on what.
+        state: directory for the resumable state; removed by `finish` once the results are safe.
+        records: JSONL log: training loss, development loss, learning rate, P(open) of the gates.
+    """
+    keep_freed_memory()
+    torch.manual_seed(plan.seed)  # dropout
+    run = _Run(model, plan, data)
+    fingerprint = _fingerprint(model, plan, data)
+    run.resume(state / "state.pt", fingerprint)
+    started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
+    model.train()
+    with open(records, "w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(record) + "\n" for record in run.records)
+        for sentences in progress(run.batches(), what="training", total=plan.updates - run.update, unit="update"):
+            run.step(sentences)
+            if run.update % plan.log_every == 0 or run.update == plan.updates:
+                record = run.record()
+                stream.write(json.dumps(record) + "\n")
+                stream.flush()
+                speed = (run.tokens - tokens_before) / (time.monotonic() - started)
+                log.info("%s, %.0f target tokens/s", _line(record, plan), speed)
+            if time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
+                run.save(state / "state.pt", fingerprint)
+                saved = time.monotonic()
+    model.eval()
+
+
+def finish(state: Path) -> None:
+    """Remove the resumable state, after the results have been written."""
+    shutil.rmtree(state, ignore_errors=True)
+
+
+class _Run:
+    """A training run in progress: everything that a kill must not lose."""
+
+    def __init__(self, model: Transformer, plan: Plan, data: Data) -> None:
+        self.model, self.plan, self.data = model, plan, data
+        self.device = model.source_embedding.device
+        self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
+        self.gate_noise = torch.Generator().manual_seed(plan.seed)
+        log_alphas = {id(gate.log_alpha) for gate in self.gates}
+        weights = [p for p in model.parameters() if p.requires_grad and p.numel() and id(p) not in log_alphas]
+        groups = [{"params": weights, "peak": 1.0}]
+        if self.gates:
+            relative = plan.gate_learning_rate / self.rate(plan.warmup)
+            groups.append({"params": [gate.log_alpha for gate in self.gates], "peak": relative})
+        self.optimizer = torch.optim.Adam(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.update = self.epoch = self.position = self.tokens = 0
+        self.loss = torch.zeros((), device=self.device)  # summed since the last record
+        self.loss_tokens = 0
+        self.records: list[dict[str, Any]] = []
+
+    def rate(self, update: int) -> float:
+        plan = self.plan
+        return learning_rate(
+            update,
+            schedule=plan.schedule,
+            factor=plan.learning_rate,
+            warmup=plan.warmup,
+            updates=plan.updates,
+            width=self.model.architecture.width,
+        )
+
+    def batches(self) -> Iterator[list[Any]]:
+        """The micro-batches of each update from the current position to the end of the run."""
+        while self.update < self.plan.updates:
+            updates = epoch_updates(
+                self.data.train,
+                seed=self.plan.seed,
+                epoch=self.epoch,
+                batch_tokens=self.plan.batch_tokens,
+                micro_batch_tokens=self.plan.micro_batch_tokens,
+            )
+            for sentences in updates[self.position :]:
+                if self.update == self.plan.updates:
+                    return
+                self.position += 1
+                yield sentences
+            self.epoch, self.position = self.epoch + 1, 0
+
+    def step(self, sentences: list[Any]) -> None:
+        """One update from its micro-batches, normalised by the target tokens of all of them."""
+        batches = [make_batch(self.data.train, chunk) for chunk in sentences]
+        tokens = sum(batch.target_tokens for batch in batches)
+        for gate in self.gates:
+            gate.draw(self.gate_noise)
+        for batch in batches:
+            with self.autocast():
+                loss = cross_entropy_sum(
+                    self.model, batch.to(self.device), label_smoothing=self.plan.label_smoothing
+                )
+            (loss / tokens).backward()
+            self.loss += loss.detach()
+        if self.gates:
+            (self.plan.penalty * self.expected_heads()).backward()  # λ·L_C, eq. (10) and (11)
+        self.update += 1
+        rate = self.rate(self.update)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["peak"]
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.tokens += tokens
+        self.loss_tokens += tokens
+
+    def expected_heads(self) -> Tensor:
+        """L_C: the expected number of open gates."""
+        return torch.stack([probability_open(gate.log_alpha).sum() for gate in self.gates]).sum()
+
+    def autocast(self) -> Any:
+        if self.plan.precision == "bf16":
+            return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return nullcontext()
+
+    def record(self) -> dict[str, Any]:
+        """Write down the losses since the last record; the development loss at its own interval."""
+        record: dict[str, Any] = {
+            "update": self.update,
+            "epoch": self.epoch,
+            "tokens": self.tokens,
+            "learning_rate": self.rate(self.update),
+            "loss": float(self.loss) / self.loss_tokens,
+        }
+        self.loss.zero_()
+        self.loss_tokens = 0
+        if self.update % self.plan.evaluate_every == 0 or self.update == self.plan.updates:
+            record["dev_loss"] = evaluate(self.model, self.data.dev)
+        for attention in self.model.attentions():
+            if isinstance(attention.gate, HardConcrete):
+                name = f"{attention.kind}.{attention.layer + 1}"
+                open_ = probability_open(attention.gate.log_alpha.detach())
+                record.setdefault("open", {})[name] = [round(p, 4) for p in open_.tolist()]
+        self.records.append(record)
+        return record
+
+    def save(self, path: Path, fingerprint: str) -> None:
+        state = {
+            "fingerprint": fingerprint,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state_all() if self.device.type == "cuda" else [],
+            "gate_noise": self.gate_noise.get_state(),
+            "counters": [self.update, self.epoch, self.position, self.tokens, self.loss_tokens],
+            "loss": self.loss,
+            "records": json.dumps(self.records),
+        }
+        with atomic(path) as temporary:
+            torch.save(state, temporary)
+
+    def resume(self, path: Path, fingerprint: str) -> None:
+        """Take up the state at `path` if there is one and it belongs to this very run."""
+        if not path.exists():
+            return
+        try:
+            state = torch.load(path, map_location=self.device, weights_only=True)
+        except Exception as error:  # torch raises many types for a damaged file; starting over is always right
+            log.info("the saved state %s cannot be read (%s); starting over", path, type(error).__name__)
+            return
+        if state["fingerprint"] != fingerprint:
+            log.info("the saved state %s is of other settings or data; starting over", path)
+            return
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"].cpu())
+        if state["random_cuda"]:
+            torch.cuda.set_rng_state_all([random.cpu() for random in state["random_cuda"]])
+        self.gate_noise.set_state(state["gate_noise"].cpu())
+        self.update, self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
+        self.loss = state["loss"]
+        self.records = json.loads(state["records"])
+        log.info("going on at update %d", self.update)
+
+
+def _fingerprint(model: nn.Module, plan: Plan, data: Data) -> str:
+    """Hash of the plan, the data and the initial weights (with which parameters are trained)."""
+    digest = hashlib.sha256(json.dumps([asdict(plan), data.hash], sort_keys=True).encode())
+    for name, parameter in model.named_parameters():
+        digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())
+        digest.update(parameter.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _line(record: dict[str, Any], plan: Plan) -> str:
+    text = f"update {record['update']}/{plan.updates}, loss {record['loss']:.3f}"
+    if "dev_loss" in record:
+        text += f", dev loss {record['dev_loss']:.3f}"
+    if "open" in record:
+        text += f", {sum(p > 0.5 for layer in record['open'].values() for p in layer)} heads more open than closed"
+    return text + f", rate {record['learning_rate']:.2e}"

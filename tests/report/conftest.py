@@ -1,0 +1,157 @@
+"""Made-up results in the form that the analysis stages write, at the sizes of a small model and of the paper's."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+RELATIONS = ("nsubj", "obj", "amod", "advmod")
+DIRECTIONS = ("head_to_dependent", "dependent_to_head")
+
+
+def heads_table(layers: int = 3, heads: int = 8, *, seed: int = 0, relations: tuple[str, ...] = RELATIONS) -> pd.DataFrame:
+    """A per-head table: a few heads with a function, one of them with two, the rest without."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for kind in ("encoder", "decoder", "cross"):
+        for layer in range(1, layers + 1):
+            relevance = random.dirichlet(np.full(heads, 0.6))
+            for head in range(1, heads + 1):
+                row = {
+                    "type": kind,
+                    "layer": layer,
+                    "head": head,
+                    "relevance": relevance[head - 1],
+                    "confidence": random.uniform(0.1, 0.95),
+                }
+                if kind == "encoder":
+                    row |= {"positional_offset": -1, "positional_share": random.uniform(0, 1)}
+                    row |= {"rarest": random.uniform(0, 0.7), "two_rarest": random.uniform(0.7, 0.9)}
+                    for relation in relations:
+                        for direction in DIRECTIONS:
+                            accuracy = random.uniform(0.02, 0.75)
+                            name = f"{relation}_{direction}"
+                            row |= {name: accuracy, f"{name}_low": accuracy - 0.03, f"{name}_high": accuracy + 0.03}
+                    row["functions"] = _functions(layer, head)
+                    row["relations"] = [f"{relations[0]}_{DIRECTIONS[0]}"] if "syntactic" in row["functions"] else []
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _functions(layer: int, head: int) -> list[str]:
+    table = {(1, 1): ["rare words"], (1, 2): ["positional"], (1, 3): ["positional", "syntactic"], (2, 5): ["syntactic"]}
+    table |= {(2, 6): ["positional"], (3, 4): ["syntactic"], (1, 7): ["positional", "syntactic", "rare words"]}
+    return table.get((layer, head), [])
+
+
+def without(table: pd.DataFrame, keep: int) -> pd.DataFrame:
+    """The table after pruning encoder heads: the most relevant `keep` of them, their own numbers kept."""
+    encoder = table[table["type"] == "encoder"].nlargest(keep, "relevance").sort_values(["layer", "head"])
+    return pd.concat([encoder, table[table["type"] != "encoder"]], ignore_index=True)
+
+
+def relations_table(*, seed: int = 0, relations: tuple[str, ...] = RELATIONS, empty: tuple[str, ...] = ()) -> pd.DataFrame:
+    """A table of relations; those in `empty` have no arcs."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for number, relation in enumerate(relations):
+        for direction in DIRECTIONS:
+            sign = -1 if (direction == "head_to_dependent") == (relation != "obj") else 1
+            offsets = np.array([position for position in range(-9, 10) if position])
+            expected = 900 * 0.5 ** np.abs(offsets - sign * (1 + number % 2))
+            counts = np.zeros(len(offsets), int) if relation in empty else random.poisson(expected)
+            best = int(counts.argmax())
+            rows.append(
+                {
+                    "relation": relation,
+                    "direction": direction,
+                    "arcs": int(counts.sum()),
+                    "baseline_offset": int(offsets[best]) if counts.sum() else 0,
+                    "baseline_accuracy": counts[best] / counts.sum() if counts.sum() else None,
+                    "offsets": offsets.tolist() if counts.sum() else [],
+                    "counts": counts.tolist() if counts.sum() else [],
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def score_row(kind: str, scope: str, lam: float, seed: int, bleu: float, kept: list[list[int]]) -> dict[str, object]:
+    """One row of a table of scores; `kept` holds heads per layer for encoder, decoder and cross."""
+    row = {
+        "kind": kind,
+        "scope": scope,
+        "lam": lam,
+        "seed": seed,
+        "bleu": bleu,
+        "bleu_low": bleu - 0.7,
+        "bleu_high": bleu + 0.7,
+        "chrf": bleu + 20,
+        "p_value": float("nan") if kind == "baseline" else min(0.5, 0.01 * (bleu - 20) ** 2),
+        "signature": "BLEU",
+        "sentences": 1000,
+        "parameters": 10_000,
+        "updates": 900,
+    }
+    for name, layers in zip(("encoder", "decoder", "cross"), kept, strict=True):
+        row |= {f"{name}_heads": layers, f"{name}_total": sum(layers)}
+    return row
+
+
+def scores_table(
+    layers: int = 3,
+    heads: int = 8,
+    *,
+    lambdas: tuple[float, ...] = (0.0005, 0.001, 0.002, 0.005, 0.01),
+    seeds: tuple[int, ...] = (1,),
+    bleu: float = 27.0,
+    retrain: tuple[str, ...] = ("all",),
+) -> pd.DataFrame:
+    """A table of scores with the baseline and, for each scope and λ, a pruned model and for `retrain` its twin."""
+    rows = []
+    full = [heads] * layers
+    for seed in seeds:
+        random = np.random.default_rng(seed)
+        rows.append(score_row("baseline", "", float("nan"), seed, bleu + 0.1 * seed, [full, full, full]))
+        for scope in ("encoder", "all"):
+            for number, lam in enumerate(lambdas):
+                share = 1 - (number + 1) / len(lambdas)
+                encoder = [int(random.binomial(heads, share)) for _ in full]
+                decoder = [int(round(heads * (share + 0.1) ** (1 + layer))) for layer in range(layers)]
+                cross = [int(round(heads * (share + 0.2) ** (1 / (1 + layer)))) for layer in range(layers)]
+                kept = [encoder, full, full] if scope == "encoder" else [encoder, decoder, [min(c, heads) for c in cross]]
+                pruned = bleu + 0.1 * seed + 0.2 - 2.0 * (1 - share) ** 3 + random.normal(0, 0.1)
+                rows.append(score_row("pruned", scope, lam, seed, pruned, kept))
+                if scope in retrain:
+                    rows.append(score_row("scratch", scope, lam, seed, pruned - 0.4, kept))
+    return pd.DataFrame(rows)
+
+
+def examples(sentences: list[str], *, kind: str = "rare words", eos: str = "</s>", seed: int = 0) -> dict[str, object]:
+    """Attention of one head on sentences, pieces separated by spaces, most of it on one piece."""
+    random = np.random.default_rng(seed)
+    shown = []
+    for sentence in sentences:
+        tokens = [*sentence.split(), eos]
+        rarest = int(random.integers(len(tokens) - 1))
+        attention = random.dirichlet(np.full(len(tokens), 0.3), size=len(tokens))
+        attention[:, rarest] += 1.5
+        attention /= attention.sum(1, keepdims=True)
+        shown.append({"tokens": tokens, "attention": attention.tolist(), "rarest": rarest})
+    return {"layer": 1, "head": 3, "kind": kind, "score": 0.664, "sentences": shown}
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Write a table or a JSON value into the test's folder and return its path."""
+
+    def to_file(name: str, value: pd.DataFrame | dict) -> Path:
+        path = tmp_path / name
+        if isinstance(value, pd.DataFrame):
+            value.to_parquet(path)
+        else:
+            path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+        return path
+
+    return to_file
