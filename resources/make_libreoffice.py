@@ -29,7 +29,7 @@ HELP = Path("usr/share/libreoffice/help")
 LICENCE = Path("/usr/share/common-licenses/MPL-2.0")
 # Ends of sentences; a full stop before a small letter is mostly an abbreviation.
 SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-ZА-ЯЁ\"“«(])")
-CODE = {"code", "codeintable", "bascode", "sqlcode", "smathcode"}
+CODE = {"code", "codeintable", "smathcode"}
 
 README = """\
 # LibreOffice help, English to Russian

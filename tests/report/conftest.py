@@ -11,7 +11,9 @@ RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
 
 
-def heads_table(layers: int = 3, heads: int = 8, *, seed: int = 0, relations: tuple[str, ...] = RELATIONS) -> pd.DataFrame:
+def heads_table(
+    layers: int = 3, heads: int = 8, *, seed: int = 0, relations: tuple[str, ...] = RELATIONS
+) -> pd.DataFrame:
     """A per-head table: a few heads with a function, one of them with two, the rest without."""
     random = np.random.default_rng(seed)
     rows = []
@@ -52,7 +54,9 @@ def without(table: pd.DataFrame, keep: int) -> pd.DataFrame:
     return pd.concat([encoder, table[table["type"] != "encoder"]], ignore_index=True)
 
 
-def relations_table(*, seed: int = 0, relations: tuple[str, ...] = RELATIONS, empty: tuple[str, ...] = ()) -> pd.DataFrame:
+def relations_table(
+    *, seed: int = 0, relations: tuple[str, ...] = RELATIONS, empty: tuple[str, ...] = ()
+) -> pd.DataFrame:
     """A table of relations; those in `empty` have no arcs."""
     random = np.random.default_rng(seed)
     rows = []
@@ -120,7 +124,9 @@ def scores_table(
                 encoder = [int(random.binomial(heads, share)) for _ in full]
                 decoder = [int(round(heads * (share + 0.1) ** (1 + layer))) for layer in range(layers)]
                 cross = [int(round(heads * (share + 0.2) ** (1 / (1 + layer)))) for layer in range(layers)]
-                kept = [encoder, full, full] if scope == "encoder" else [encoder, decoder, [min(c, heads) for c in cross]]
+                kept = (
+                    [encoder, full, full] if scope == "encoder" else [encoder, decoder, [min(c, heads) for c in cross]]
+                )
                 pruned = bleu + 0.1 * seed + 0.2 - 2.0 * (1 - share) ** 3 + random.normal(0, 0.1)
                 rows.append(score_row("pruned", scope, lam, seed, pruned, kept))
                 if scope in retrain:

@@ -25,11 +25,13 @@ class Maps:
     """Attention of one batch.
 
     sentences: (B,) numbers of the sentences in the set.
+    source: ids (B, S), EOS and padding included.
     weights: per attention type, (B, H, T, S).
     queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS.
     """
 
     sentences: np.ndarray
+    source: Tensor
     weights: dict[str, Tensor]
     queries: dict[str, Tensor]
     keys: dict[str, Tensor]
@@ -59,6 +61,7 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         source, target = source.cpu(), target.cpu()
         yield Maps(
             sentences=sentences,
+            source=batch.source.cpu(),
             weights=weights,
             queries={"encoder": source, "decoder": target, "cross": target},
             keys={"encoder": source, "decoder": target, "cross": source},
@@ -128,3 +131,12 @@ def frequency_ranks(store: TokenStore, *, vocabulary: int) -> Tensor:
     ranks = np.empty(vocabulary, dtype=np.int64)
     ranks[order] = np.arange(vocabulary)
     return torch.from_numpy(ranks)
+
+
+def select(store: TokenStore, sentences: list[int]) -> TokenStore:
+    """A store with these sentences alone, in this order."""
+    sources = [store.source_ids(i) for i in sentences]
+    targets = [store.target_ids(i) for i in sentences]
+    ends = [np.cumsum([0, *map(len, rows)]) for rows in (sources, targets)]
+    empty = np.zeros(0, dtype=np.int32)
+    return TokenStore(np.concatenate([empty, *sources]), ends[0], np.concatenate([empty, *targets]), ends[1])

@@ -6,23 +6,12 @@ most to the one at the other end. Each relation counts in both directions, and e
 """
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-DIRECTIONS = ("head_to_dependent", "dependent_to_head")
-
-
-@dataclass(frozen=True)
-class Arc:
-    """A dependency between two words of a sentence, both numbered from 0."""
-
-    relation: str
-    head: int
-    dependent: int
-
+from specialized_heads.parsing.relations import Arc
 
 def word_attention(weights: Tensor, words: list[list[int]], *, from_word: str) -> Tensor:
     """Attention between words.
@@ -53,7 +42,7 @@ def arc_hits(attention: Tensor, arcs: list[Arc], relations: list[str]) -> tuple[
         relations: the R relations asked for.
 
     Returns:
-        hits (H, R, 2) and arcs (R, 2); the last axis is the direction, as in `DIRECTIONS`.
+        hits (H, R, 2) and arcs (R, 2); the last axis is the direction, as in `parsing.relations.DIRECTIONS`.
     """
     best = attention.argmax(-1).numpy()  # (H, W)
     hits = np.zeros((len(best), len(relations), 2), dtype=np.int64)

@@ -17,9 +17,9 @@ SPACE = "▁"  # SentencePiece's mark for a space
 def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int, int, int]]:
     """Segment a sentence and find the characters of each piece.
 
-    White space at the ends of a piece is not part of its span: "▁The" spans the three letters. A piece of white space alone
-    has an empty span. Pieces that split a single character (bytes of a rare character, parts of "½" after normalisation)
-    all span that character.
+    White space at the ends of a piece is not part of its span: "▁The" spans the three letters. A piece of white space
+    alone has an empty span. Pieces that split a single character (bytes of a rare character, parts of "½" after
+    normalisation) all span that character.
 
     Args:
         processor: the BPE model.
@@ -55,8 +55,8 @@ def words_to_pieces(
         piece_spans: (id, start, end) of each of the T pieces, from `piece_spans` on the same text.
 
     Returns:
-        for each word, the positions (0 to T - 1) of the pieces that overlap it. A word without pieces has an empty list: its
-        sentence cannot be aligned.
+        for each word, the positions (0 to T - 1) of the pieces that overlap it. A word without pieces has an empty
+        list: its sentence cannot be aligned.
     """
     return [
         [position for position, (_, start, end) in enumerate(piece_spans) if start < word_end and end > word_start]

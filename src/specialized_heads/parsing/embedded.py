@@ -1,7 +1,7 @@
 """Trees that are kept in the repository beside an embedded corpus: looked up by the exact text of the sentence.
 
-`resources/<name>/parses.parquet` has one row per sentence with a list per column; a word's form is the text that it spans.
-`parses.json` beside it says which parser made them.
+`resources/<name>/parses.parquet` has one row per sentence with a list per column; a word's form is the text that it
+spans. `parses.json` beside it says which parser made them.
 """
 
 from pathlib import Path
@@ -40,14 +40,16 @@ def embedded_parses(texts: list[str], *, resource: Path | None) -> tuple[list[li
     if resource is None:
         raise UserError("parser.engine: only embedded corpora have embedded parses; set parser.engine: stanza")
     if not resource.is_file():
-        raise UserError(f"{resource}: no such file; set parser.engine: stanza, or make it with resources/make_parses.py")
+        raise UserError(
+            f"{resource}: no such file; set parser.engine: stanza, or make it with resources/make_parses.py"
+        )
     wanted = set(texts)
     rows = pq.read_table(resource, schema=SCHEMA).to_pylist()
     known = {row["source"]: row for row in rows if row["source"] in wanted}
     if missing := sum(text not in known for text in texts):
         raise UserError(
-            f"{missing} of {len(texts)} analysis sentences have no embedded parse in {resource}: they are kept for the first "
-            "documents under the shipped filters; set parser.engine: stanza, or a smaller split.analysis"
+            f"{missing} of {len(texts)} analysis sentences have no embedded parse in {resource}: "
+            "they are kept for the first documents under the shipped filters only; set parser.engine: stanza"
         )
     parses = []
     for text in texts:

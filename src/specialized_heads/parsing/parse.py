@@ -1,12 +1,11 @@
 """Stage parse: a dependency tree for each analysis sentence (section 5.2).
 
-Two engines: `embedded` looks up trees that are kept in the repository with an embedded corpus, and either has all of them
-or stops; `stanza` parses any text. The report says which parser and which models made the trees.
+Two engines: `embedded` looks up trees that are kept in the repository with an embedded corpus, and either has all of
+them or stops; `stanza` parses any text. The report says which parser and which models made the trees.
 """
 
-import pyarrow.parquet as pq
-
 from specialized_heads.config import Parser
+from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import UserError, arguments, log, run, write_json
@@ -22,14 +21,16 @@ def main() -> None:
     """Write `--output` (parses/analysis.parquet) and `--report` (analysis.json) from `--text` (analysis.parquet)."""
     args = arguments(__doc__, files=("text", "output", "report"), optional=("resource",))
     settings = Settings.model_validate(args.settings)
-    texts = pq.read_table(args.text, columns=["source"]).column("source").to_pylist()
+    texts = read_pairs(args.text).source
     if settings.engine == "embedded":
         parses, about = embedded_parses(texts, resource=args.resource)
     else:
         try:  # here, because only this engine needs Stanza
             from specialized_heads.parsing import stanza_engine
         except ModuleNotFoundError as error:
-            raise UserError(f"parser.engine: stanza needs the package {error.name!r}: pip install {error.name}") from None
+            raise UserError(
+                f"parser.engine: stanza needs the package {error.name!r}: pip install {error.name}"
+            ) from None
         pipeline = stanza_engine.load_pipeline(
             language=settings.language,
             directory=settings.directory,

@@ -1,8 +1,8 @@
 """Stage relations: how often each dependency relation occurs, and how well a fixed offset would find it (section 5.2).
 
 The baseline that a syntactic head must beat is a head that always looks at one relative position: for each relation and
-direction, the most frequent distance, in words, from the word that looks to the word it should find. Subtypes count with
-their main type (`nsubj:pass` is an `nsubj`); UD's `obj` is the paper's dobj.
+direction, the most frequent distance, in words, from the word that looks to the word it should find. Subtypes count
+with their main type (`nsubj:pass` is an `nsubj`); UD's `obj` is the paper's dobj.
 """
 
 from collections import Counter
@@ -42,7 +42,9 @@ class Settings(Section):
     def _main_types(cls, relations: list[str]) -> list[str]:
         for relation in relations:
             if ":" in relation:
-                raise ValueError(f"{relation!r}: subtypes count with their main type, so ask for {relation.split(':')[0]!r}")
+                raise ValueError(
+                    f"{relation!r}: subtypes count with their main type, so ask for {relation.split(':')[0]!r}"
+                )
         return relations
 
 
@@ -96,8 +98,8 @@ def relation_table(parses: Iterable[Sequence[Word]], relations: list[str]) -> pa
         relations: main types of UD relations.
 
     Returns:
-        one row per relation and direction, in the order asked for; columns as in `SCHEMA`. `offsets` and `counts` are the
-        histogram of positions (target word minus the word that looks), by increasing offset.
+        one row per relation and direction, in the order asked for; columns as in `SCHEMA`. `offsets` and `counts` are
+        the histogram of positions (target word minus the word that looks), by increasing offset.
     """
     positions = {(relation, direction): Counter() for relation in relations for direction in DIRECTIONS}
     for words in parses:
@@ -128,7 +130,7 @@ def main() -> None:
     settings = Settings.model_validate(args.settings)
     table = relation_table(read_parses(args.parses).values(), settings.relations)
     for row in table.to_pylist():
-        if not row["arcs"]:
+        if not row["arcs"] and row["direction"] == DIRECTIONS[0]:
             log.warning("relation %s does not occur in %s", row["relation"], args.parses)
     with atomic(args.output) as temporary:
         pq.write_table(table, temporary, compression="zstd")

@@ -1,9 +1,9 @@
 """Trees from Stanza: one tree per analysis sentence, with the character offsets of its words in that sentence.
 
-Sentences are never split further (`tokenize_no_ssplit`), because a relation is counted within what the translation model
-saw as one sentence. Models are loaded from disk without asking the network; only where they are missing, and the
-configuration allows it, are they fetched first. Stanza opens weights with `torch.load(weights_only=True)`, which runs no
-code from the file.
+Sentences are never split further (`tokenize_no_ssplit`), because a relation is counted within what the translation
+model saw as one sentence. Models are loaded from disk without asking the network; only where they are missing, and the
+configuration allows it, are they fetched first. Stanza opens weights with `torch.load(weights_only=True)`, which runs
+no code from the file.
 """
 
 from pathlib import Path
@@ -37,17 +37,22 @@ def load_pipeline(*, language: str, directory: str | None, package: str, downloa
     except (OSError, ValueError) as error:
         if not download:
             raise UserError(
-                f"no {what}: {error}. Set parser.download: true, or check parser.directory and parser.package"
+                f"no {what}: {_sentence(error)} Set parser.download: true, or check parser.directory and parser.package"
             ) from error
     log.info("fetching %s", what)
     try:
         return _build(language=language, directory=directory, package=package, method="download_resources")
     except Exception as error:  # the network layers below Stanza share no base class
         raise UserError(
-            f"no {what}, and they could not be fetched: {error}. Fetch them where there is a network "
+            f"no {what}, and they could not be fetched: {_sentence(error)} Fetch them where there is a network "
             f"(python -c \"import stanza; stanza.download('{language}', model_dir='DIR', package='{package}')\"), copy "
             "the folder here and set parser.directory to it"
         ) from error
+
+
+def _sentence(error: Exception) -> str:
+    """An error's text, with one full stop at the end."""
+    return f"{str(error).rstrip('. ')}."
 
 
 def _build(*, language: str, directory: str, package: str, method: str) -> stanza.Pipeline:
@@ -75,8 +80,8 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
         texts: one sentence each.
 
     Returns:
-        the words of each sentence, in order. A sentence in which Stanza finds no word has none. Where a blank line inside a
-        text makes Stanza see several sentences, their trees follow each other, each with its own root.
+        the words of each sentence, in order. A sentence in which Stanza finds no word has none. Where a blank line
+        inside a text makes Stanza see several sentences, their trees follow each other, each with its own root.
     """
     parses = []
     for first in progress(range(0, len(texts), BATCH), what="parse", unit="batch"):

@@ -1,8 +1,8 @@
 """The parse table: what is kept of a dependency tree, one row per word.
 
 Words are syntactic words of Universal Dependencies; the words of a multi-word token share its characters. Offsets count
-characters of the sentence as it stands in `analysis.parquet`, never of a tokenised text, so that trees can be laid over any
-segmentation of the same sentence. A sentence without a parse has no rows.
+characters of the sentence as it stands in `analysis.parquet`, never of a tokenised text, so that trees can be laid over
+any segmentation of the same sentence. A sentence without a parse has no rows.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,8 @@ def read_parses(path: Path) -> dict[int, list[Word]]:
     """Read `parses/analysis.parquet`.
 
     Returns:
-        the words of each parsed sentence, in order, by its row number in `analysis.parquet`. Unparsed sentences are absent.
+        the words of each parsed sentence, in order, by its row number in `analysis.parquet`. Unparsed sentences are
+        absent.
 
     Raises:
         UserError: there is no such file.

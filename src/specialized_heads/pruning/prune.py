@@ -8,7 +8,7 @@ weights are taken, never those of the lowest penalised loss.
 from typing import Literal
 
 from specialized_heads import stage
-from specialized_heads.config import Pruning, Section, Training
+from specialized_heads.config import Section, Training
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import choose_device, load, save
 from specialized_heads.model.gates import HardConcrete, hard, probability_open
@@ -24,7 +24,8 @@ class Settings(Section):
     penalty: float
     dropout: float
     training: Training
-    pruning: Pruning
+    gate_learning_rate: float
+    gate_init: float
     device: str
 
 
@@ -78,20 +79,14 @@ def remove_closed_heads(model: Transformer) -> list[dict[str, float | int | str 
 def main() -> None:
     files = stage.arguments(__doc__, files=("baseline", "train", "dev", "output", "log", "state", "gates"))
     settings = Settings.model_validate(files.settings)
-    pruning = settings.pruning
     model = load(files.baseline, dropout=settings.dropout)
-    attach_gates(model, scope=settings.scope, log_alpha=pruning.gate_init)
+    attach_gates(model, scope=settings.scope, log_alpha=settings.gate_init)
     model.to(choose_device(settings.device))
-    fine_tuning = settings.training.model_dump() | {
-        "updates": pruning.updates,
-        "learning_rate": pruning.learning_rate,
-        "warmup": pruning.warmup,
-    }
     plan = Plan(
         seed=settings.seed,
         penalty=settings.penalty,
-        gate_learning_rate=pruning.gate_learning_rate,
-        **fine_tuning,
+        gate_learning_rate=settings.gate_learning_rate,
+        **settings.training.model_dump(),
     )
     data = Data(load_tokens(files.train), load_tokens(files.dev), stage.file_hash(files.train))
     train(model, plan, data, state=files.state, records=files.log)

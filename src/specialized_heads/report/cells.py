@@ -1,7 +1,7 @@
 """Heads drawn as cells of a grid, layer by layer, sorted by relevance within the layer (figures 1 and 2).
 
-The most relevant head of a layer is on top. A cell's value is printed in it as long as that can be read; the colour bar is
-always there. A head without a value is hatched, a layer that has fewer heads than another ends earlier.
+The most relevant head of a layer is on top. A cell's value is printed in it as long as that can be read; the colour
+bar is always there. A head without a value is hatched, a layer that has fewer heads than another ends earlier.
 """
 
 import numpy as np
@@ -64,7 +64,13 @@ def value_grid(axes: Axes, heads: pd.DataFrame, *, column: str, low: float, high
             dark = (value - low) / (high - low) > 0.6
             text = f"{value:.2f}".replace("-", "−")
             axes.text(
-                head["layer"], head["rank"], text, size=size, ha="center", va="center", color="white" if dark else "black"
+                head["layer"],
+                head["rank"],
+                text,
+                size=size,
+                ha="center",
+                va="center",
+                color="white" if dark else "black",
             )
     edges = np.arange(layers + 1) + 0.5, np.arange(ranks + 1) + 0.5
     return axes.pcolormesh(*edges, values, cmap=VALUES, vmin=low, vmax=high, edgecolors="white", linewidth=1.0)

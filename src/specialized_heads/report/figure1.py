@@ -1,4 +1,4 @@
-"""Figure 1: relevance, confidence and function of the encoder's self-attention heads, sorted by relevance in each layer.
+"""Figure 1: relevance, confidence and function of the encoder's self-attention heads, by layer and relevance.
 
 One row of three panels per corpus; the paper shows one corpus here and the others in figure 2.
 """

@@ -1,7 +1,7 @@
 """Figure 10: in which layers of the decoder heads stay active as more heads are pruned (section 6.3.2).
 
-Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd. Shares of the group's heads and
-not counts, so that a pair and a single layer can be compared.
+Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd. Shares of the group's
+heads and not counts, so that a pair and a single layer can be compared.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from specialized_heads.report.output import save_figure
 from specialized_heads.stage import arguments, run
 
 COLUMNS = [
-    "corpus", "lam", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
+    "corpus", "kind", "lam", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
     "active", "heads", "share", "share_low", "share_high", "all_heads",
 ]  # fmt: skip
 TYPES = ("decoder", "cross")
@@ -24,16 +24,14 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Points of every corpus that has models pruned with scope `all`.
 
     Returns:
-        one row per λ, attention type and group of layers: corpus, lam (0: the baseline), seeds (how many), type, layers
-        ("1-2"), pruned (heads of all types), active (heads of the group, mean over seeds), heads (of the group, before
-        pruning), share (active of heads), all_heads (of the model); `_low` and `_high` are ranges over seeds.
+        one row per λ, attention type and group of layers: corpus, kind (baseline, pruned), lam, seeds (how many), type,
+        layers ("1-2"), pruned (heads of all types), active (heads of the group, mean over seeds), heads (of the group,
+        before pruning), share (active of heads), all_heads (of the model); `_low` and `_high` are ranges over seeds.
     """
     rows = []
     for title, scores in tables.items():
         models = sweep.models(scores, scope="all")
-        totals = models[["encoder_total", "decoder_total", "cross_total"]].sum(axis=1)
-        models = models.assign(pruned=totals.max() - totals)
-        for lam, same in models.groupby("lam"):
+        for point, same in sweep.points(models):
             for kind in TYPES:
                 full = np.max(np.stack(models[f"{kind}_heads"].to_list()), axis=0)  # heads per layer: (L,)
                 kept = np.stack(same[f"{kind}_heads"].to_list())  # (seeds, L)
@@ -41,8 +39,9 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
                     group = slice(first, first + 2)
                     active = pd.Series(kept[:, group].sum(1))
                     last = min(first + 2, len(full))
-                    row = {"corpus": title, "lam": lam, "seeds": len(same), "type": kind, "all_heads": totals.max()}
-                    row |= {"layers": f"{first + 1}-{last}" if last > first + 1 else f"{last}"}
+                    layers = f"{first + 1}-{last}" if last > first + 1 else f"{last}"
+                    row = {"corpus": title, "type": kind, "layers": layers, "all_heads": same["all_heads"].iloc[0]}
+                    row |= point
                     row |= sweep.spread(same["pruned"], "pruned") | sweep.spread(active / full[group].sum(), "share")
                     rows.append(row | {"active": active.mean(), "heads": full[group].sum()})
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -56,14 +55,13 @@ def draw(points: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(style.DOUBLE, 2.3 * len(corpora)), layout="constrained")
     blocks = figure.subfigures(len(corpora), 1, squeeze=False)[:, 0]
     for block, (corpus, own) in zip(blocks, corpora.items(), strict=True):
-        most = own["seeds"].max()
-        note = f" ({most:.0f} seeds, mean and range)" if most > 1 else ""
-        block.suptitle(style.wrap(corpus + note, inches=style.DOUBLE, size=8))
+        block.suptitle(style.wrap(corpus + sweep.seeds_note(own), inches=style.DOUBLE, size=8))
         for axes, kind in zip(block.subplots(1, 2, sharey=True), TYPES, strict=True):
             groups = list(own[own["type"] == kind].groupby("layers", sort=False))
             for number, (layers, group) in enumerate(groups):
-                label = f"{'layers' if '-' in layers else 'layer'} {layers.replace('-', '–')} ({group['heads'].iloc[0]} heads)"
-                sweep.line(axes, group, x="pruned", y="share", look=style.ordered(number, len(groups)), label=label)
+                which = f"layers {layers.replace('-', '–')}" if "-" in layers else f"layer {layers}"
+                label, look = f"{which} ({group['heads'].iloc[0]} heads)", style.ordered(number, len(groups))
+                sweep.line(axes, group, x="pruned", y="share", look=look, label=label)
             heads = own["all_heads"].iloc[0]
             axes.set(title=style.TYPES[kind][0], xlabel=f"heads pruned, of {heads} of all types", ylim=(-0.03, 1.05))
             axes.set_xlim(-0.02 * heads, heads)

@@ -1,7 +1,7 @@
 """Figure 2: relevance and function of the encoder's self-attention heads on each further corpus.
 
-One scale of relevance for all corpora, so that their heads can be compared. Where an experiment has a single corpus, the
-figure says so.
+One scale of relevance for all corpora, so that their heads can be compared. Where an experiment has a single corpus,
+the figure says so.
 """
 
 import pandas as pd
@@ -14,7 +14,8 @@ from specialized_heads.stage import arguments, run
 
 
 def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
-    """Draw the heads that `cells.ranked_heads` returns, two corpora side by side; a model without heads is named in text."""
+    """Draw the heads that `cells.ranked_heads` returns, two corpora side by side; a model without heads is named in
+    text."""
     if not titles:
         return style.message_figure("This experiment has one corpus; there is no further one to compare it with.")
     columns = min(2, len(titles))

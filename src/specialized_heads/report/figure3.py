@@ -1,7 +1,7 @@
 """Figure 3: where the dependent of a relation stands relative to its head, in words (section 5.2).
 
-Negative positions are to the left of the head. The first and the last bar hold everything farther away, so the bars of a
-panel sum to one. The most frequent position is the baseline that a syntactic head has to beat.
+Negative positions are to the left of the head. The first and the last bar hold everything farther away, so the bars
+of a panel sum to one. The most frequent position is the baseline that a syntactic head has to beat.
 """
 
 import pandas as pd
@@ -91,7 +91,9 @@ def _panel(axes: Axes, relation: str, bars: pd.DataFrame, *, top: float) -> None
     axes.grid(axis="y")
     axes.bar(bars["position"], bars["share"], width=0.8, color=colours)
     for bar in bars[bars["baseline"]].to_dict("records"):
-        axes.annotate(f"{bar['share']:.0%}", (bar["position"], bar["share"]), (0, 1.5), ha="center", textcoords="offset points")
+        axes.annotate(
+            f"{bar['share']:.0%}", (bar["position"], bar["share"]), (0, 1.5), ha="center", textcoords="offset points"
+        )
 
 
 def main() -> None:

@@ -17,31 +17,10 @@ from specialized_heads.stage import arguments, run
 
 GROUPS = 8  # relations and directions per row of panels
 GOLDEN = 0.618  # spreads the dots of a column evenly and the same way each time
-REPORTED = {f"{paper.VOITA}, {paper.WMT}": "*", f"{paper.VOITA}, {paper.SUBTITLES}": "X"}  # markers
-
-
-def numbers(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """`accuracies` of our corpora, then the paper's best heads for the same relations; `reported` tells them apart."""
-    ours = accuracies(heads, relations).assign(reported=False)
-    rows = [
-        {
-            "corpus": f"{paper.VOITA}, {row.corpus}",
-            "relation": row.relation,
-            "direction": row.direction,
-            "baseline": row.baseline,
-            "accuracy": row.best,
-            "syntactic": False,
-            "best": True,
-            "reported": True,
-        }
-        for row in paper.TABLE1
-        if row.relation in set(ours["relation"])
-    ]
-    return pd.concat([ours, pd.DataFrame(rows)], ignore_index=True) if rows else ours
 
 
 def draw(scores: pd.DataFrame) -> Figure:
-    """Draw the scores, one group of columns per relation and direction, one column per corpus."""
+    """Draw what `accuracies` returns, one group of columns per relation and direction, one column per corpus."""
     groups = list(scores[["relation", "direction"]].drop_duplicates().itertuples(index=False, name=None))
     corpora = list(scores["corpus"].unique())
     rows = [groups[start : start + GROUPS] for start in range(0, len(groups), GROUPS)]
@@ -68,8 +47,8 @@ def draw(scores: pd.DataFrame) -> Figure:
 
 def _look(corpora: list[str], corpus: str) -> tuple[str, str]:
     """Colour and marker of a corpus."""
-    if corpus in REPORTED:
-        return style.PAPER_COLOUR, REPORTED[corpus]
+    if corpus in paper.MARKERS:
+        return style.PAPER_COLOUR, paper.MARKERS[corpus]
     look = style.series(corpora.index(corpus))
     return look.colour, look.marker
 
@@ -89,7 +68,9 @@ def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tu
         if pd.notna(best["low"]):
             axes.vlines(x, best["low"], best["high"], color=colour, linewidth=0.9, zorder=4)
         fill = colour if best["syntactic"] or best["reported"] else "white"
-        axes.plot(x, value, marker=marker, color=colour, markerfacecolor=fill, markersize=4.5, zorder=5, linestyle="none")
+        axes.plot(
+            x, value, marker=marker, color=colour, markerfacecolor=fill, markersize=4.5, zorder=5, linestyle="none"
+        )
 
 
 def _legend(figure: Figure, scores: pd.DataFrame, corpora: list[str]) -> None:
@@ -98,7 +79,7 @@ def _legend(figure: Figure, scores: pd.DataFrame, corpora: list[str]) -> None:
         colour, marker = _look(corpora, corpus)
         heads = scores.loc[scores["corpus"] == corpus, ["layer", "head"]].dropna().drop_duplicates()
         handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none"))
-        labels.append(corpus if corpus in REPORTED else f"{corpus} ({len(heads)} heads)")
+        labels.append(corpus if corpus in paper.MARKERS else f"{corpus} ({len(heads)} heads)")
     handles.append(Line2D([], [], color="#555555", marker="o", markerfacecolor="white", linestyle="none"))
     handles.append(Line2D([], [], color="black", linewidth=1.4))
     handles.append(Line2D([], [], color="#555555", marker="o", markersize=1.8, alpha=0.6, linestyle="none"))
@@ -111,7 +92,7 @@ def main() -> None:
     args = arguments(__doc__, files=["output"], many=["heads", "relations"])
     titles = Titles.model_validate(args.settings).titles
     heads = read_all(args.heads, titles, columns=HEAD_COLUMNS)
-    scores = numbers(heads, read_all(args.relations, titles, columns=RELATION_COLUMNS))
+    scores = accuracies(heads, read_all(args.relations, titles, columns=RELATION_COLUMNS))
     save_figure(args.output, scores, lambda: draw(scores))
 
 

@@ -1,8 +1,8 @@
 """Figure 5: attention maps of the rare-words head on real sentences (section 5.3).
 
-A row is the token that attends, a column the token that is attended to, and the column of the sentence's rarest token is
-framed. All maps have the same cell size, so a longer sentence is a larger map, and maps that do not fit beside each other go
-below. Where no head passed the threshold the figure shows the best head by that score and says so.
+A row is the token that attends, a column the token that is attended to, and the column of the sentence's rarest token
+is framed. All maps have the same cell size, so a longer sentence is a larger map, and maps that do not fit beside
+each other go below. Where no head passed the threshold the figure shows the best head by that score and says so.
 """
 
 from pathlib import Path
@@ -31,7 +31,8 @@ LINE = 0.14  # inches per line of a heading
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#FFFFFF", "#9FC3E6", "#08306B"])
 RAREST = "#C2410C"
 COLUMNS = [
-    "corpus", "layer", "head", "kind", "score", "sentence", "query", "query_token", "key", "key_token", "attention", "rarest",
+    "corpus", "layer", "head", "kind", "score", "sentence", "query", "query_token", "key", "key_token",
+    "attention", "rarest",
 ]  # fmt: skip
 
 
@@ -67,7 +68,9 @@ def numbers(files: dict[str, dict]) -> pd.DataFrame:
             tokens = sentence["tokens"]
             weights = np.asarray(sentence["attention"], float)
             if weights.shape != (len(tokens), len(tokens)):
-                raise UserError(f"{title}: sentence {number} has {len(tokens)} tokens and attention of shape {weights.shape}")
+                raise UserError(
+                    f"{title}: sentence {number} has {len(tokens)} tokens and attention of shape {weights.shape}"
+                )
             for query, key in np.ndindex(weights.shape):
                 rows.append(
                     [title, file["layer"], file["head"], file["kind"], file["score"], number]
@@ -91,13 +94,22 @@ def draw(weights: pd.DataFrame, *, titles: list[str]) -> Figure:
             below += _height(line)
             left = (style.DOUBLE - _width(line)) / 2
             for each in line:
-                box = (left + each.margin) / style.DOUBLE, (below - each.side) / height, each.side / style.DOUBLE, each.side / height
+                box = (
+                    (left + each.margin) / style.DOUBLE,
+                    (below - each.side) / height,
+                    each.side / style.DOUBLE,
+                    each.side / height,
+                )
                 mesh = _draw_map(figure.add_axes(box), each)
                 left += each.outer + GAP
         top -= block
     if mesh is not None:
-        figure.text(0.5, 0.42 / height, "row: token that attends; column: token attended to; framed: rarest token", ha="center")
-        bar = figure.colorbar(mesh, cax=figure.add_axes((0.35, 0.27 / height, 0.3, 0.08 / height)), orientation="horizontal")
+        figure.text(
+            0.5, 0.42 / height, "row: token that attends; column: token attended to; framed: rarest token", ha="center"
+        )
+        bar = figure.colorbar(
+            mesh, cax=figure.add_axes((0.35, 0.27 / height, 0.3, 0.08 / height)), orientation="horizontal"
+        )
         bar.outline.set_linewidth(0.4)
         bar.ax.tick_params(pad=1.5)
         figure.text(0.34, 0.31 / height, "attention", ha="right", va="center")
@@ -112,7 +124,9 @@ def shown(token: str) -> str:
 
 def _heading(title: str, weights: pd.DataFrame) -> str:
     if weights.empty:
-        return style.wrap(f"{title}: no example sentences, because no encoder head is left", inches=style.DOUBLE, size=8)
+        return style.wrap(
+            f"{title}: no example sentences, because no encoder head is left", inches=style.DOUBLE, size=8
+        )
     layer, head, kind, score = weights[["layer", "head", "kind", "score"]].iloc[0]
     which = f"rare-words head {layer}-{head}"
     if kind != "rare words":
@@ -122,7 +136,8 @@ def _heading(title: str, weights: pd.DataFrame) -> str:
 
 
 def _page(weights: pd.DataFrame, titles: list[str]) -> list[tuple[str, list[list[Map]]]]:
-    """The heading of every corpus and its lines of maps, at the largest label size with which each corpus has one line."""
+    """The heading of every corpus and its lines of maps, at the largest label size with which each corpus has one
+    line."""
     for size in LABELS:
         page = []
         for title in titles:

@@ -1,7 +1,7 @@
 """Figure 6: the Hard Concrete distribution of a gate (section 6.1), from its closed form; no data is read.
 
-Left, how it is made: a Concrete variable on (0, 1), stretched to (-0.1, 1.1), and what lies outside [0, 1] moved to 0 and 1.
-Right, what log α does: the two point masses, as probabilities, and the density between them.
+Left, how it is made: a Concrete variable on (0, 1), stretched to (-0.1, 1.1), and what lies outside [0, 1] moved to 0
+and 1. Right, what log α does: the two point masses, as probabilities, and the density between them.
 """
 
 import numpy as np
@@ -47,7 +47,8 @@ def numbers() -> pd.DataFrame:
     """Curves and point masses.
 
     Returns:
-        one row per point: curve (Concrete, stretched, Hard Concrete), log_alpha, x, quantity (density or probability), y.
+        one row per point: curve (Concrete, stretched, Hard Concrete), log_alpha, x, quantity (density or
+        probability), y.
     """
     inner = np.linspace(0, 1, POINTS)
     # The Concrete density is infinite at 0 and 1, the stretched one at its own ends; both axes end below that.
@@ -66,7 +67,7 @@ def numbers() -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw the construction on the left and the family on the right."""
-    figure = Figure(figsize=(style.DOUBLE, 2.2), layout="constrained")
+    figure = Figure(figsize=(style.DOUBLE, 2.3), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 2])
     left.suptitle("(a) construction, log α = 0")
     _construction(left.subplots(), points)
@@ -81,9 +82,11 @@ def draw(points: pd.DataFrame) -> Figure:
         axes.set(title=title, xlabel="log α", ylabel="probability", xlim=(-0.8, len(masses) - 0.2), ylim=(0, 1))
     for log_alpha, curve in hard[hard["quantity"] == "density"].groupby("log_alpha"):
         look = _look(log_alpha)
-        between.plot(curve["x"], curve["y"], color=look.colour, linestyle=look.line, label=f"log α = {_number(log_alpha)}")
-    between.set(title="0 < g < 1", xlabel="g", ylabel="density", xlim=(0, 1), ylim=(0, 1.25))
-    between.legend(loc="upper center", ncols=2, handlelength=2.6, columnspacing=1.0)
+        between.plot(
+            curve["x"], curve["y"], color=look.colour, linestyle=look.line, label=f"log α = {_number(log_alpha)}"
+        )
+    between.set(title="0 < g < 1", xlabel="g", ylabel="density", xlim=(0, 1), ylim=(0, 1))
+    right.legend(*between.get_legend_handles_labels(), loc="outside lower center", ncols=5, columnspacing=1.2)
     return figure
 
 
@@ -95,11 +98,11 @@ def _construction(axes: Axes, points: pd.DataFrame) -> None:
     outside.set(alpha=0.3, linewidth=0)
     masses = points[(points["quantity"] == "probability") & (points["log_alpha"] == SHOWN)]
     for mass, x, side in zip(masses["y"], (0.08, 0.92), ("left", "right"), strict=True):
-        axes.text(x, 2.05, f"moved to {round(x)}:\nP = {mass:.2f}", ha=side, va="center", size=6.5)
+        axes.text(x, 1.45, f"moved to {round(x)}:\nP = {mass:.2f}", ha=side, va="center", size=6.5)
     for end in (0, 1):
         axes.axvline(end, color="#888888", linewidth=0.5)
     axes.set(xlim=(LOW, HIGH), ylim=(0, 2.6), xlabel="value", ylabel="density")
-    axes.legend(loc="upper center", ncols=2, columnspacing=1.0)
+    axes.legend(loc="upper center")
 
 
 def _curve(curve: str, log_alpha: float, x: np.ndarray, y: np.ndarray) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 Left, BLEU of every corpus; the bars are 95% bootstrap intervals over sentences, or the range over seeds where there are
 several. Right, the same as a difference from the baseline over the share of heads, which is where the paper's two
-statements can stand beside ours. A hollow marker differs from its baseline at p < 0.05 (paired bootstrap), for every seed.
+statements can stand beside ours. A hollow marker differs from its baseline at p < 0.05 (paired bootstrap), for every
+seed.
 """
 
 import pandas as pd
@@ -16,19 +17,18 @@ from specialized_heads.report.output import save_figure
 from specialized_heads.stage import arguments, run
 
 COLUMNS = [
-    "corpus", "lam", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
+    "corpus", "kind", "lam", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
     "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value", "sentences",
 ]  # fmt: skip
 SIGNIFICANT = 0.05
 SMALLEST_SPAN = 2.0  # BLEU; a shorter axis would make noise look like an effect
-REPORTED = {f"{paper.VOITA}, {paper.WMT}": "*", f"{paper.VOITA}, {paper.SUBTITLES}": "X"}  # markers
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Points of every corpus that has models with pruned encoder heads, then the paper's.
 
     Returns:
-        one row per point: corpus, lam (0: the baseline; missing for the paper), seeds (how many), heads, share (of the
+        one row per point: corpus, kind (baseline, pruned, reported), lam, seeds (how many), heads, share (of the
         baseline's encoder heads), bleu, delta (BLEU minus the baseline of the same seed), each with `_low` and `_high`
         (range over seeds; for bleu with one seed the bootstrap interval; for delta with one seed missing),
         p_value (the largest over seeds), sentences (of the test set). No rows where nothing was pruned.
@@ -37,21 +37,22 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     for title, scores in tables.items():
         models = sweep.models(scores, scope="encoder")
         baselines = models[models["kind"] == "baseline"].set_index("seed")
-        for lam, same in models.groupby("lam"):
+        for point, same in sweep.points(models):
             full = same["seed"].map(baselines["encoder_total"])
-            single = len(same) == 1
-            row = {"corpus": title, "lam": lam, "seeds": len(same)}
+            row = {"corpus": title} | point
             row |= sweep.spread(same["encoder_total"], "heads") | sweep.spread(same["encoder_total"] / full, "share")
             row |= sweep.spread(same["bleu"], "bleu")
             row |= sweep.spread(same["bleu"] - same["seed"].map(baselines["bleu"]), "delta")
-            if single:
+            if len(same) == 1:
                 row |= {"bleu_low": same["bleu_low"].iloc[0], "bleu_high": same["bleu_high"].iloc[0]}
                 row |= {"delta_low": None, "delta_high": None}
             rows.append(row | {"p_value": same["p_value"].max(skipna=False), "sentences": same["sentences"].iloc[0]})
     if rows:
-        for point in paper.FIGURE7:
-            share = point.heads / paper.HEADS_PER_TYPE
-            rows.append({"corpus": f"{paper.VOITA}, {point.corpus}", "heads": point.heads, "share": share, "delta": -point.loss})
+        for said in paper.FIGURE7:
+            share = said.heads / paper.HEADS_PER_TYPE
+            rows.append(
+                {"corpus": said.corpus, "kind": "reported", "heads": said.heads, "share": share, "delta": -said.loss}
+            )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -64,22 +65,32 @@ def draw(points: pd.DataFrame) -> Figure:
     absolute, relative = figure.subplots(1, 2)
     handles, labels = [], []
     for number, (corpus, own) in enumerate(corpora.items()):
-        if corpus in REPORTED:
-            look = style.Series(style.PAPER_COLOUR, REPORTED[corpus], "none")
-            relative.plot(own["share"], own["delta"], marker=look.marker, color=look.colour, linestyle="none", zorder=4)
+        if corpus in paper.MARKERS:
+            look = style.Series(style.PAPER_COLOUR, paper.MARKERS[corpus], "none")
+            relative.plot(
+                own["share"],
+                own["delta"],
+                marker=look.marker,
+                color=look.colour,
+                markersize=6,
+                linestyle="none",
+                zorder=4,
+            )
             label = corpus
         else:
             look = style.series(number)
-            baseline = own.loc[own["lam"] == 0, "bleu"]
+            baseline = own.loc[own["kind"] == "baseline", "bleu"]
             absolute.axhline(baseline.iloc[0], color=look.colour, linewidth=0.8, linestyle="--", alpha=0.7)
             for axes, x, y in ((absolute, "heads", "bleu"), (relative, "share", "delta")):
                 sweep.line(axes, own, x=x, y=y, look=look)
                 _hollow(axes, own[own["p_value"] < SIGNIFICANT], x=x, y=y, look=look)
-            label = f"{corpus} (n = {own['sentences'].iloc[0]:,.0f}{_seeds(own)})"
+            label = f"{corpus}, n = {own['sentences'].iloc[0]:,.0f}{sweep.seeds_note(own)}"
         handles.append(Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line))
         labels.append(style.wrap(label, inches=style.DOUBLE / 2 - 0.4, size=6.5))
     relative.axhline(0, color="#777777", linewidth=0.8, linestyle="--")
-    absolute.set(xlabel="encoder heads retained", ylabel="BLEU (test)", title="(a) BLEU", xlim=(-0.5, None))
+    absolute.set(
+        xlabel="encoder heads retained", ylabel="BLEU of n test sentences", title="(a) BLEU", xlim=(-0.5, None)
+    )
     relative.set(xlabel="encoder heads retained, share of all", ylabel="BLEU − baseline", xlim=(-0.03, 1.03))
     relative.set_title("(b) difference from the baseline")
     relative.xaxis.set_major_formatter("{x:.0%}")
@@ -95,11 +106,6 @@ def draw(points: pd.DataFrame) -> Figure:
 
 def _hollow(axes: Axes, points: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
     axes.plot(points[x], points[y], marker=look.marker, color=look.colour, markerfacecolor="white", linestyle="none")
-
-
-def _seeds(points: pd.DataFrame) -> str:
-    most = int(points["seeds"].max())
-    return f"; {most} seeds, mean and range" if most > 1 else ""
 
 
 def _widen(axes: Axes) -> None:

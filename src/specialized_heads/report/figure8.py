@@ -1,7 +1,8 @@
 """Figure 8: which functions the encoder heads have that pruning leaves (section 6.2.2).
 
-One column per model, from the one with the most heads to the one with the fewest. A column stacks its heads by function:
-positional ones at the bottom, then syntactic, rare words, other; the number in a cell is layer-head, as in the unpruned model.
+One column per model, from the one with the most heads to the one with the fewest. A column stacks its heads by
+function: positional ones at the bottom, then syntactic, rare words, other; the number in a cell is layer-head, as in
+the unpruned model.
 """
 
 import re
@@ -34,21 +35,23 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         tables: per-head table by model name: `baseline/seed1`, `pruned/encoder_lambda0.01/seed1`.
 
     Returns:
-        one row per head: model, lam (0: baseline), seed, heads (of the model), place (from 1 at the bottom), layer, head,
-        functions; models by falling number of heads, then by rising λ. A model without heads has one row without a place.
+        one row per head: model, lam (missing: the baseline), seed, heads (of the model), place (from 1 at the bottom),
+        layer, head, functions; models by falling number of heads, then by rising λ. A model without heads has one row
+        without a place.
     """
-    order = list(style.FUNCTIONS)
+    functions = list(style.FUNCTIONS)
     frames = []
     for name, table in tables.items():
         heads = encoder_heads(table)
         # Heads with the same first function stand together, those that have it alone first.
-        heads["key"] = [tuple(map(order.index, functions.split("; "))) for functions in heads["functions"]]
+        heads["key"] = [tuple(map(functions.index, text.split("; "))) for text in heads["functions"]]
         heads = heads.sort_values(["key", "layer", "head"])
         lam, seed = _parts(name)
         column = heads.assign(place=range(1, len(heads) + 1)) if len(heads) else pd.DataFrame([{}])
         frames.append(column.assign(model=name, lam=lam, seed=seed, heads=len(heads)).reindex(columns=COLUMNS))
     cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
-    return cells.sort_values(["heads", "lam", "seed", "place"], ascending=[False, True, True, True], ignore_index=True)
+    order = {"heads": False, "lam": True, "seed": True, "place": True}
+    return cells.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
 
 
 def draw(cells: pd.DataFrame, *, title: str) -> Figure:
@@ -72,22 +75,22 @@ def draw(cells: pd.DataFrame, *, title: str) -> Figure:
     # Few columns keep the width of a cell instead of stretching over the page.
     spare = max(0.0, (6 - len(columns)) / 2)
     axes.set(xlim=(-0.6 - spare, len(columns) - 0.4 + spare), ylim=(0, most), ylabel="encoder heads retained")
-    note = f"; {NO_PRUNED}" if (cells["lam"] == 0).all() else ""
+    note = f"; {NO_PRUNED}" if cells["lam"].isna().all() else ""
     axes.set_title(style.wrap(f"{title}: functions of the encoder heads that remain{note}", inches=style.DOUBLE - 0.5))
     style.function_legend(figure)
     return figure
 
 
 def _parts(name: str) -> tuple[float, int]:
-    """λ (0 for the baseline) and seed of a model's name."""
+    """λ (NaN for the baseline) and seed of a model's name."""
     match = re.fullmatch(r"(?:baseline|pruned/encoder_lambda([^/]+))/seed(\d+)", name)
     if not match:
         raise UserError(f"settings: names: {name!r} is neither a baseline nor a model with pruned encoder heads")
-    return float(match[1] or 0), int(match[2])
+    return float(match[1] or "nan"), int(match[2])
 
 
 def _label(model: pd.Series, *, seeds: bool, narrow: bool) -> str:
-    lam = f"λ {model['lam']:g}" if model["lam"] else "none pruned"
+    lam = f"λ {model['lam']:g}" if pd.notna(model["lam"]) else "none pruned"
     lines = [f"{model['heads']}", lam.replace(" ", "\n") if narrow else lam]
     return "\n".join([*lines, f"seed {model['seed']}"] if seeds else lines)
 

@@ -1,7 +1,7 @@
 """Figure 9: how many heads of each attention type stay active as more heads are pruned (section 6.3.2).
 
-Scope `all`: the encoder's and the decoder's self-attention and cross-attention compete for the same penalty. One panel per
-corpus, and one with the paper's own models, which its table 2 lists.
+Scope `all`: the encoder's and the decoder's self-attention and cross-attention compete for the same penalty. One
+panel per corpus, and one with the paper's own models, which its table 2 lists.
 """
 
 import pandas as pd
@@ -13,7 +13,8 @@ from specialized_heads.report.output import save_figure
 from specialized_heads.stage import arguments, run
 
 COLUMNS = [
-    "corpus", "lam", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active", "active_low", "active_high", "heads", "reported",
+    "corpus", "kind", "lam", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active", "active_low",
+    "active_high", "heads",
 ]  # fmt: skip
 PANELS = 3  # per row
 
@@ -22,18 +23,16 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Points of every corpus that has models pruned with scope `all`, then the paper's.
 
     Returns:
-        one row per λ and attention type: corpus, lam (0: the baseline; missing for the paper), seeds (how many), type,
+        one row per λ and attention type: corpus, kind (baseline, pruned, reported), lam, seeds (how many), type,
         pruned (heads of all types), active (heads of this type), both with `_low` and `_high` (range over seeds),
-        heads (of this type, before pruning), reported (by the paper). No rows where nothing was pruned.
+        heads (of this type, before pruning). No rows where nothing was pruned.
     """
     rows = []
     for title, scores in tables.items():
         models = sweep.models(scores, scope="all")
-        totals = models[[f"{kind}_total" for kind in style.TYPES]].sum(axis=1)
-        models = models.assign(pruned=totals.max() - totals)
-        for lam, same in models.groupby("lam"):
+        for point, same in sweep.points(models):
             for kind in style.TYPES:
-                row = {"corpus": title, "lam": lam, "seeds": len(same), "type": kind, "reported": False}
+                row = {"corpus": title, "type": kind} | point
                 row |= sweep.spread(same["pruned"], "pruned") | sweep.spread(same[f"{kind}_total"], "active")
                 rows.append(row | {"heads": models[f"{kind}_total"].max()})
     if rows:
@@ -48,20 +47,20 @@ def draw(points: pd.DataFrame) -> Figure:
     corpora = dict(list(points.groupby("corpus", sort=False)))
     rows = -(-len(corpora) // PANELS)
     figure = Figure(figsize=(style.DOUBLE, 2.0 * rows + 0.3), layout="constrained")
-    panels = figure.subplots(rows, PANELS, squeeze=False).flat
+    panels = figure.subplots(rows, PANELS, squeeze=False).ravel()
     for axes, (corpus, own) in zip(panels, corpora.items(), strict=False):
         for kind, (name, look) in style.TYPES.items():
             sweep.line(axes, own[own["type"] == kind], x="pruned", y="active", look=look, label=name)
         heads = own.groupby("type")["heads"].first()
         # The line on which every type loses the same share of its heads.
-        axes.plot([0, heads.sum()], [heads.max(), 0], color="#AAAAAA", linewidth=0.7, zorder=0, label="all types pruned alike")
-        axes.set(xlim=(-0.02 * heads.sum(), heads.sum()), ylim=(0, 1.05 * heads.max()))
+        axes.plot(
+            [0, heads.sum()], [heads.max(), 0], color="#AAAAAA", linewidth=0.7, zorder=0, label="all types pruned alike"
+        )
+        axes.set(xlim=(-0.02 * heads.sum(), heads.sum()), ylim=(-0.03 * heads.max(), 1.05 * heads.max()))
         axes.set(xlabel=f"heads pruned, of {heads.sum():.0f}", ylabel=f"active heads, of {heads.max():.0f}")
-        most = own["seeds"].max()
-        note = f" ({most:.0f} seeds, mean and range)" if most > 1 else ""
-        axes.set_title(style.wrap(corpus + note, inches=style.DOUBLE / PANELS - 0.3))
+        axes.set_title(style.wrap(corpus + sweep.seeds_note(own), inches=style.DOUBLE / PANELS - 0.1, size=7), size=7)
         axes.grid(axis="y")
-    for axes in list(panels):
+    for axes in panels[len(corpora) :]:
         axes.set_axis_off()
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
@@ -75,8 +74,8 @@ def _reported() -> list[dict]:
         models = [(whole, whole, whole)] + [(r.encoder, r.decoder, r.cross) for r in paper.TABLE2 if r.corpus == corpus]
         for active in models:
             for kind, count in zip(style.TYPES, active, strict=True):
-                row = {"corpus": f"{paper.VOITA}, {corpus}", "type": kind, "pruned": 3 * whole - sum(active), "active": count}
-                rows.append(row | {"heads": whole, "reported": True})
+                row = {"corpus": corpus, "type": kind, "pruned": 3 * whole - sum(active), "active": count}
+                rows.append(row | {"heads": whole, "kind": "reported"})
     return rows
 
 

@@ -1,7 +1,7 @@
 """How a figure or a table is written: every format, the numbers beside it, and the same bytes each time.
 
-A stem `figures/figure7` gives `figure7.pdf`, `.svg`, `.png` (300 dpi) and `.csv`; a stem `tables/table1` gives `table1.csv`,
-`.md` and `.tex`. No file carries a date.
+A stem `figures/figure7` gives `figure7.pdf`, `.svg`, `.png` (300 dpi) and `.csv`; a stem `tables/table1` gives
+`table1.csv`, `.md` and `.tex`. No file carries a date.
 """
 
 import re

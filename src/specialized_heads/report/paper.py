@@ -1,15 +1,15 @@
 """What the two papers report: the numbers that our own are shown beside.
 
-Voita et al. (2019), "Analyzing Multi-Head Self-Attention: Specialized Heads Do the Heavy Lifting, the Rest Can Be Pruned",
-ACL; and Michel et al. (2019), "Are Sixteen Heads Really Better than One?", NeurIPS. Sections, tables and figures are named
-beside each number. Accuracies are fractions, directions are named as in the rest of the project.
+Voita et al. (2019), "Analyzing Multi-Head Self-Attention: Specialized Heads Do the Heavy Lifting, the Rest Can Be
+Pruned", ACL; and Michel et al. (2019), "Are Sixteen Heads Really Better than One?", NeurIPS. Sections, tables and
+figures are named beside each number. Accuracies are fractions, directions are named as in the rest of the project.
 """
 
 from typing import NamedTuple
 
-VOITA = "Voita et al. 2019"
-WMT = "WMT EN-RU"  # 2.5M sentence pairs, news
-SUBTITLES = "OpenSubtitles EN-RU"  # 6M sentence pairs
+WMT = "Voita et al. 2019, WMT EN-RU"  # 2.5M sentence pairs, news
+SUBTITLES = "Voita et al. 2019, OpenSubtitles EN-RU"  # 6M sentence pairs
+MARKERS = {WMT: "*", SUBTITLES: "X"}  # in figures, drawn in grey
 HEADS_PER_TYPE = 48  # 6 layers of 8 heads, appendix B.2
 
 
@@ -85,10 +85,11 @@ def direction_label(relation: str, direction: str) -> str:
     head, dependent = ENDS.get(relation, ("head", "dep."))
     return f"{head}→{dependent}" if direction == "head_to_dependent" else f"{dependent}→{head}"
 
+
 # Single statements, for the list of claims.
 POSITIONAL_CONFIDENCE = 0.8  # section 5.1, figure 1: positional heads are more confident than this
-RARE_WORDS = {SUBTITLES: (0.66, 0.83)}  # section 5.3: argmaxes on the rarest token, and on one of the two rarest
-RARE_WORDS_TWO = {WMT: 0.50}  # section 5.3: more than this share on one of the two rarest
+RAREST = {SUBTITLES: 0.66}  # section 5.3: argmaxes on the rarest token
+TWO_RAREST = {SUBTITLES: 0.83, WMT: 0.50}  # section 5.3: on one of the two rarest; WMT: more than this
 ALL_FUNCTIONS_HEADS = 17  # section 6.2.2, figure 8: a model with so many encoder heads keeps all functions
 FINE_TUNING_GAIN = (0.2, 0.6)  # sections 6.2.1 and 6.3.1: BLEU above training with the same heads from scratch
 MICHEL_WMT_REMOVABLE = 0.2  # Michel et al., section 4.2: share of all heads that can go with no loss

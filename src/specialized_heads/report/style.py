@@ -1,9 +1,10 @@
 """How every figure looks: sizes, fonts, and the colours that stay the same from figure to figure.
 
 Sizes are those of a two-column page, so that nothing is scaled after the fact: 3.3 in for one column, 6.9 in for two. A
-head function has one colour and one hatch everywhere. The colours differ by at least 24 CIELAB units from each other with
-normal vision and with each of the three kinds of colour blindness, and all of them carry black text. Series (corpora,
-attention types, layers) differ by colour, marker and line style, from a second palette that shares no colour with the first.
+head function has one colour and one hatch everywhere. The colours differ by at least 24 CIELAB units from each other
+with normal vision and with each of the three kinds of colour blindness, and all of them carry black text. Series
+(corpora, attention types, layers) differ by colour, marker and line style, from a second palette that shares no
+colour with the first.
 
 Text is never read as TeX: a title or a token with `$`, `_` or `%` is shown as it is.
 """
@@ -18,7 +19,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
@@ -105,7 +105,7 @@ def series(index: int) -> Series:
 
 def ordered(index: int, count: int) -> Series:
     """The look of one of `count` series with an order of their own (layers, log α), from dark to light."""
-    return series(index)._replace(colour=to_hex(matplotlib.colormaps["viridis"](0.85 * index / max(1, count - 1))))
+    return series(index)._replace(colour=to_hex(matplotlib.colormaps["viridis"](0.8 * index / max(1, count - 1))))
 
 
 @contextmanager
@@ -134,7 +134,8 @@ def message(axes: Axes, text: str, *, inches: float) -> None:
 
 
 def function_cell(axes: Axes, functions: list[str], *, left: float, bottom: float, width: float, height: float) -> None:
-    """One head as a cell: filled with the colour and hatch of its function, in equal upright stripes where it has several."""
+    """One head as a cell: filled with the colour and hatch of its function, in equal upright stripes where it has
+    several."""
     step = width / len(functions)
     for number, function in enumerate(functions):
         fill = FUNCTIONS[function]

@@ -1,0 +1,99 @@
+"""Make resources/<corpus>/parses.parquet: trees of the sentences that can become analysis sentences.
+
+For maintainers, from the repository root, with the extra `spacy` and the model that `spacy_trees.py` names; again
+whenever a corpus, the clean or the split stage, or the filters of a shipped configuration change:
+
+    python resources/make_parses.py config.yaml config/*.yaml
+
+The split stage orders documents by a hash and deals the first ones to the analysis set, so the trees of the first few
+thousand sentences in that order serve every size of the set up to `SIZE`. Which documents there are depends on the
+filters: the default ones count, and those of each configuration that is named. Sentences are parsed as the clean stage
+writes them.
+"""
+
+import argparse
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import spacy
+import spacy_trees
+import yaml
+
+from specialized_heads import config
+from specialized_heads.config import Embedded, Filters, Split
+from specialized_heads.corpus.clean import clean, group_by_sentence
+from specialized_heads.corpus.pairs import Pairs, read_pairs
+from specialized_heads.corpus.split import divide, ordered_groups
+from specialized_heads.parsing import embedded
+from specialized_heads.parsing.words import Word
+from specialized_heads.stage import atomic, file_hash, log, run, write_json
+
+RESOURCES = Path(__file__).parent
+SIZE = 5000  # largest analysis set that is covered
+# A document that does not fit into what is left of the set is passed over, so smaller sets reach a little further.
+MARGIN = 600
+
+
+def candidates(corpus: Path, filters: Filters) -> list[str]:
+    """The sources that analysis sets of up to `SIZE` pairs are dealt from, each once, in the order of dealing."""
+    pairs, _ = clean(read_pairs(corpus), filters=filters)
+    if not all(pairs.document):
+        pairs = Pairs(pairs.source, pairs.target, group_by_sentence(pairs))
+    order = [row for group in ordered_groups(pairs.document) for row in group]
+    dealt, _ = divide(pairs, sizes=Split(dev=1, test=1, analysis=SIZE))
+    position = {row: place for place, row in enumerate(order)}
+    reach = max(position[row] for row in dealt["analysis"])
+    return list(dict.fromkeys(pairs.source[row] for row in order[: reach + 1 + MARGIN]))
+
+
+def embedded_table(texts: list[str], parses: list[list[Word]]) -> pa.Table:
+    """The trees in the layout of `embedded.SCHEMA`."""
+    columns = {"source": texts}
+    for name in embedded.SCHEMA.names[1:]:
+        columns[name] = [[getattr(word, name) for word in words] for words in parses]
+    return pa.table(columns, schema=embedded.SCHEMA)
+
+
+def main() -> None:
+    """Write parses.parquet and parses.json for every embedded corpus; all have English sources."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("configurations", type=Path, nargs="*")
+    paths = parser.parse_args().configurations
+
+    filters: dict[str, list[Filters]] = {path.parent.name: [Filters()] for path in RESOURCES.glob("*/corpus.parquet")}
+    for path in paths:
+        experiment = config.load(yaml.safe_load(path.read_text(encoding="utf-8")), origin=str(path))
+        for corpus in experiment.corpora.values():
+            if isinstance(corpus.source, Embedded) and corpus.filters not in filters[corpus.source.name]:
+                filters[corpus.source.name].append(corpus.filters)
+
+    model = spacy_trees.load_model()
+    for name in sorted(filters):
+        folder = RESOURCES / name
+        texts = list(
+            dict.fromkeys(text for kind in filters[name] for text in candidates(folder / "corpus.parquet", kind))
+        )
+        parses = list(spacy_trees.parse_with_spacy(model, texts))
+        with atomic(folder / "parses.parquet") as temporary:
+            table = embedded_table(texts, parses)
+            pq.write_table(table, temporary, compression="zstd", compression_level=19)
+        about = {
+            "engine": "spacy",
+            "version": spacy.__version__,
+            "model": f"{spacy_trees.MODEL} {spacy_trees.MODEL_VERSION}, restructured to UD by resources/spacy_trees.py",
+            "wheel_sha256": spacy_trees.WHEEL_SHA256,
+            "command": " ".join(["python resources/make_parses.py", *map(str, paths)]),
+            "corpus_sha256": file_hash(folder / "corpus.parquet"),
+            "filters": [kind.model_dump() for kind in filters[name]],
+            "largest_analysis_set": SIZE,
+            "sentences": len(texts),
+            "words": sum(map(len, parses)),
+            "copulas_moved": sum(word.relation == "cop" for words in parses for word in words),
+        }
+        write_json(folder / "parses.json", about)
+        log.info("%s: %d sentences, %d words", name, about["sentences"], about["words"])
+
+
+if __name__ == "__main__":
+    run(main)

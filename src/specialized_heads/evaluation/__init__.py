@@ -1,0 +1,1 @@
+"""Translating the test set, scoring translations, and gathering the scores of all models."""

@@ -1,0 +1,59 @@
+"""Stage: one table of all models of a corpus: heads left in each layer, scores, size. Figures 7, 9, 10 and table 2 read it."""
+
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specialized_heads import stage
+from specialized_heads.config import Section
+from specialized_heads.model.transformer import KINDS
+
+
+class Row(Section):
+    """What the path of a model says of it, in the order of `--models` and `--scores`."""
+
+    kind: Literal["baseline", "pruned", "scratch"]
+    scope: Literal["", "encoder", "all"]
+    lam: float | None
+    seed: int
+
+
+class Settings(Section):
+    rows: list[Row]
+
+
+def main() -> None:
+    files = stage.arguments(__doc__, files=("output",), many=("models", "scores"))
+    settings = Settings.model_validate(files.settings)
+    rows = []
+    for row, model_path, score_path in zip(settings.rows, files.models, files.scores, strict=True):
+        model, score = stage.read_json(model_path), stage.read_json(score_path)
+        heads = {f"{kind}_heads": [len(layer) for layer in model["architecture"][kind]] for kind in KINDS}
+        rows.append(
+            row.model_dump()
+            | {key: score[key] for key in ("bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature", "sentences")}
+            | heads
+            | {f"{kind}_total": sum(heads[f"{kind}_heads"]) for kind in KINDS}
+            | {"parameters": model["parameters"], "updates": model["training"]["training"]["updates"]}
+        )
+    columns = {
+        "kind": pa.string(),
+        "scope": pa.string(),
+        "lam": pa.float64(),
+        "seed": pa.int64(),
+        **dict.fromkeys(("bleu", "bleu_low", "bleu_high", "chrf", "p_value"), pa.float64()),
+        "signature": pa.string(),
+        "sentences": pa.int64(),
+        **{f"{kind}_heads": pa.list_(pa.int64()) for kind in KINDS},
+        **{f"{kind}_total": pa.int64() for kind in KINDS},
+        "parameters": pa.int64(),
+        "updates": pa.int64(),
+    }
+    with stage.atomic(files.output) as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(columns)), temporary)
+    stage.log.info("%d models", len(rows))
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,52 @@
+"""Stage: sacreBLEU and chrF of a translation, with bootstrap intervals, and its difference from the baseline's.
+
+The p-value is that of paired bootstrap resampling (Koehn 2004) as sacreBLEU computes it: the chance of a difference at
+least as large if the two systems were the same.
+"""
+
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
+
+from specialized_heads import stage
+
+SAMPLES = 1000
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def main() -> None:
+    files = stage.arguments(__doc__, files=("translation", "references", "output"), optional=("baseline",))
+    os.environ["SACREBLEU_SEED"] = "12345"
+    references = pq.read_table(files.references, columns=["target"]).column("target").to_pylist()
+    translation = read_lines(files.translation)
+    if len(translation) != len(references):
+        raise stage.UserError(
+            f"{files.translation}: {len(translation)} lines for {len(references)} sentences of {files.references}"
+        )
+    bleu, chrf = BLEU(), CHRF()
+    score = bleu.corpus_score(translation, [references], n_bootstrap=SAMPLES)
+    result = {
+        "bleu": score.score,
+        "bleu_low": score._mean - score._ci,
+        "bleu_high": score._mean + score._ci,
+        "chrf": chrf.corpus_score(translation, [references]).score,
+        "p_value": None,
+        "signature": str(bleu.get_signature()),
+        "sentences": len(references),
+    }
+    if files.baseline:
+        systems = [("baseline", read_lines(files.baseline)), ("system", translation)]
+        test = PairedTest(systems, {"bleu": BLEU(references=[references])}, references=None, n_samples=SAMPLES)
+        result["p_value"] = test()[1]["bleu"][1].p_value
+    stage.write_json(files.output, result)
+    stage.log.info("BLEU %.2f, chrF %.2f", result["bleu"], result["chrf"])
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,43 @@
+"""Stage: translate a set with a model; one detokenised sentence per line, in the order of the set."""
+
+import numpy as np
+
+from specialized_heads import stage
+from specialized_heads.config import Decoding, Section
+from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.model.checkpoint import choose_device, load
+from specialized_heads.model.decoding import translate
+from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.training.batching import cut
+
+TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
+
+
+class Settings(Section):
+    decoding: Decoding
+    device: str
+
+
+def main() -> None:
+    files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "output"))
+    settings = Settings.model_validate(files.settings)
+    keep_freed_memory()
+    model = load(files.model, device=choose_device(settings.device))
+    store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
+    lengths = store.source_lengths + 1
+    order = np.argsort(lengths, kind="stable")
+    translations = [""] * len(store)
+    for sentences in stage.progress(cut(lengths[order], order, TOKENS), what="translating", unit="batch"):
+        outputs = translate(
+            model, [store.source_ids(i).tolist() for i in sentences], **settings.decoding.model_dump()
+        )
+        for sentence, ids in zip(sentences, outputs, strict=True):
+            translations[sentence] = bpe.decode(ids).replace("\n", " ")
+    with stage.atomic(files.output) as temporary:
+        temporary.write_text("".join(line + "\n" for line in translations), encoding="utf-8")
+    stage.log.info("%d sentences translated", len(translations))
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,53 @@
+"""Finds test data that is not part of the project, runs stages as Snakemake does, and writes small analysis sets."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from specialized_heads.corpus.pairs import Pairs, write_pairs
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "resources"))  # the maintainers' scripts are tested too
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with test data; SPECIALIZED_HEADS_SHARED, or `shared` beside the repository."""
+    folder = Path(os.environ.get("SPECIALIZED_HEADS_SHARED", ROOT.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no test data in {folder}; set SPECIALIZED_HEADS_SHARED")
+    return folder / "data"
+
+
+@pytest.fixture
+def stage() -> Callable[..., subprocess.CompletedProcess]:
+    """`stage("parse", settings={...}, text=path, ...)`: run one stage in its own process."""
+
+    def call(
+        module: str, *, settings: dict, environment: dict[str, str] | None = None, **files: Path
+    ) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", f"specialized_heads.parsing.{module}", "--settings", json.dumps(settings)]
+        for name, path in files.items():
+            command += [f"--{name}", str(path)]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=os.environ | (environment or {}), check=False
+        )
+
+    return call
+
+
+@pytest.fixture
+def analysis_file(tmp_path: Path) -> Callable[[list[str]], Path]:
+    """`analysis_file(["Hi.", ...])`: write an analysis.parquet with these source sentences."""
+
+    def write(texts: list[str]) -> Path:
+        path = tmp_path / "analysis.parquet"
+        write_pairs(path, Pairs(texts, ["–"] * len(texts), [str(i) for i in range(len(texts))]))
+        return path
+
+    return write

@@ -1,0 +1,85 @@
+"""Stage relations: arcs, histograms and the fixed-offset baseline agree with hand counts."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from specialized_heads.parsing.relations import Arc, arcs, offset_baseline, relation_table
+from specialized_heads.parsing.words import Word, write_parses
+
+
+def tree(*words: tuple[str, int, str]) -> list[Word]:
+    """Words from (form, head, relation), with one space between them."""
+    found, start = [], 0
+    for form, head, relation in words:
+        found.append(Word(form, start, start + len(form), head, relation, "X"))
+        start += len(form) + 1
+    return found
+
+
+# Two subjects before the verb (one of them passive), one after it.
+CATS = tree(("Cats", 2, "nsubj"), ("like", 0, "root"), ("big", 4, "amod"), ("mice", 2, "obj"), (".", 2, "punct"))
+MICE = tree(("Mice", 3, "nsubj:pass"), ("are", 3, "aux:pass"), ("eaten", 0, "root"))
+HERE = tree(("Here", 2, "advmod"), ("come", 0, "root"), ("cats", 2, "nsubj"))
+
+
+def test_arcs_are_positions_in_the_list_of_words() -> None:
+    assert arcs(CATS, ["nsubj", "obj", "amod"]) == [Arc("nsubj", 1, 0), Arc("amod", 3, 2), Arc("obj", 1, 3)]
+
+
+def test_subtypes_count_with_their_main_type_and_longer_names_do_not() -> None:
+    assert arcs(MICE, ["nsubj"]) == [Arc("nsubj", 2, 0)]
+    assert arcs(tree(("a", 2, "advcl"), ("b", 0, "root")), ["adv", "advmod"]) == []
+
+
+def test_a_root_is_no_arc_even_when_it_is_asked_for() -> None:
+    assert arcs(CATS, ["root"]) == []
+
+
+def test_table_counts_both_directions() -> None:
+    rows = relation_table([CATS, MICE, HERE, CATS], ["nsubj", "iobj"]).to_pylist()
+    assert [(row["relation"], row["direction"]) for row in rows] == [
+        ("nsubj", "head_to_dependent"),
+        ("nsubj", "dependent_to_head"),
+        ("iobj", "head_to_dependent"),
+        ("iobj", "dependent_to_head"),
+    ]
+    assert rows[0] == {
+        "relation": "nsubj",
+        "direction": "head_to_dependent",
+        "arcs": 4,
+        "baseline_offset": -1,
+        "baseline_accuracy": 0.5,
+        "offsets": [-2, -1, 1],
+        "counts": [1, 2, 1],
+    }
+    assert (rows[1]["baseline_offset"], rows[1]["offsets"], rows[1]["counts"]) == (1, [-1, 1, 2], [1, 2, 1])
+    assert rows[2]["arcs"] == 0 and rows[2]["baseline_accuracy"] is None and rows[2]["offsets"] == []
+
+
+def test_equally_frequent_offsets() -> None:
+    assert offset_baseline(Counter({3: 2, -1: 2, 1: 2, 2: 1})) == (-1, 2 / 7)
+    assert offset_baseline(Counter({-3: 2, 2: 2})) == (2, 0.5)
+    assert offset_baseline(Counter()) == (None, None)
+
+
+def test_stage_writes_the_table_and_names_what_does_not_occur(stage, tmp_path: Path) -> None:
+    write_parses(tmp_path / "parses.parquet", [CATS, [], HERE])
+    files = {"parses": tmp_path / "parses.parquet", "output": tmp_path / "relations.parquet"}
+    result = stage("relations", settings={"relations": ["nsubj", "vocative"]}, **files)
+    assert result.returncode == 0, result.stderr
+    assert pq.read_table(files["output"]).to_pylist() == relation_table([CATS, HERE], ["nsubj", "vocative"]).to_pylist()
+    assert result.stderr.count("vocative") == 1 and "nsubj" not in result.stderr
+    first = files["output"].read_bytes()
+    stage("relations", settings={"relations": ["nsubj", "vocative"]}, **files)
+    assert files["output"].read_bytes() == first
+
+
+def test_stage_refuses_a_subtype_and_a_missing_file(stage, tmp_path: Path) -> None:
+    files = {"parses": tmp_path / "none.parquet", "output": tmp_path / "relations.parquet"}
+    result = stage("relations", settings={"relations": ["nsubj:pass"]}, **files)
+    assert result.returncode == 2 and "'nsubj'" in result.stderr
+    result = stage("relations", settings={"relations": ["nsubj"]}, **files)
+    assert result.returncode == 2 and "none.parquet: no such file" in result.stderr
+    assert not files["output"].exists()

@@ -1,0 +1,182 @@
+"""Stanza engine: with a real (small) pipeline, one tree per sentence with offsets in it; models fetched where allowed."""
+
+import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from treebank import compare_arcs, read_treebank
+
+from specialized_heads.parsing.words import read_parses
+from specialized_heads.stage import UserError, read_json, write_json
+
+stanza = pytest.importorskip("stanza", reason="Stanza is not installed")
+from specialized_heads.parsing import stanza_engine  # noqa: E402
+
+TEXTS = [
+    "The small cat doesn't see him.",
+    "",
+    "Wait... Stop! Now.",
+    " 漢字 😀  cat",
+    "   ",
+    "Кот спит.",
+]
+
+
+@pytest.fixture(scope="module")
+def pipeline(shared: Path) -> stanza.Pipeline:
+    if not (shared / "stanza").is_dir():
+        pytest.skip(f"no Stanza models in {shared}")
+    return stanza_engine.load_pipeline(
+        language="en", directory=str(shared / "stanza"), package="default", download=False
+    )
+
+
+def test_one_tree_per_sentence_with_its_own_offsets(pipeline) -> None:
+    parses = stanza_engine.parse_sentences(pipeline, TEXTS)
+    assert len(parses) == len(TEXTS)
+    assert parses[1] == parses[4] == []
+    assert [word.form for word in parses[0]] == ["The", "small", "cat", "does", "n't", "see", "him", "."]
+    for text, words in zip(TEXTS, parses):
+        assert [text[word.start : word.end] for word in words] == [word.form for word in words]
+        assert [word.relation for word in words if word.head == 0] == ["root"] * bool(words)
+        assert all(0 <= word.head <= len(words) for word in words)
+    by_form = {word.form: word for word in parses[0]}
+    assert by_form["cat"].relation == "nsubj" and parses[0][by_form["cat"].head - 1].form == "see"
+    assert by_form["him"].relation == "obj" and by_form["small"].relation == "amod"
+
+
+def test_a_sentence_is_parsed_alike_wherever_it_stands(pipeline) -> None:
+    texts = [f"The cat number {i} sleeps." for i in range(stanza_engine.BATCH + 5)]
+    parses = stanza_engine.parse_sentences(pipeline, [*texts, texts[0]])
+    assert parses[-1] == parses[0]
+    assert len(parses) == len(texts) + 1 and all(parses)
+
+
+def test_a_blank_line_inside_a_text_keeps_its_trees_together(pipeline) -> None:
+    parts = ["The cat sleeps.", "He sees it."]
+    together, *apart = stanza_engine.parse_sentences(pipeline, ["\n\n".join(parts), *parts])
+    assert [word.form for word in together] == [word.form for words in apart for word in words]
+    heads = [word.head and together[word.head - 1].form for word in together]
+    assert heads == [word.head and words[word.head - 1].form for words in apart for word in words]
+    assert [(w.start, w.end) for w in together[-4:]] == [(w.start + 17, w.end + 17) for w in apart[1]]
+
+
+def test_words_of_a_multi_word_token_share_its_characters() -> None:
+    rows = [
+        ("1-2", "du", "_", "_", "_", "start_char=0|end_char=2"),
+        ("1", "de", "ADP", "3", "case", "_"),
+        ("2", "le", "DET", "3", "det", "_"),
+        ("3", "chat", "NOUN", "0", "root", "start_char=3|end_char=7"),
+    ]
+    lines = [
+        f"{n}\t{form}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}" for n, form, tag, head, relation, misc in rows
+    ]
+    document = stanza.utils.conll.CoNLL.conll2doc(input_str="\n".join(lines) + "\n\n")
+
+    class Expander:
+        """Stands for a French pipeline."""
+
+        def bulk_process(self, texts: list[str]) -> list[stanza.Document]:
+            return [document for _ in texts]
+
+    (words,) = stanza_engine.parse_sentences(Expander(), ["du chat"])
+    assert [(word.form, word.start, word.end, word.head) for word in words] == [
+        ("de", 0, 2, 3),
+        ("le", 0, 2, 3),
+        ("chat", 3, 7, 0),
+    ]
+
+
+def test_agreement_with_gold_trees(pipeline, shared: Path) -> None:
+    treebank = shared / "ud/en_ewt-ud-dev.conllu.gz"
+    if not treebank.is_file():
+        pytest.skip(f"no gold trees in {shared}")
+    texts, gold = read_treebank(treebank)
+    texts, gold = texts[:300], gold[:300]
+    f1 = {
+        row["measure"]: float(row["f1"]) for row in compare_arcs(gold, stanza_engine.parse_sentences(pipeline, texts))
+    }
+    # On the whole of it: .75 .70 .69 .68 .76. Offsets that are off by one would bring all of them near zero.
+    assert all(f1[measure] > 0.6 for measure in ("nsubj", "obj", "amod", "advmod", "unlabelled")), f1
+    assert all(float(row["f1"]) == 1 for row in compare_arcs(gold, gold))
+
+
+def test_stage_is_deterministic_and_says_what_it_used(
+    stage, analysis_file, pipeline, shared: Path, tmp_path: Path
+) -> None:
+    text = analysis_file(TEXTS)
+    settings = {"engine": "stanza", "language": "en", "directory": str(shared / "stanza"), "download": False}
+    outputs = []
+    for name in ("first", "second"):
+        output, report = tmp_path / f"{name}.parquet", tmp_path / f"{name}.json"
+        result = stage("parse", settings=settings, text=text, output=output, report=report)
+        assert result.returncode == 0, result.stderr
+        outputs.append(output.read_bytes() + report.read_bytes())
+    assert outputs[0] == outputs[1]
+    about = read_json(report)
+    assert about["engine"] == "stanza" and about["version"] == stanza.__version__ and "ewt_small" in about["model"]
+    assert (about["sentences"], about["sentences_parsed"]) == (6, 4)
+    assert about["words"] == sum(map(len, read_parses(output).values()))
+    assert str(shared) not in report.read_text()
+
+
+def test_missing_models_are_a_mistake_of_the_user(shared: Path, tmp_path: Path) -> None:
+    for directory, language, package in (
+        (tmp_path / "none", "en", "default"),
+        (shared / "stanza", "ru", "default"),
+        (shared / "stanza", "en", "gum"),
+    ):
+        with pytest.raises(UserError, match="parser.download"):
+            stanza_engine.load_pipeline(language=language, directory=str(directory), package=package, download=False)
+
+
+def test_a_package_without_a_parser_is_a_mistake_of_the_user(pipeline, shared: Path, tmp_path: Path) -> None:
+    shutil.copytree(shared / "stanza", tmp_path / "stanza", copy_function=shutil.copyfile)
+    for path in (tmp_path / "stanza").rglob("*"):
+        path.chmod(0o755)
+    resources = read_json(tmp_path / "stanza/resources.json")
+    del resources["en"]["packages"]["default"]["depparse"]
+    write_json(tmp_path / "stanza/resources.json", resources)
+    with pytest.raises(UserError, match="no depparse"):
+        stanza_engine.load_pipeline(
+            language="en", directory=str(tmp_path / "stanza"), package="default", download=False
+        )
+
+
+def test_missing_models_are_fetched_once(stage, analysis_file, pipeline, shared: Path, tmp_path: Path) -> None:
+    """A local server stands for the model hub."""
+    hub = tmp_path / "hub"
+    shutil.copytree(shared / "stanza/en", hub / "en", copy_function=shutil.copyfile)
+    shutil.copyfile(shared / "stanza/resources.json", hub / f"resources_{stanza.__resources_version__}.json")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(hub)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    call = partial(
+        stage,
+        "parse",
+        settings={"engine": "stanza", "language": "en", "directory": str(tmp_path / "models")},
+        environment={
+            "STANZA_RESOURCES_URL": url,
+            "STANZA_MODEL_URL": url + "/{lang}/{filename}",
+            "no_proxy": "127.0.0.1",
+        },
+        text=analysis_file(["The cat sleeps."]),
+        output=tmp_path / "out.parquet",
+        report=tmp_path / "out.json",
+    )
+    fetched = call()
+    assert fetched.returncode == 0, fetched.stderr
+    assert [word.form for word in read_parses(tmp_path / "out.parquet")[0]] == ["The", "cat", "sleeps", "."]
+    server.shutdown()
+    server.server_close()
+    again = call()  # the hub is gone, the models are there
+    assert again.returncode == 0, again.stderr
+    shutil.rmtree(tmp_path / "models")
+    (tmp_path / "out.parquet").unlink()
+    unreachable = call()
+    assert unreachable.returncode == 2
+    assert "could not be fetched" in unreachable.stderr and "parser.directory" in unreachable.stderr
+    assert "Traceback" not in unreachable.stderr and not (tmp_path / "out.parquet").exists()

@@ -1,0 +1,61 @@
+# Dependency trees of the analysis sentences, and what a fixed offset would find of their relations (section 5.2).
+
+
+def embedded_parses(wildcards):
+    """The trees in the repository, where the parser's engine reads them."""
+    source = experiment.corpora[wildcards.corpus].source
+    engine = experiment.for_corpus(wildcards.corpus).parser.engine
+    return (
+        f"resources/{source.name}/parses.parquet"
+        if engine == "embedded" and source.kind == "embedded"
+        else []
+    )
+
+
+rule parse:
+    input:
+        text="results/{experiment}/{corpus}/corpus/analysis.parquet",
+        resource=embedded_parses,
+        code=code("specialized_heads.parsing.parse"),
+    output:
+        parses="results/{experiment}/{corpus}/parses/analysis.parquet",
+        report="results/{experiment}/{corpus}/parses/analysis.json",
+    log:
+        "results/{experiment}/{corpus}/logs/parse.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/parse.tsv"
+    conda:
+        "../../envs/parsing.yaml"
+    threads: 2
+    params:
+        resource=lambda w, input: (
+            ["--resource", input.resource] if input.resource else []
+        ),
+        settings=lambda w: json.dumps(
+            experiment.for_corpus(w.corpus).parser.model_dump()
+            | {"language": experiment.corpora[w.corpus].source_language}
+        ),
+    shell:
+        "python -m specialized_heads.parsing.parse --text {input.text:q} {params.resource:q}"
+        " --output {output.parses:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule relations:
+    input:
+        parses="results/{experiment}/{corpus}/parses/analysis.parquet",
+        code=code("specialized_heads.parsing.relations"),
+    output:
+        "results/{experiment}/{corpus}/parses/relations.parquet",
+    log:
+        "results/{experiment}/{corpus}/logs/relations.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/relations.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        settings=lambda w: json.dumps(
+            {"relations": experiment.for_corpus(w.corpus).heads.relations}
+        ),
+    shell:
+        "python -m specialized_heads.parsing.relations --parses {input.parses:q} --output {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,53 @@
+# One model per scope and λ: fine-tune the baseline with gates on its heads, then remove the closed ones (section 6).
+
+
+def pruning_settings(wildcards):
+    values = experiment.for_corpus(wildcards.corpus)
+    pruning = values.pruning
+    fine_tuning = {
+        "updates": pruning.updates,
+        "learning_rate": pruning.learning_rate,
+        "warmup": pruning.warmup,
+    }
+    return json.dumps(
+        {
+            "seed": int(wildcards.seed),
+            "scope": wildcards.scope,
+            "penalty": float(wildcards.penalty),
+            "dropout": values.model.dropout,
+            "training": values.training.model_dump() | fine_tuning,
+            "gate_learning_rate": pruning.gate_learning_rate,
+            "gate_init": pruning.gate_init,
+            "device": experiment.device,
+        }
+    )
+
+
+rule prune:
+    input:
+        baseline="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
+        train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
+        dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
+        code=code("specialized_heads.pruning.prune"),
+    output:
+        weights="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/model.json",
+        gates="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/gates.json",
+        log="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/log.jsonl",
+    log:
+        "results/{experiment}/{corpus}/logs/prune_{scope}_lambda{penalty}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/prune_{scope}_lambda{penalty}_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    threads: 1
+    params:
+        settings=pruning_settings,
+        state=subpath(output.weights, parent=True),
+    message:
+        "pruning {wildcards.scope} heads of {wildcards.corpus} with λ {wildcards.penalty}; progress in {log}"
+    shell:
+        "python -m specialized_heads.pruning.prune --baseline {input.baseline:q} --train {input.train:q}"
+        " --dev {input.dev:q} --output {output.weights:q} --gates {output.gates:q} --log {output.log:q}"
+        " --state {params.state:q}.state --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,42 @@
+# The same heads per layer as a pruned model, learned from scratch (the last column of table 2).
+
+
+def retraining_settings(wildcards):
+    values = experiment.for_corpus(wildcards.corpus)
+    updates = values.pruning.retrain_updates or values.training.updates
+    return settings(
+        wildcards.corpus,
+        "vocabulary",
+        "model",
+        training=values.training.model_dump() | {"updates": updates},
+        seed=int(wildcards.seed),
+        device=experiment.device,
+    )
+
+
+rule train_from_scratch:
+    input:
+        like="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/model.json",
+        train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
+        dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
+        code=code("specialized_heads.training.train"),
+    output:
+        weights="results/{experiment}/{corpus}/models/scratch/{scope}_lambda{penalty}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/scratch/{scope}_lambda{penalty}/seed{seed}/model.json",
+        log="results/{experiment}/{corpus}/models/scratch/{scope}_lambda{penalty}/seed{seed}/log.jsonl",
+    log:
+        "results/{experiment}/{corpus}/logs/train_from_scratch_{scope}_lambda{penalty}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/train_from_scratch_{scope}_lambda{penalty}_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    threads: 1
+    params:
+        settings=retraining_settings,
+        state=subpath(output.weights, parent=True),
+    message:
+        "training the heads of {wildcards.scope} λ {wildcards.penalty} of {wildcards.corpus} from scratch; progress in {log}"
+    shell:
+        "python -m specialized_heads.training.train --like {input.like:q} --train {input.train:q}"
+        " --dev {input.dev:q} --output {output.weights:q} --log {output.log:q} --state {params.state:q}.state"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,88 @@
+# Translate the test set with every model, score it, and gather the scores of a corpus in one table.
+
+
+rule translate:
+    input:
+        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
+        tokens="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
+        bpe="results/{experiment}/{corpus}/corpus/bpe.target.model",
+        code=code("specialized_heads.evaluation.translate"),
+    output:
+        "results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
+    log:
+        "results/{experiment}/{corpus}/logs/translate_{model}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/translate_{model}_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        settings=lambda w: settings(w.corpus, "decoding", device=experiment.device),
+    shell:
+        "python -m specialized_heads.evaluation.translate --model {input.model:q} --tokens {input.tokens:q}"
+        " --bpe {input.bpe:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+def baseline_translation(wildcards):
+    """What a model's translation is compared with: nothing for the baseline itself."""
+    path = "results/{experiment}/{corpus}/models/baseline/seed{seed}/translation.txt"
+    return [] if wildcards.model == "baseline" else path.format(**wildcards)
+
+
+rule score:
+    input:
+        translation="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
+        baseline=baseline_translation,
+        references="results/{experiment}/{corpus}/corpus/test.parquet",
+        code=code("specialized_heads.evaluation.score"),
+    output:
+        "results/{experiment}/{corpus}/models/{model}/seed{seed}/score.json",
+    log:
+        "results/{experiment}/{corpus}/logs/score_{model}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/score_{model}_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        baseline=lambda w, input: (
+            ["--baseline", input.baseline] if input.baseline else []
+        ),
+    shell:
+        "python -m specialized_heads.evaluation.score --translation {input.translation:q} {params.baseline:q}"
+        " --references {input.references:q} --output {output:q} > {log:q} 2>&1"
+
+
+def scored_models(wildcards):
+    names = models(wildcards.corpus, "baseline", "pruned", "scratch")
+    return [(name, seed) for seed in experiment.seeds for name in names]
+
+
+def model_files(name):
+    """Input function: one file of every model of a corpus."""
+    path = "results/{experiment}/{corpus}/models/{model}/seed{number}/{name}"
+    return lambda w: [
+        path.format(**w, model=model, number=seed, name=name)
+        for model, seed in scored_models(w)
+    ]
+
+
+rule gather_scores:
+    input:
+        models=model_files("model.json"),
+        scores=model_files("score.json"),
+        code=code("specialized_heads.evaluation.gather"),
+    output:
+        "results/{experiment}/{corpus}/scores.parquet",
+    log:
+        "results/{experiment}/{corpus}/logs/gather_scores.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/gather_scores.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        settings=lambda w: json.dumps(
+            {"rows": [describe_model(name, seed) for name, seed in scored_models(w)]}
+        ),
+    shell:
+        "python -m specialized_heads.evaluation.gather --models {input.models:q} --scores {input.scores:q}"
+        " --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
