@@ -171,7 +171,7 @@ class Heads(Section):
     )
     from_word: Literal["mean", "first"] = Field("mean", description="attention from a word: mean over its pieces, or first")
     bootstrap: int = Field(1000, ge=1, description="resamples of sentences for intervals")
-    relevance_epsilon: float = Field(1e-6, gt=0, description="stabiliser of the weight ratios (appendix A)")
+    relevance_epsilon: float = Field(0.01, gt=0, description="stabiliser of the weight ratios (appendix A)")
 
 
 class Corpus(Section):

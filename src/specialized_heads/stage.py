@@ -36,7 +36,7 @@ def arguments(
         description: the stage's docstring; its first line is shown by `--help`.
         files: names of required path arguments (`--name PATH`).
         optional: names of path arguments that may be absent (None).
-        many: names of arguments that take one or more paths.
+        many: names of arguments that take any number of paths, also none.
 
     Returns:
         a namespace with one `Path` (or list of them) per name, and `settings`, the decoded JSON object.
@@ -47,7 +47,7 @@ def arguments(
     for name in optional:
         parser.add_argument(f"--{name}", type=Path)
     for name in many:
-        parser.add_argument(f"--{name}", type=Path, nargs="+", default=[])
+        parser.add_argument(f"--{name}", type=Path, nargs="*", default=[])
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON object with the stage's settings")
     return parser.parse_args()
 

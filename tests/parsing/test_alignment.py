@@ -1,4 +1,4 @@
-"""Subwords and words meet by character offsets: in any script, with any white space, and for characters no model knows."""
+"""Subwords and words meet by character offsets: in any script, with any white space, for characters no model knows."""
 
 import io
 import unicodedata
@@ -9,7 +9,7 @@ import sentencepiece
 from specialized_heads.parsing.alignment import SPACE, piece_spans, words_to_pieces
 
 TRAINING = [
-    "The cat sat on the mat, and 2019 cats sat elsewhere.",
+    "The cat sat on the mat, and 2019 cats had fine gloves.",
     "Я не знаю, что делать — правда?",
     "Кто-нибудь видел 15 кошек в 1812 году?",
     "L'homme n'est pas là; ça va.",
@@ -112,12 +112,12 @@ def test_all_bytes_of_an_unknown_character_belong_to_its_word(models) -> None:
 
 
 def test_all_pieces_that_one_character_was_normalised_to_belong_to_its_word(models) -> None:
-    text = "cat … ½ sat"
-    assert "..." in unicodedata.normalize("NFKC", text)
-    pieces = words_to_pieces(words_at(text, "cat", "…", "½", "sat"), piece_spans(models["nfkc"], text))
-    normalised = [len(models["nfkc"].encode(part, out_type=str)) for part in ("...", "1⁄2")]
-    assert [len(pieces[1]), len(pieces[2])] >= [normalised[0] - 1, normalised[1] - 1]
-    assert not set(pieces[1]) & set(pieces[2])
+    text = "cat … ﬁve"
+    spans = piece_spans(models["nfkc"], text)
+    pieces = words_to_pieces(words_at(text, "cat", "…", "ﬁ", "ve"), spans)
+    spelled = ["".join(models["nfkc"].id_to_piece(spans[piece][0]) for piece in word) for word in pieces]
+    assert [word.strip(SPACE) for word in spelled] == ["cat", "...", "fi", "ve"]
+    assert len(pieces[1]) > 1
 
 
 def test_decomposed_letters_keep_their_marks(models) -> None:

@@ -1,11 +1,13 @@
-"""Embedded parses: looked up by exact text, all or nothing; and those in the repository serve what the split stage deals."""
+"""Embedded parses: looked up by exact text, all or nothing; those in the repository serve the shipped configurations."""
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-from specialized_heads.config import Filters, Split
+from specialized_heads.config import Corpus, Filters, Split, load
 from specialized_heads.corpus.clean import clean, group_by_sentence
 from specialized_heads.corpus.pairs import Pairs, read_pairs
 from specialized_heads.corpus.split import divide
@@ -13,7 +15,8 @@ from specialized_heads.parsing.embedded import SCHEMA, embedded_parses
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
 
-RESOURCES = Path(__file__).parents[2] / "resources"
+ROOT = Path(__file__).parents[2]
+RESOURCES = ROOT / "resources"
 SETTINGS = {"engine": "embedded", "language": "en"}
 
 
@@ -27,7 +30,7 @@ def resource(tmp_path: Path) -> Path:
         | {"relation": ["root", "punct"], "upos": ["VERB", "PUNCT"]},
     ]
     path = tmp_path / "parses.parquet"
-    pq.write_table(pq.pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
     about = {"engine": "p", "version": "1", "model": "m", "command": "c", "sentences": 2}
     write_json(path.with_suffix(".json"), about)
     return path
@@ -72,20 +75,37 @@ def test_a_corpus_that_is_not_embedded_is_told_to_use_stanza(tmp_path: Path) -> 
         embedded_parses(["Stop!"], resource=tmp_path / "none.parquet")
 
 
-@pytest.mark.parametrize(
-    ("corpus", "sizes"), [("libreoffice_en_ru", (150, 1000, 4907, 5000)), ("tatoeba_en_fr", (1000,))]
-)
-def test_kept_parses_cover_the_analysis_set(corpus: str, sizes: tuple[int, ...]) -> None:
-    folder = RESOURCES / corpus
-    about = read_json(folder / "parses.json")
-    assert about["corpus_sha256"] == file_hash(folder / "corpus.parquet"), "run resources/make_parses.py again"
-    pairs, _ = clean(read_pairs(folder / "corpus.parquet"), filters=Filters())
+def dealt_sources(corpus: str, filters: Filters, sizes: list[Split]) -> list[list[str]]:
+    """The sources of the analysis sets that the clean and the split stage make of an embedded corpus."""
+    pairs, _ = clean(read_pairs(RESOURCES / corpus / "corpus.parquet"), filters=filters)
     if not all(pairs.document):
         pairs = Pairs(pairs.source, pairs.target, group_by_sentence(pairs))
-    for size in sizes:
-        rows = divide(pairs, sizes=Split(analysis=size))[0]["analysis"]
-        parses, _ = embedded_parses([pairs.source[row] for row in rows], resource=folder / "parses.parquet")
-        assert len(parses) == len(rows) and all(parses)
+    return [[pairs.source[row] for row in divide(pairs, sizes=split)[0]["analysis"]] for split in sizes]
+
+
+def shipped() -> list:
+    """Each embedded corpus of each configuration that looks up its parses."""
+    cases = []
+    for path in (ROOT / "config.yaml", *sorted((ROOT / "config").glob("*.yaml"))):
+        experiment = load(yaml.safe_load(path.read_text(encoding="utf-8")), origin=str(path))
+        for name, corpus in experiment.corpora.items():
+            if corpus.source.kind == "embedded" and experiment.for_corpus(name).parser.engine == "embedded":
+                cases.append(pytest.param(corpus, id=f"{path.stem}-{name}"))
+    return cases
+
+
+@pytest.mark.parametrize("corpus", shipped())
+def test_kept_parses_cover_every_shipped_configuration(corpus: Corpus) -> None:
+    (sources,) = dealt_sources(corpus.source.name, corpus.filters, [corpus.split])
+    parses, about = embedded_parses(sources, resource=RESOURCES / corpus.source.name / "parses.parquet")
+    assert len(parses) >= 0.9 * corpus.split.analysis and all(parses)
+    assert about["engine"] == "spacy" and about["command"].startswith("python resources/make_parses.py")
+
+
+def test_kept_parses_cover_other_sizes() -> None:
+    sizes = [Split(analysis=analysis) for analysis in (77, 2500, 4907, 5000)]
+    for sources in dealt_sources("libreoffice_en_ru", Filters(), sizes):
+        embedded_parses(sources, resource=RESOURCES / "libreoffice_en_ru/parses.parquet")
 
 
 @pytest.mark.parametrize("corpus", ["libreoffice_en_ru", "tatoeba_en_fr"])
@@ -93,6 +113,9 @@ def test_kept_parses_are_trees_over_the_whole_sentence(corpus: str) -> None:
     texts = pq.read_table(RESOURCES / corpus / "parses.parquet").column("source").to_pylist()
     parses, _ = embedded_parses(texts, resource=RESOURCES / corpus / "parses.parquet")
     assert len(set(texts)) == len(texts) >= 5000
+    about = read_json(RESOURCES / corpus / "parses.json")
+    assert about["corpus_sha256"] == file_hash(RESOURCES / corpus / "corpus.parquet"), "run resources/make_parses.py"
+    assert (about["sentences"], about["words"]) == (len(texts), sum(map(len, parses)))
     for text, words in zip(texts, parses):
         assert "".join(word.form for word in words) == "".join(text.split())
         assert all(before.end <= after.start for before, after in zip(words, words[1:]))

@@ -1,4 +1,4 @@
-"""The maintainers' conversion of spaCy's trees: subjects, objects and adverbs hang where Universal Dependencies has them."""
+"""The maintainers' conversion of spaCy's trees: subjects, objects and adverbs hang where UD has them."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""Stanza engine: with a real (small) pipeline, one tree per sentence with offsets in it; models fetched where allowed."""
+"""Stanza engine, with a real (small) pipeline: one tree per sentence with offsets in it; models fetched if allowed."""
 
 import shutil
 import threading
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from treebank import compare_arcs, read_treebank
 
-from specialized_heads.parsing.words import read_parses
+from specialized_heads.parsing.words import read_parses, write_parses
 from specialized_heads.stage import UserError, read_json, write_json
 
 stanza = pytest.importorskip("stanza", reason="Stanza is not installed")
@@ -95,7 +95,7 @@ def test_agreement_with_gold_trees(pipeline, shared: Path) -> None:
     if not treebank.is_file():
         pytest.skip(f"no gold trees in {shared}")
     texts, gold = read_treebank(treebank)
-    texts, gold = texts[:300], gold[:300]
+    texts, gold = texts[:200], gold[:200]
     f1 = {
         row["measure"]: float(row["f1"]) for row in compare_arcs(gold, stanza_engine.parse_sentences(pipeline, texts))
     }
@@ -104,18 +104,15 @@ def test_agreement_with_gold_trees(pipeline, shared: Path) -> None:
     assert all(float(row["f1"]) == 1 for row in compare_arcs(gold, gold))
 
 
-def test_stage_is_deterministic_and_says_what_it_used(
+def test_stage_gives_the_same_bytes_in_another_process(
     stage, analysis_file, pipeline, shared: Path, tmp_path: Path
 ) -> None:
-    text = analysis_file(TEXTS)
     settings = {"engine": "stanza", "language": "en", "directory": str(shared / "stanza"), "download": False}
-    outputs = []
-    for name in ("first", "second"):
-        output, report = tmp_path / f"{name}.parquet", tmp_path / f"{name}.json"
-        result = stage("parse", settings=settings, text=text, output=output, report=report)
-        assert result.returncode == 0, result.stderr
-        outputs.append(output.read_bytes() + report.read_bytes())
-    assert outputs[0] == outputs[1]
+    output, report = tmp_path / "parses.parquet", tmp_path / "parses.json"
+    result = stage("parse", settings=settings, text=analysis_file(TEXTS), output=output, report=report)
+    assert result.returncode == 0, result.stderr
+    write_parses(tmp_path / "here.parquet", stanza_engine.parse_sentences(pipeline, TEXTS))
+    assert output.read_bytes() == (tmp_path / "here.parquet").read_bytes()
     about = read_json(report)
     assert about["engine"] == "stanza" and about["version"] == stanza.__version__ and "ewt_small" in about["model"]
     assert (about["sentences"], about["sentences_parsed"]) == (6, 4)

@@ -1,11 +1,16 @@
 """Made-up results in the form that the analysis stages write, at the sizes of a small model and of the paper's."""
 
+import importlib
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
@@ -148,6 +153,25 @@ def examples(sentences: list[str], *, kind: str = "rare words", eos: str = "</s>
     return {"layer": 1, "head": 3, "kind": kind, "score": 0.664, "sentences": shown}
 
 
+def texts(figure: Figure) -> list[str]:
+    """Everything that is written in a figure."""
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+@pytest.fixture
+def make() -> SimpleNamespace:
+    """The functions of this file that make results up."""
+    return SimpleNamespace(
+        heads=heads_table,
+        without=without,
+        relations=relations_table,
+        scores=scores_table,
+        score_row=score_row,
+        examples=examples,
+        texts=texts,
+    )
+
+
 @pytest.fixture
 def write(tmp_path: Path):
     """Write a table or a JSON value into the test's folder and return its path."""
@@ -161,3 +185,19 @@ def write(tmp_path: Path):
         return path
 
     return to_file
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run a module of the report as the pipeline does; return the stem of what it wrote."""
+
+    def run(module: str, settings: dict | None = None, **files: list[Path]) -> Path:
+        stem = tmp_path / "out" / module
+        argv = [module, "--output", str(stem), "--settings", json.dumps(settings or {})]
+        for name, paths in files.items():
+            argv += [f"--{name}", *map(str, paths)]
+        monkeypatch.setattr(sys, "argv", argv)
+        importlib.import_module(f"specialized_heads.report.{module}").main()
+        return stem
+
+    return run

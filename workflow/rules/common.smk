@@ -1,4 +1,4 @@
-# Helpers of the rule files: the validated configuration, the models it asks for, and what each rule depends on.
+# Helpers of the other files: the validated configuration, the code each stage depends on, inputs and settings by stage.
 
 import ast
 import json
@@ -20,6 +20,7 @@ except UserError as error:
 
 # Stages are run from the source tree, so that an edit takes effect at once and in every software environment.
 SOURCE = Path(workflow.basedir) / "src"
+RESOURCES = os.path.relpath(Path(workflow.basedir) / "resources")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(SOURCE))}; ")
 
 
@@ -29,7 +30,7 @@ wildcard_constraints:
     model=r"baseline|(pruned|scratch)/(encoder|all)_lambda[^/]+",
     kind="pruned|scratch",
     scope="encoder|all",
-    penalty=r"[0-9.e-]+",
+    penalty=r"[0-9.e+-]+",
     seed=r"\d+",
     split="train|dev|test|analysis",
 
@@ -46,9 +47,7 @@ def code(module):
             continue
         found.add(file)
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-                "specialized_heads"
-            ):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("specialized_heads"):
                 waiting += [
                     node.module,
                     *(f"{node.module}.{alias.name}" for alias in node.names),
@@ -68,11 +67,7 @@ def settings(corpus, *sections, **more):
 def lambdas(corpus, scope):
     """The λ of a scope, as they stand in paths; none for a corpus that is not pruned."""
     pruning = experiment.for_corpus(corpus).pruning
-    return (
-        [lambda_name(value) for value in getattr(pruning, scope)]
-        if experiment.corpora[corpus].prune
-        else []
-    )
+    return [lambda_name(value) for value in getattr(pruning, scope)] if experiment.corpora[corpus].prune else []
 
 
 def models(corpus, *kinds, scopes=("encoder", "all")):
@@ -80,13 +75,8 @@ def models(corpus, *kinds, scopes=("encoder", "all")):
     found = ["baseline"] if "baseline" in kinds else []
     for kind in [kind for kind in ("pruned", "scratch") if kind in kinds]:
         for scope in scopes:
-            if (
-                kind == "pruned"
-                or scope in experiment.for_corpus(corpus).pruning.retrain
-            ):
-                found += [
-                    f"{kind}/{scope}_lambda{value}" for value in lambdas(corpus, scope)
-                ]
+            if kind == "pruned" or scope in experiment.for_corpus(corpus).pruning.retrain:
+                found += [f"{kind}/{scope}_lambda{value}" for value in lambdas(corpus, scope)]
     return found
 
 
@@ -108,23 +98,130 @@ def title(corpus):
 
 def corpora(*, pruned=False):
     """Names of the corpora, or of those that are pruned."""
-    return [
-        name
-        for name, corpus in experiment.corpora.items()
-        if corpus.prune or not pruned
-    ]
+    return [name for name, corpus in experiment.corpora.items() if corpus.prune or not pruned]
+
+
+# Corpus and parses
+
+
+def corpus_source(wildcards):
+    """The text of a corpus: the user's file, or the one in the repository."""
+    source = experiment.corpora[wildcards.corpus].source
+    return source.path if source.kind == "local" else f"{RESOURCES}/{source.name}/corpus.parquet"
+
+
+def embedded_parses(wildcards):
+    """The trees in the repository, where the parser's engine reads them."""
+    source = experiment.corpora[wildcards.corpus].source
+    engine = experiment.for_corpus(wildcards.corpus).parser.engine
+    return f"{RESOURCES}/{source.name}/parses.parquet" if engine == source.kind == "embedded" else []
+
+
+# Models
+
+
+def pruning_settings(wildcards):
+    """The baseline's training with what `pruning` says of fine-tuning, and the gates."""
+    values = experiment.for_corpus(wildcards.corpus)
+    pruning = values.pruning
+    fine_tuning = {"updates": pruning.updates, "learning_rate": pruning.learning_rate, "warmup": pruning.warmup}
+    return json.dumps(
+        {
+            "seed": int(wildcards.seed),
+            "scope": wildcards.scope,
+            "penalty": float(wildcards.penalty),
+            "dropout": values.model.dropout,
+            "training": values.training.model_dump() | fine_tuning,
+            "gate_learning_rate": pruning.gate_learning_rate,
+            "gate_init": pruning.gate_init,
+            "device": experiment.device,
+        }
+    )
+
+
+def retraining_settings(wildcards):
+    """The baseline's training, for as many updates as `pruning` says."""
+    values = experiment.for_corpus(wildcards.corpus)
+    updates = values.pruning.retrain_updates or values.training.updates
+    return settings(
+        wildcards.corpus,
+        "vocabulary",
+        "model",
+        training=values.training.model_dump() | {"updates": updates},
+        seed=int(wildcards.seed),
+        device=experiment.device,
+    )
+
+
+# Scores
+
+
+def baseline_translation(wildcards):
+    """What a model's translation is compared with: nothing for the baseline itself."""
+    path = "results/{experiment}/{corpus}/models/baseline/seed{seed}/translation.txt"
+    return [] if wildcards.model == "baseline" else path.format(**wildcards)
+
+
+def scored_models(wildcards):
+    """All models of a corpus, each with its seed."""
+    names = models(wildcards.corpus, "baseline", "pruned", "scratch")
+    return [(name, seed) for seed in experiment.seeds for name in names]
+
+
+def model_files(name):
+    """Input function: one file of every model of a corpus."""
+    path = "results/{experiment}/{corpus}/models/{model}/seed{number}/{name}"
+    return lambda w: [path.format(**w, model=model, number=seed, name=name) for model, seed in scored_models(w)]
+
+
+# Figures and tables
+
+# Figures of single heads show one model; heads of different seeds cannot be averaged.
+SEED = experiment.seeds[0]
+PRIMARY = corpora()[:1]
+RELATIONS = "results/{experiment}/{corpus}/parses/relations.parquet"
+BASELINE_HEADS = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.parquet"
+EXAMPLES = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.examples.json"
+SCORES = "results/{experiment}/{corpus}/scores.parquet"
+
+
+def figure_outputs(name):
+    """A figure in its three formats, and its numbers; the report shows one of them."""
+    stem = f"results/{{experiment}}/figures/{name}"
+    shown = report(f"{stem}.png", caption=f"../report/{name}.rst", category="Figures")
+    return {"pdf": f"{stem}.pdf", "svg": f"{stem}.svg", "png": shown, "csv": f"{stem}.csv"}
+
+
+def table_outputs(name):
+    """A table as Markdown and LaTeX, and its numbers, which the report shows."""
+    stem = f"results/{{experiment}}/tables/{name}"
+    shown = report(f"{stem}.csv", caption=f"../report/{name}.rst", category="Tables")
+    return {"markdown": f"{stem}.md", "latex": f"{stem}.tex", "csv": shown}
+
+
+def shown_stem(wildcards, output):
+    """The path of a figure or table without its suffix."""
+    return output.csv.removesuffix(".csv")
+
+
+def of_corpora(path, names):
+    """Input function: one file of each of these corpora, shown in the order of the configuration."""
+    return lambda w: expand(path, experiment=w.experiment, corpus=names, seed=SEED)
+
+
+def titles(names):
+    """Settings of a figure that shows these corpora."""
+    return json.dumps({"titles": [title(name) for name in names]}, ensure_ascii=False)
+
+
+def encoder_series():
+    """The models whose surviving heads figure 8 shows: the baseline and the encoder-pruned ones of the first corpus."""
+    return [f"{model}/seed{SEED}" for model in models(PRIMARY[0], "baseline", "pruned", scopes=["encoder"])]
 
 
 def everything():
     """The files that `rule all` asks for."""
-    figures = expand(
-        "results/{experiment}/figures/figure{n}.pdf",
-        experiment=experiment.experiment,
-        n=range(1, 11),
-    )
-    tables = expand(
-        "results/{experiment}/tables/table{n}.md",
-        experiment=experiment.experiment,
-        n=(1, 2),
-    )
-    return figures + tables
+    results = f"results/{experiment.experiment}"
+    return [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)] + [
+        f"{results}/tables/table{n}.md" for n in (1, 2)
+    ]

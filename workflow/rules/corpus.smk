@@ -1,15 +1,6 @@
 # From the text of a source to token ids: raw -> clean -> split -> BPE -> tokens.
 
 
-def corpus_source(wildcards):
-    source = experiment.corpora[wildcards.corpus].source
-    return (
-        source.path
-        if source.kind == "local"
-        else f"resources/{source.name}/corpus.parquet"
-    )
-
-
 rule corpus_raw:
     input:
         resource=corpus_source,
@@ -23,9 +14,7 @@ rule corpus_raw:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {"source": experiment.corpora[w.corpus].source.model_dump()}
-        ),
+        settings=lambda w: json.dumps({"source": experiment.corpora[w.corpus].source.model_dump()}),
     shell:
         "python -m specialized_heads.corpus.raw --resource {input.resource:q} --output {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -45,9 +34,7 @@ rule corpus_clean:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {"filters": experiment.corpora[w.corpus].filters.model_dump()}
-        ),
+        settings=lambda w: json.dumps({"filters": experiment.corpora[w.corpus].filters.model_dump()}),
     shell:
         "python -m specialized_heads.corpus.clean --input {input.raw:q} --output {output.clean:q}"
         " --counts {output.counts:q} --settings {params.settings:q} > {log:q} 2>&1"
@@ -71,9 +58,7 @@ rule corpus_split:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {"split": experiment.corpora[w.corpus].split.model_dump()}
-        ),
+        settings=lambda w: json.dumps({"split": experiment.corpora[w.corpus].split.model_dump()}),
     shell:
         "python -m specialized_heads.corpus.split --input {input.clean:q} --clean-counts {input.counts:q}"
         " --train {output.train:q} --dev {output.dev:q} --test {output.test:q} --analysis {output.analysis:q}"

@@ -1,17 +1,6 @@
 # Dependency trees of the analysis sentences, and what a fixed offset would find of their relations (section 5.2).
 
 
-def embedded_parses(wildcards):
-    """The trees in the repository, where the parser's engine reads them."""
-    source = experiment.corpora[wildcards.corpus].source
-    engine = experiment.for_corpus(wildcards.corpus).parser.engine
-    return (
-        f"resources/{source.name}/parses.parquet"
-        if engine == "embedded" and source.kind == "embedded"
-        else []
-    )
-
-
 rule parse:
     input:
         text="results/{experiment}/{corpus}/corpus/analysis.parquet",
@@ -28,9 +17,7 @@ rule parse:
         "../../envs/parsing.yaml"
     threads: 2
     params:
-        resource=lambda w, input: (
-            ["--resource", input.resource] if input.resource else []
-        ),
+        resource=lambda w, input: (["--resource", input.resource] if input.resource else []),
         settings=lambda w: json.dumps(
             experiment.for_corpus(w.corpus).parser.model_dump()
             | {"language": experiment.corpora[w.corpus].source_language}
@@ -53,9 +40,7 @@ rule relations:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {"relations": experiment.for_corpus(w.corpus).heads.relations}
-        ),
+        settings=lambda w: json.dumps({"relations": experiment.for_corpus(w.corpus).heads.relations}),
     shell:
         "python -m specialized_heads.parsing.relations --parses {input.parses:q} --output {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

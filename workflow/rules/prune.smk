@@ -1,28 +1,6 @@
 # One model per scope and λ: fine-tune the baseline with gates on its heads, then remove the closed ones (section 6).
 
 
-def pruning_settings(wildcards):
-    values = experiment.for_corpus(wildcards.corpus)
-    pruning = values.pruning
-    fine_tuning = {
-        "updates": pruning.updates,
-        "learning_rate": pruning.learning_rate,
-        "warmup": pruning.warmup,
-    }
-    return json.dumps(
-        {
-            "seed": int(wildcards.seed),
-            "scope": wildcards.scope,
-            "penalty": float(wildcards.penalty),
-            "dropout": values.model.dropout,
-            "training": values.training.model_dump() | fine_tuning,
-            "gate_learning_rate": pruning.gate_learning_rate,
-            "gate_init": pruning.gate_init,
-            "device": experiment.device,
-        }
-    )
-
-
 rule prune:
     input:
         baseline="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",

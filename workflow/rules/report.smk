@@ -1,50 +1,5 @@
 # The paper's figures and tables. Each reads a few tables of results, and writes the numbers that it shows beside it.
 
-SEED = experiment.seeds[
-    0
-]  # figures of single heads show one model; heads of different seeds cannot be averaged
-
-
-def figure_outputs(name):
-    """A figure in its three formats, and its numbers; the report shows one of them."""
-    stem = "results/{experiment}/figures/" + name
-    shown = report(stem + ".png", caption=f"../report/{name}.rst", category="Figures")
-    return {
-        "pdf": stem + ".pdf",
-        "svg": stem + ".svg",
-        "png": shown,
-        "csv": stem + ".csv",
-    }
-
-
-def table_outputs(name):
-    """A table as Markdown and LaTeX, and its numbers."""
-    stem = "results/{experiment}/tables/" + name
-    shown = report(stem + ".csv", caption=f"../report/{name}.rst", category="Tables")
-    return {"markdown": stem + ".md", "latex": stem + ".tex", "csv": shown}
-
-
-def of_corpora(path, names):
-    """Input function: one file of each of these corpora, shown in the order of the configuration."""
-    return lambda w: expand(path, experiment=w.experiment, corpus=names, seed=SEED)
-
-
-def titles(names):
-    """Settings of a figure that shows these corpora."""
-    return json.dumps({"titles": [title(name) for name in names]}, ensure_ascii=False)
-
-
-def shown_stem(wildcards, output):
-    """The path of a figure or table without its suffix."""
-    return output.csv.removesuffix(".csv")
-
-
-PRIMARY = corpora()[:1]
-RELATIONS = "results/{experiment}/{corpus}/parses/relations.parquet"
-BASELINE_HEADS = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.parquet"
-EXAMPLES = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.examples.json"
-SCORES = "results/{experiment}/{corpus}/scores.parquet"
-
 
 rule figure1:
     input:
@@ -161,8 +116,7 @@ rule figure6:
     params:
         stem=shown_stem,
     shell:
-        "python -m specialized_heads.report.figure6 --output {params.stem:q}"
-        " > {log:q} 2>&1"
+        "python -m specialized_heads.report.figure6 --output {params.stem:q}" " > {log:q} 2>&1"
 
 
 rule figure7:
@@ -185,19 +139,13 @@ rule figure7:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-def encoder_series(wildcards):
-    """The models whose surviving heads figure 8 shows: the baseline and the encoder-pruned ones of the first corpus."""
-    return models(PRIMARY[0], "baseline", "pruned", scopes=["encoder"])
-
-
 rule figure8:
     input:
         heads=lambda w: expand(
-            "results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet",
+            "results/{experiment}/{corpus}/heads/{model}.parquet",
             experiment=w.experiment,
             corpus=PRIMARY,
-            model=encoder_series(w),
-            seed=SEED,
+            model=encoder_series(),
         ),
         code=code("specialized_heads.report.figure8"),
     output:
@@ -210,10 +158,7 @@ rule figure8:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=lambda w: json.dumps(
-            {"names": encoder_series(w), "title": title(PRIMARY[0])},
-            ensure_ascii=False,
-        ),
+        settings=json.dumps({"names": encoder_series(), "title": title(PRIMARY[0])}, ensure_ascii=False),
     shell:
         "python -m specialized_heads.report.figure8 --heads {input.heads:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,19 +1,6 @@
 # The same heads per layer as a pruned model, learned from scratch (the last column of table 2).
 
 
-def retraining_settings(wildcards):
-    values = experiment.for_corpus(wildcards.corpus)
-    updates = values.pruning.retrain_updates or values.training.updates
-    return settings(
-        wildcards.corpus,
-        "vocabulary",
-        "model",
-        training=values.training.model_dump() | {"updates": updates},
-        seed=int(wildcards.seed),
-        device=experiment.device,
-    )
-
-
 rule train_from_scratch:
     input:
         like="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/model.json",

@@ -23,12 +23,6 @@ rule translate:
         " --bpe {input.bpe:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-def baseline_translation(wildcards):
-    """What a model's translation is compared with: nothing for the baseline itself."""
-    path = "results/{experiment}/{corpus}/models/baseline/seed{seed}/translation.txt"
-    return [] if wildcards.model == "baseline" else path.format(**wildcards)
-
-
 rule score:
     input:
         translation="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
@@ -44,26 +38,10 @@ rule score:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        baseline=lambda w, input: (
-            ["--baseline", input.baseline] if input.baseline else []
-        ),
+        baseline=lambda w, input: (["--baseline", input.baseline] if input.baseline else []),
     shell:
         "python -m specialized_heads.evaluation.score --translation {input.translation:q} {params.baseline:q}"
         " --references {input.references:q} --output {output:q} > {log:q} 2>&1"
-
-
-def scored_models(wildcards):
-    names = models(wildcards.corpus, "baseline", "pruned", "scratch")
-    return [(name, seed) for seed in experiment.seeds for name in names]
-
-
-def model_files(name):
-    """Input function: one file of every model of a corpus."""
-    path = "results/{experiment}/{corpus}/models/{model}/seed{number}/{name}"
-    return lambda w: [
-        path.format(**w, model=model, number=seed, name=name)
-        for model, seed in scored_models(w)
-    ]
 
 
 rule gather_scores:
@@ -80,9 +58,7 @@ rule gather_scores:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {"rows": [describe_model(name, seed) for name, seed in scored_models(w)]}
-        ),
+        settings=lambda w: json.dumps({"rows": [describe_model(name, seed) for name, seed in scored_models(w)]}),
     shell:
         "python -m specialized_heads.evaluation.gather --models {input.models:q} --scores {input.scores:q}"
         " --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"

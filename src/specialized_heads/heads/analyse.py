@@ -104,6 +104,8 @@ def measure(
 
 def encoder_columns(found: dict[str, Any], baselines: dict[str, float], settings: Settings) -> list[dict[str, Any]]:
     """The columns of section 5, one dictionary per encoder head."""
+    if not len(found["offsets"]):  # all encoder heads are pruned
+        return []
     names = [f"{relation}_{direction}" for relation in settings.heads.relations for direction in DIRECTIONS]
     bounds = syntactic.bootstrap_intervals(
         found["hits"], found["arcs"], samples=settings.heads.bootstrap, seed=settings.seed

@@ -93,7 +93,7 @@ def offset_counts(best: Tensor, queries: Tensor, *, reach: int) -> Tensor:
     heads = best.shape[1]
     offsets = best - torch.arange(best.shape[2]) + reach
     flat = (offsets + torch.arange(heads)[None, :, None] * (2 * reach + 1)).transpose(1, 2)[queries]
-    return torch.bincount(flat.flatten(), minlength=heads * (2 * reach + 1)).view(heads, -1)
+    return torch.bincount(flat.flatten(), minlength=heads * (2 * reach + 1)).view(heads, 2 * reach + 1)
 
 
 def rare_hits(

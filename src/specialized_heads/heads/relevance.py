@@ -21,10 +21,10 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.attention import MultiHeadAttention, Tape
 from specialized_heads.model.transformer import KINDS, PAD, FeedForward, Transformer
 from specialized_heads.stage import progress
-from specialized_heads.training.batching import Batch, in_order, make_batch
+from specialized_heads.training.batching import Batch, cut, make_batch
 
 # Floats in the largest tensor, relevance of N steps at P positions; bounds the memory of a batch.
-BATCH_FLOATS = 8_000_000
+BATCH_FLOATS = 1_000_000
 
 
 @dataclass
@@ -159,10 +159,11 @@ def head_relevance(
     sums = {(a.kind, a.layer): torch.zeros(len(a.heads), dtype=torch.float64) for a in model.attentions(*KINDS)}
     deviations: dict[str, list[Tensor]] = {}
     steps = 0
-    longest = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
+    longest = np.maximum(store.source_lengths, store.target_lengths) + 1
+    order = np.argsort(longest, kind="stable")
     widest = max(model.architecture.feed_forward, model.architecture.width)
-    tokens = max(BATCH_FLOATS // (longest * widest), longest)
-    for sentences in progress(in_order(store, tokens=tokens), what="relevance"):
+    batches = cut(longest[order] ** 2, order, BATCH_FLOATS // widest)
+    for sentences in progress(batches, what="relevance", unit="batch"):
         batch = make_batch(store, sentences).to(device)
         result = propagate(model, batch, epsilon=epsilon)
         for key, heads in result.heads.items():

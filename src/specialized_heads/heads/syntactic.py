@@ -13,6 +13,7 @@ from torch import Tensor
 
 from specialized_heads.parsing.relations import Arc
 
+
 def word_attention(weights: Tensor, words: list[list[int]], *, from_word: str) -> Tensor:
     """Attention between words.
 

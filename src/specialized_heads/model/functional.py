@@ -5,6 +5,9 @@ it needs. Each function equals the library's (tested); on a GPU the library's is
 """
 
 import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -21,9 +24,24 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL("libc.so.6")
     except OSError:  # not glibc: nothing to ask
         return
-    trim_threshold, top_pad, mmap_max = -1, -2, -4  # malloc.h
-    for option, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**28)):
+    trim_threshold, top_pad, mmap_max, arena_max = -1, -2, -4, -8  # malloc.h
+    for option, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**28), (arena_max, 1)):
         libc.mallopt(option, value)
+
+
+_random = threading.local()
+
+
+@contextmanager
+def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
+    """Within the block, masks drawn by this thread follow from `seed` alone, whatever other threads draw."""
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+    _random.generator = torch.Generator().manual_seed(seed)
+    try:
+        yield
+    finally:
+        _random.generator = None
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -33,7 +51,8 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     if x.is_cuda:
         return F.dropout(x, rate)
     # One 64-bit draw serves four elements.
-    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
+    draws.random_(-(2**63), None, generator=getattr(_random, "generator", None))
     uniform = draws.view(torch.int16)[: x.numel()].view(x.shape)
     threshold = round(rate * 2**16)
     kept = uniform.clamp(threshold - 2**15 - 1, threshold - 2**15).sub_(threshold - 2**15 - 1)  # 0 or 1

@@ -28,8 +28,8 @@ class HardConcrete(nn.Module):
         self.noise.copy_(EPSILON + (1 - 2 * EPSILON) * u)
 
     def forward(self) -> Tensor:
-        """The gates (H,) in [0, 1] for the noise drawn last."""
-        return sample(self.log_alpha, self.noise)
+        """The gates (H,): in training in [0, 1] for the noise drawn last, in evaluation mode the decisions, 0 or 1."""
+        return sample(self.log_alpha, self.noise) if self.training else hard(self.log_alpha).float()
 
 
 class Mask(nn.Module):

@@ -8,7 +8,7 @@ from specialized_heads.config import Parser
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses
-from specialized_heads.stage import UserError, arguments, log, run, write_json
+from specialized_heads.stage import arguments, log, run, write_json
 
 
 class Settings(Parser):
@@ -25,12 +25,8 @@ def main() -> None:
     if settings.engine == "embedded":
         parses, about = embedded_parses(texts, resource=args.resource)
     else:
-        try:  # here, because only this engine needs Stanza
-            from specialized_heads.parsing import stanza_engine
-        except ModuleNotFoundError as error:
-            raise UserError(
-                f"parser.engine: stanza needs the package {error.name!r}: pip install {error.name}"
-            ) from None
+        from specialized_heads.parsing import stanza_engine  # seconds to import, and only this engine needs it
+
         pipeline = stanza_engine.load_pipeline(
             language=settings.language,
             directory=settings.directory,

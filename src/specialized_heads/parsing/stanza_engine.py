@@ -2,8 +2,8 @@
 
 Sentences are never split further (`tokenize_no_ssplit`), because a relation is counted within what the translation
 model saw as one sentence. Models are loaded from disk without asking the network; only where they are missing, and the
-configuration allows it, are they fetched first. Stanza opens weights with `torch.load(weights_only=True)`, which runs
-no code from the file.
+configuration allows it, are they fetched first. Since release 1.15 every file that these processors open goes through
+`torch.load(weights_only=True)`, which runs no code from the file.
 """
 
 from pathlib import Path

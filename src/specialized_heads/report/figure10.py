@@ -67,7 +67,7 @@ def draw(points: pd.DataFrame) -> Figure:
             axes.set_xlim(-0.02 * heads, heads)
             axes.yaxis.set_major_formatter("{x:.0%}")
             axes.grid(axis="y")
-        block.axes[0].set_ylabel("active heads, share of the group")
+        block.axes[0].set_ylabel("active heads in the group")
         block.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 

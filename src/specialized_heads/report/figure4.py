@@ -24,7 +24,7 @@ def draw(scores: pd.DataFrame) -> Figure:
     groups = list(scores[["relation", "direction"]].drop_duplicates().itertuples(index=False, name=None))
     corpora = list(scores["corpus"].unique())
     rows = [groups[start : start + GROUPS] for start in range(0, len(groups), GROUPS)]
-    legend_rows = -(-(len(corpora) + 3) // 3)
+    legend_rows = -(-(len(corpora) + 4) // 3)
     figure = Figure(figsize=(style.DOUBLE, 1.95 * len(rows) + 0.15 * legend_rows), layout="constrained")
     for axes, row in zip(figure.subplots(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
         for number, (relation, direction) in enumerate(row):
@@ -81,9 +81,11 @@ def _legend(figure: Figure, scores: pd.DataFrame, corpora: list[str]) -> None:
         handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none"))
         labels.append(corpus if corpus in paper.MARKERS else f"{corpus} ({len(heads)} heads)")
     handles.append(Line2D([], [], color="#555555", marker="o", markerfacecolor="white", linestyle="none"))
+    handles.append(Line2D([], [], color="#555555", marker="|", markersize=7, linestyle="none"))
     handles.append(Line2D([], [], color="black", linewidth=1.4))
     handles.append(Line2D([], [], color="#555555", marker="o", markersize=1.8, alpha=0.6, linestyle="none"))
-    labels += ["best head, not counted as syntactic", "baseline: most frequent position", "other heads"]
+    labels += ["hollow: best head is not syntactic", "95% bootstrap interval"]
+    labels += ["baseline: most frequent position", "other heads"]
     labels = [style.wrap(label, inches=style.DOUBLE / 3 - 0.15, size=6.5) for label in labels]
     figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=1.4)
 

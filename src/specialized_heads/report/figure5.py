@@ -5,7 +5,6 @@ is framed. All maps have the same cell size, so a longer sentence is a larger ma
 each other go below. Where no head passed the threshold the figure shows the best head by that score and says so.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +17,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Titles
+from specialized_heads.report.inputs import Titles, by_title
 from specialized_heads.report.output import save_figure
 from specialized_heads.stage import UserError, arguments, read_json, run
 
 LABELS = (7.5, 7.0, 6.5, 6.0)  # points; the largest one with which the maps of a corpus fit beside each other
 CELL = 1.38  # side of a cell, in label sizes
-SMALLEST_LABEL = 4.0  # below that, a long sentence has every second, third, ... token labelled
+SMALLEST_LABEL = 4.0  # points; where cells are smaller still, every second, third, ... token is labelled
 LONGEST = 16  # characters of a label; longer tokens are cut
 GAP = 0.12  # inches between maps
 LINE = 0.14  # inches per line of a heading
@@ -82,27 +81,20 @@ def numbers(files: dict[str, dict]) -> pd.DataFrame:
 def draw(weights: pd.DataFrame, *, titles: list[str]) -> Figure:
     """Draw the maps, corpora below each other; a corpus without examples is named in text."""
     page = _page(weights, titles)
-    heights = [LINE * (heading.count("\n") + 2) + sum(_height(line) for line in lines) for heading, lines in page]
-    height = sum(heights) + 0.6
+    height = 0.6 + sum(_heading_height(heading) + sum(map(_height, lines)) for heading, lines in page)
     figure = Figure(figsize=(style.DOUBLE, height))
     top = height - 0.05
     mesh = None
-    for (heading, lines), block in zip(page, heights, strict=True):
+    for heading, lines in page:
         figure.text(0.5, top / height, heading, ha="center", va="top", size=8)
-        below = top - block
-        for line in reversed(lines):
-            below += _height(line)
+        top -= _heading_height(heading)
+        for line in lines:
             left = (style.DOUBLE - _width(line)) / 2
             for each in line:
-                box = (
-                    (left + each.margin) / style.DOUBLE,
-                    (below - each.side) / height,
-                    each.side / style.DOUBLE,
-                    each.side / height,
-                )
-                mesh = _draw_map(figure.add_axes(box), each)
+                corner = (left + each.margin) / style.DOUBLE, (top - each.side) / height
+                mesh = _draw_map(figure.add_axes((*corner, each.side / style.DOUBLE, each.side / height)), each)
                 left += each.outer + GAP
-        top -= block
+            top -= _height(line)
     if mesh is not None:
         figure.text(
             0.5, 0.42 / height, "row: token that attends; column: token attended to; framed: rarest token", ha="center"
@@ -124,9 +116,7 @@ def shown(token: str) -> str:
 
 def _heading(title: str, weights: pd.DataFrame) -> str:
     if weights.empty:
-        return style.wrap(
-            f"{title}: no example sentences, because no encoder head is left", inches=style.DOUBLE, size=8
-        )
+        return style.wrap(f"{title}: no example sentences", inches=style.DOUBLE, size=8)
     layer, head, kind, score = weights[["layer", "head", "kind", "score"]].iloc[0]
     which = f"rare-words head {layer}-{head}"
     if kind != "rare words":
@@ -135,9 +125,12 @@ def _heading(title: str, weights: pd.DataFrame) -> str:
     return style.wrap(text, inches=style.DOUBLE, size=8)
 
 
+def _heading_height(heading: str) -> float:
+    return LINE * (heading.count("\n") + 2)
+
+
 def _page(weights: pd.DataFrame, titles: list[str]) -> list[tuple[str, list[list[Map]]]]:
-    """The heading of every corpus and its lines of maps, at the largest label size with which each corpus has one
-    line."""
+    """The heading and the lines of maps of every corpus, at the largest label size at which each has one line."""
     for size in LABELS:
         page = []
         for title in titles:
@@ -153,13 +146,13 @@ def _measure(sentence: pd.DataFrame, *, size: float) -> Map:
     """The room for a sentence with labels of `size` points, or of less if the map would be wider than the page."""
     tokens = sentence.drop_duplicates("query")["query_token"].tolist()
     widest = max(TextPath((0, 0), shown(token), size=1).get_extents().width for token in tokens)  # in label sizes
-    fitting = 72 * (style.DOUBLE - 0.2) / (CELL * len(tokens) + 1.1 * widest)
-    size = min(size, fitting)
-    # Bold letters are about a tenth wider.
-    margin = 1.1 * widest * size / 72 + 0.06
+    widest *= 1.1  # bold letters
+    label = max(SMALLEST_LABEL, min(size, 72 * (style.DOUBLE - 0.2) / (CELL * len(tokens) + widest)))
+    margin = widest * label / 72 + 0.06
+    cell = min(CELL * label / 72, (style.DOUBLE - 0.1 - margin) / len(tokens))
     weights = sentence["attention"].to_numpy().reshape(len(tokens), len(tokens))
     rarest = int(sentence.loc[sentence["rarest"], "key"].iloc[0]) - 1
-    return Map(tokens, weights, rarest, CELL * size / 72, size, margin)
+    return Map(tokens, weights, rarest, cell, label, margin)
 
 
 def _width(line: list[Map]) -> float:
@@ -186,11 +179,11 @@ def _draw_map(axes: Axes, each: Map) -> QuadMesh:
     edges = np.arange(count + 1) - 0.5
     mesh = axes.pcolormesh(edges, edges, each.weights, cmap=ATTENTION, vmin=0, vmax=1)
     axes.set(xlim=(-0.5, count - 0.5), ylim=(count - 0.5, -0.5))
-    step = int(np.ceil(SMALLEST_LABEL / each.label))
+    step = int(np.ceil(1.2 * each.label / (72 * each.cell)))
     ticks = list(range(each.rarest % step, count, step))
     axes.set_xticks(ticks, [shown(each.tokens[place]) for place in ticks], rotation=90)
     axes.set_yticks(ticks, [shown(each.tokens[place]) for place in ticks])
-    axes.tick_params(length=0, pad=1.5, labelsize=max(each.label, SMALLEST_LABEL))
+    axes.tick_params(length=0, pad=1.5, labelsize=each.label)
     for label in (axes.get_xticklabels()[ticks.index(each.rarest)], axes.get_yticklabels()[ticks.index(each.rarest)]):
         label.set(color=RAREST, fontweight="bold")
     axes.spines[:].set(visible=True, linewidth=0.4, color="#888888")
@@ -199,17 +192,11 @@ def _draw_map(axes: Axes, each: Map) -> QuadMesh:
     return mesh
 
 
-def read(paths: list[Path], titles: list[str]) -> dict[str, dict]:
-    """The example files by corpus."""
-    if len(paths) != len(titles):
-        raise UserError(f"settings: titles: {len(titles)} titles for {len(paths)} files; give one per file")
-    return {title: read_json(path) for path, title in zip(paths, titles, strict=True)}
-
-
 def main() -> None:
     args = arguments(__doc__, files=["output"], many=["examples"])
     titles = Titles.model_validate(args.settings).titles
-    weights = numbers(read(args.examples, titles))
+    files = {title: read_json(path) for title, path in by_title(args.examples, titles).items()}
+    weights = numbers(files)
     save_figure(args.output, weights, lambda: draw(weights, titles=titles))
 
 

@@ -61,7 +61,7 @@ def draw(points: pd.DataFrame) -> Figure:
     if points.empty:
         return style.message_figure(f"Figure 7: {sweep.NO_PRUNED} (scope: encoder)", width=style.DOUBLE)
     corpora = dict(list(points.groupby("corpus", sort=False)))
-    figure = Figure(figsize=(style.DOUBLE, 2.4 + 0.13 * (len(corpora) + 3) // 2), layout="constrained")
+    figure = Figure(figsize=(style.DOUBLE, 2.4 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained")
     absolute, relative = figure.subplots(1, 2)
     handles, labels = [], []
     for number, (corpus, own) in enumerate(corpora.items()):
@@ -82,10 +82,12 @@ def draw(points: pd.DataFrame) -> Figure:
             baseline = own.loc[own["kind"] == "baseline", "bleu"]
             absolute.axhline(baseline.iloc[0], color=look.colour, linewidth=0.8, linestyle="--", alpha=0.7)
             for axes, x, y in ((absolute, "heads", "bleu"), (relative, "share", "delta")):
-                sweep.line(axes, own, x=x, y=y, look=look)
+                # From the smallest model to the whole one: x falls as λ rises.
+                sweep.line(axes, own.iloc[::-1], x=x, y=y, look=look)
                 _hollow(axes, own[own["p_value"] < SIGNIFICANT], x=x, y=y, look=look)
             label = f"{corpus}, n = {own['sentences'].iloc[0]:,.0f}{sweep.seeds_note(own)}"
-        handles.append(Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line))
+        size = 6 if corpus in paper.MARKERS else None
+        handles.append(Line2D([], [], color=look.colour, marker=look.marker, markersize=size, linestyle=look.line))
         labels.append(style.wrap(label, inches=style.DOUBLE / 2 - 0.4, size=6.5))
     relative.axhline(0, color="#777777", linewidth=0.8, linestyle="--")
     absolute.set(
@@ -99,7 +101,11 @@ def draw(points: pd.DataFrame) -> Figure:
         _widen(axes)
     handles.append(Line2D([], [], color="#777777", linestyle="--", linewidth=0.8))
     handles.append(Line2D([], [], color="#777777", marker="o", markerfacecolor="white", linestyle="none"))
+    handles.append(Line2D([], [], color="#777777", marker="|", markersize=7, linestyle="none"))
     labels += ["baseline, no head pruned", "differs from the baseline, p < 0.05"]
+    labels.append(
+        "95% bootstrap interval" if points["seeds"].max() < 2 else "95% bootstrap interval, or range of seeds"
+    )
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
 

@@ -27,6 +27,19 @@ class Titles(Section):
     titles: list[str]
 
 
+def by_title(paths: list[Path], titles: list[str]) -> dict[str, Path]:
+    """The files by title of their corpus.
+
+    Raises:
+        UserError: paths and titles differ in number, or a title occurs twice.
+    """
+    if len(paths) != len(titles):
+        raise UserError(f"settings: titles: {len(titles)} titles for {len(paths)} files; give one per file")
+    if len(set(titles)) != len(titles):
+        raise UserError("settings: titles: two corpora have the same title; figures could not tell them apart")
+    return dict(zip(titles, paths, strict=True))
+
+
 def read_all(paths: list[Path], titles: list[str], *, columns: Iterable[str]) -> dict[str, pd.DataFrame]:
     """Read one parquet table per corpus.
 
@@ -36,13 +49,9 @@ def read_all(paths: list[Path], titles: list[str], *, columns: Iterable[str]) ->
         columns: what each file must hold.
 
     Raises:
-        UserError: paths and titles differ in number, a title occurs twice, or a file is missing or lacks a column.
+        UserError: titles do not fit the files, or a file is missing or lacks a column.
     """
-    if len(paths) != len(titles):
-        raise UserError(f"settings: titles: {len(titles)} titles for {len(paths)} files; give one per file")
-    if len(set(titles)) != len(titles):
-        raise UserError("settings: titles: two corpora have the same title; figures could not tell them apart")
-    return {title: _read(path, columns) for path, title in zip(paths, titles, strict=True)}
+    return {title: _read(path, columns) for title, path in by_title(paths, titles).items()}
 
 
 def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:

@@ -44,6 +44,7 @@ def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -
     """
     with style.sheet():
         figure = draw()
+        _settle(figure)
         for suffix, metadata in METADATA.items():
             with atomic(_path(stem, suffix)) as temporary:
                 figure.savefig(temporary, format=suffix, metadata=metadata)
@@ -75,6 +76,23 @@ def escape_markdown(text: str) -> str:
     """Text that Markdown, in a table cell too, shows as it is."""
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_{}\[\]#|$~])", r"\\\1", text)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay a figure out once and round all positions.
+
+    The constraint solver orders its unknowns by memory address, so its last bits differ from run to run, and the SVG
+    and PDF files would show it in the names of their clip paths.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position([round(float(value), 5) for value in axes.get_position(original=True).bounds])
+    for part in (figure, *figure.subfigs):
+        for text in part.texts:
+            text.set_position([round(float(value), 5) for value in text.get_position()])
+        if part is not figure:
+            part.bbox_relative.set_points(part.bbox_relative.get_points().round(5))
 
 
 def _path(stem: Path, suffix: str) -> Path:

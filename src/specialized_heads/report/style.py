@@ -68,7 +68,7 @@ class Fill(NamedTuple):
 
 FUNCTIONS = {
     "positional": Fill("#5AA2E0", "/////"),
-    "syntactic": Fill("#E8743B", "....."),
+    "syntactic": Fill("#E8743B", "-----"),
     "rare words": Fill("#F3D34A", "xxxxx"),
     "other": Fill("#E0E0E0", ""),
 }

@@ -1,7 +1,7 @@
 """Pruned models along λ: how the seeds of one λ become one point (figures 7, 9 and 10).
 
 With one seed a point is that model. With several it is their mean, and its range is from the lowest to the highest
-seed. Points are joined in the order of their number of heads, and of λ where two have the same.
+seed. Points are joined in the order of their number of heads; where two have the same, in the order of λ.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
     """The models pruned with a scope, and the baselines; no rows at all where nothing was pruned with it.
 
     Returns:
-        the rows of a table of scores with two more columns: all_heads (of all attention types,
-        before pruning) and pruned (how many of them are gone).
+        the rows of a table of scores with two more columns: all_heads (of all attention types, before pruning) and
+        pruned (how many of them are gone).
     """
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
     baselines = scores[scores["kind"] == "baseline"]
@@ -49,9 +49,10 @@ def seeds_note(series: pd.DataFrame) -> str:
 def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None = None) -> None:
     """Draw the points of a series, joined, with the bars that `<x>_low`, `<x>_high`, `<y>_low`, `<y>_high` give.
 
-    A missing end of a bar means that there is no bar.
+    Points with the same `x` are joined in the order in which they are given. A missing end of a bar means that there is
+    no bar.
     """
-    series = series.sort_values([x, "lam"])
+    series = series.sort_values(x, kind="stable")
     bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
     axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
     axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)

@@ -53,8 +53,8 @@ def _row(row: dict) -> dict[str, str]:
         "direction": paper.direction_label(row["relation"], row["direction"]),
         "corpus": row["corpus"],
         "arcs": "" if reported else f"{row['arcs']:,}",
-        "head": f"{row['layer']}-{row['head']}" if pd.notna(row["layer"]) else "",
-        "best head": f"{100 * row['accuracy']:.0f}" if reported else accuracy,
+        "best head": f"{row['layer']}-{row['head']}" if pd.notna(row["layer"]) else "",
+        "accuracy": f"{100 * row['accuracy']:.0f}" if reported else accuracy,
         "baseline": "–" if pd.isna(row["baseline"]) else f"{100 * row['baseline']:.{0 if reported else 1}f}",
         "syntactic": "" if reported or not found else "yes" if row["syntactic"] else "no",
     }

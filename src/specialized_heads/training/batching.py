@@ -1,10 +1,11 @@
 """Batches of sentences of like length, in an order that depends on nothing but the seed and the epoch.
 
-An epoch shuffles the sentences, sorts them by length and cuts them into micro-batches, whose order is shuffled again;
-consecutive micro-batches form an update. Any update of any epoch can be named by two numbers, so that a run that goes on
-after a kill sees the very next batch.
+An epoch shuffles the sentences, sorts them by length and cuts them into micro-batches, whose order is shuffled again; a fixed
+number of consecutive micro-batches, all of about the same size, forms an update. Any update of any epoch can be named by two
+numbers, so that a run that goes on after a kill sees the very next batch.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,26 +40,21 @@ def epoch_updates(
     Args:
         store: the training set.
         seed, epoch: determine the order.
-        batch_tokens: source tokens (EOS counted, padding not) after which an update is complete.
+        batch_tokens: source tokens per update, on average (EOS counted, padding not).
         micro_batch_tokens: most tokens of a micro-batch on either side, padding included. A longer sentence stands alone.
     """
     random = np.random.default_rng([seed, epoch])
-    source, target = store.source_lengths + 1, store.target_lengths + 1
+    source = store.source_lengths + 1
+    longest = np.maximum(source, store.target_lengths + 1)
     order = random.permutation(len(store))
-    order = order[np.lexsort((source[order], np.maximum(source, target)[order]))]
-    limit = min(micro_batch_tokens, batch_tokens)
-    micro_batches = cut(np.maximum(source, target)[order], order, limit)
-    updates: list[list[np.ndarray]] = [[]]
-    tokens = 0
-    for index in random.permutation(len(micro_batches)):
-        size = int(source[micro_batches[index]].sum())
-        # Complete the update at the micro-batch that brings it nearest to the size asked for.
-        if updates[-1] and tokens + size / 2 > batch_tokens:
-            updates.append([])
-            tokens = 0
-        updates[-1].append(micro_batches[index])
-        tokens += size
-    return updates
+    order = order[np.lexsort((source[order], longest[order]))]
+    # As few micro-batches per update as the limit allows, then just as large as the update needs them.
+    pieces = cut(longest[order], order, micro_batch_tokens)
+    tokens = source.sum() / len(pieces)
+    number = max(math.ceil(batch_tokens / tokens), 1)
+    pieces = cut(longest[order], order, math.ceil(micro_batch_tokens * min(batch_tokens / (number * tokens), 1.0)))
+    shuffled = [pieces[index] for index in random.permutation(len(pieces))]
+    return [shuffled[start : start + number] for start in range(0, len(shuffled), number)]
 
 
 def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:

@@ -1,0 +1,157 @@
+"""Attention maps and the statistics of sections 4, 5.1 and 5.3 on maps whose answers are known."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.heads import maps
+from specialized_heads.model.attention import Tape
+from specialized_heads.model.transformer import EOS, PAD, Transformer
+from specialized_heads.training.batching import make_batch
+
+SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]]
+# Two sentences of three and one tokens: real, real, real, EOS; real, EOS, padding, padding.
+REAL = torch.tensor([[True, True, True, False], [True, False, False, False]])
+
+
+@pytest.fixture
+def pruned(tiny_model: Callable[..., Transformer]) -> Transformer:
+    model = tiny_model(layers=2, heads=3, width=12)
+    model.keep_heads({"encoder": [[], [0, 2]], "decoder": [[], []], "cross": [[1], [0, 1, 2]]})
+    return model
+
+
+def attend(*rows: list[float]) -> torch.Tensor:
+    return torch.tensor(rows)
+
+
+@pytest.fixture
+def weights() -> torch.Tensor:
+    """(2, 2, 4, 4): head 1 as written, head 2 all on EOS but for a little on the first token."""
+    first = torch.stack(
+        [
+            attend([0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.1, 0.4], [1.0, 0, 0, 0]),
+            attend([0.3, 0.7, 0, 0], [0.5, 0.5, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0]),
+        ]
+    )
+    second = torch.zeros(2, 4, 4)
+    second[0, :, 3], second[0, :, 0] = 0.9, 0.1
+    second[1, :, 1], second[1, :, 0] = 0.9, 0.1
+    return torch.stack([first, second], dim=1)
+
+
+def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store: Callable[..., TokenStore]) -> None:
+    data, seen = store(SOURCES, TARGETS), []
+    for batch in maps.attention_maps(pruned, data, tokens=10):
+        assert {kind: w.shape[1] for kind, w in batch.weights.items()} == {"encoder": 2, "decoder": 0, "cross": 4}
+        for row, number in enumerate(batch.sentences.tolist()):
+            seen.append(number)
+            source, target = len(SOURCES[number]), len(TARGETS[number])
+            assert batch.source[row].tolist()[: source + 1] == [*SOURCES[number], EOS]
+            assert batch.queries["encoder"][row].tolist() == [i < source for i in range(batch.source.shape[1])]
+            assert torch.equal(batch.keys["cross"][row], batch.keys["encoder"][row])
+            assert int(batch.queries["cross"][row].sum()) == target + 1  # begin-of-sentence asks too
+            assert torch.equal(batch.keys["decoder"], batch.queries["decoder"])
+            tape: Tape = {}
+            alone = make_batch(data, np.array([number]))
+            with torch.inference_mode():
+                pruned(alone.source, alone.target_in, tape)
+            for kind, queries, keys in (("encoder", source, source), ("cross", target, source)):
+                layers = [tape[kind, n, "weights"][0] for n in range(2) if (kind, n, "weights") in tape]
+                ours = batch.weights[kind][row, :, : queries + 1, : keys + 1]
+                assert torch.allclose(ours, torch.cat(layers), atol=1e-6)
+                assert (batch.weights[kind][row, ..., keys + 1 :] == 0).all()
+    assert sorted(seen) == [0, 1, 2]
+
+
+def test_heads_are_numbered_as_before_pruning(pruned: Transformer) -> None:
+    assert maps.head_numbers(pruned, "encoder") == [(2, 1), (2, 3)]
+    assert maps.head_numbers(pruned, "decoder") == []
+    assert maps.head_numbers(pruned, "cross") == [(1, 2), (2, 1), (2, 2), (2, 3)]
+
+
+def test_confidence_leaves_eos_out_on_both_sides(weights: torch.Tensor) -> None:
+    total, queries = maps.confidence(weights, REAL, REAL)
+    assert queries == 4
+    assert total.tolist() == pytest.approx([0.6 + 0.3 + 0.25 + 0.3, 0.4], abs=1e-6)
+
+
+def test_argmax_leaves_eos_out_and_takes_the_first_of_equals(weights: torch.Tensor) -> None:
+    best = maps.argmax(weights, REAL)
+    assert best[0, 0, :3].tolist() == [1, 2, 0]
+    assert best[1, 0, 0] == 0  # the only token there is
+    assert best[0, 1, :3].tolist() == [0, 0, 0]
+    assert maps.argmax(torch.zeros(1, 1, 4, 4), REAL[:1])[0, 0].tolist() == [0, 0, 0, 0]
+
+
+def test_offsets(weights: torch.Tensor) -> None:
+    counts = maps.offset_counts(maps.argmax(weights, REAL), REAL, reach=4)
+    offsets = [{c - 4: n for c, n in enumerate(head) if n} for head in counts.tolist()]
+    assert offsets == [{1: 2, -2: 1, 0: 1}, {0: 2, -1: 1, -2: 1}]
+
+
+def test_offsets_reach_from_end_to_end() -> None:
+    best = torch.tensor([[[4, 0, 0, 0, 0]]])
+    counts = maps.offset_counts(best, torch.ones(1, 5, dtype=torch.bool), reach=4)
+    assert counts.tolist() == [[1, 1, 1, 1, 0, 0, 0, 0, 1]]
+
+
+def test_a_model_without_encoder_heads_has_no_offsets() -> None:
+    best = maps.argmax(torch.zeros(2, 0, 4, 4), REAL)
+    assert maps.offset_counts(best, REAL, reach=4).shape == (0, 9)
+
+
+RANKS = torch.arange(20)  # token i is the i-th most frequent
+
+
+def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int]:
+    """Hits of one head on one sentence (ids without EOS), which is padded."""
+    ids = torch.tensor([[*source, EOS, PAD, PAD]])
+    queries = torch.tensor([[True] * len(source) + [False] * 3])
+    first, either, counted = maps.rare_hits(
+        torch.tensor([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff
+    )
+    return int(first[0]), int(either[0]), counted
+
+
+def test_rare_words() -> None:
+    assert rare([5, 17, 9, 11], [1, 1, 3, 0], cutoff=10) == (2, 3, 4)
+
+
+def test_rare_words_at_the_cutoff() -> None:
+    assert rare([5, 10], [1, 1], cutoff=10) == (2, 2, 2)  # rank 10 is outside of the ten most frequent, 0 to 9
+    assert rare([5, 9], [1, 1], cutoff=10) == (0, 0, 0)
+
+
+def test_rare_words_that_occur_twice() -> None:
+    assert rare([17, 5, 17, 11], [0, 2, 3, 1], cutoff=10) == (2, 3, 4)
+
+
+def test_rare_words_of_a_single_token() -> None:
+    assert rare([17], [0], cutoff=10) == (1, 1, 1)
+    assert rare([17, 17], [0, 1], cutoff=10) == (2, 2, 2)
+
+
+def test_rare_words_with_several_heads_and_sentences() -> None:
+    source = torch.tensor([[5, 17, EOS], [18, EOS, PAD]])
+    queries = torch.tensor([[True, True, False], [True, False, False]])
+    best = torch.tensor([[[1, 1, 1], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]]])
+    first, either, counted = maps.rare_hits(best, queries, source, ranks=RANKS, cutoff=10)
+    assert (first.tolist(), either.tolist(), counted) == ([3, 1], [3, 3], 3)
+
+
+def test_frequency_ranks(store: Callable[..., TokenStore]) -> None:
+    ranks = maps.frequency_ranks(store([[7, 5, 7], [7, 4, 5, 4]], [[1], [1]]), vocabulary=9)
+    assert ranks[[7, 4, 5]].tolist() == [0, 1, 2]  # 4 and 5 tie
+    assert sorted(ranks.tolist()) == list(range(9))
+    assert ranks[8] == 8  # never seen
+
+
+def test_select(store: Callable[..., TokenStore]) -> None:
+    picked = maps.select(store(SOURCES, TARGETS), [2, 0])
+    assert [picked.source_ids(i).tolist() for i in range(2)] == [SOURCES[2], SOURCES[0]]
+    assert [picked.target_ids(i).tolist() for i in range(2)] == [TARGETS[2], TARGETS[0]]
+    assert len(maps.select(picked, [])) == 0

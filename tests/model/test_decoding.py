@@ -1,0 +1,138 @@
+"""Beam search against plain loops over the uncached decoder, and against all possible outputs of a tiny vocabulary."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from specialized_heads.model.decoding import Cache, step, translate
+from specialized_heads.model.transformer import BOS, EOS, PAD, Architecture, Transformer
+
+SOURCES = [[5, 9, 4, 17], [8], [], [6, 6, 12, 13, 14, 15, 4], [11, 10]]
+SETTINGS = {"beam": 4, "length_penalty": 1.0, "max_length_ratio": 2.0}
+
+
+def score(model: Transformer, source: list[int], outputs: list[list[int]]) -> torch.Tensor:
+    """log P (n, T + 1) of each token of equally long outputs and of their EOS, by the uncached decoder."""
+    target = torch.tensor([[BOS, *ids] for ids in outputs])
+    log_p = model.logits(model(torch.tensor([[*source, EOS]]).expand(len(outputs), -1), target)).log_softmax(-1)
+    following = torch.cat([target[:, 1:], torch.full((len(outputs), 1), EOS)], 1)
+    return log_p.gather(-1, following[..., None])[..., 0]
+
+
+def normalised(model: Transformer, source: list[int], output: list[int]) -> float:
+    return float(score(model, source, [output]).sum()) / (len(output) + 1)
+
+
+def greedy(model: Transformer, source: list[int], limit: int) -> list[int]:
+    output: list[int] = []
+    while len(output) < limit:
+        logits = model.logits(model(torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *output]])))[0, -1]
+        logits[[PAD, BOS]] = -torch.inf
+        if (token := int(logits.argmax())) == EOS:
+            break
+        output.append(token)
+    return output
+
+
+@pytest.fixture(params=["full", "pruned"])
+def model(request: pytest.FixtureRequest, tiny_model: Callable[..., Transformer]) -> Transformer:
+    """A model that ends some sentences early and others not at all."""
+    model = tiny_model(seed=3)
+    if request.param == "pruned":
+        model.keep_heads({"encoder": [[], [1]], "decoder": [[], [0]], "cross": [[0, 1], []]})
+    return model
+
+
+@torch.inference_mode()
+def test_a_beam_of_one_is_the_greedy_loop(model: Transformer) -> None:
+    outputs = translate(model, SOURCES, **SETTINGS | {"beam": 1})
+    assert outputs == [greedy(model, source, 2 * len(source) + 10) for source in SOURCES]
+    assert len({len(output) for output in outputs}) > 1
+
+
+@torch.inference_mode()
+def test_cached_steps_equal_full_decoding(model: Transformer) -> None:
+    target = torch.tensor([[BOS, 4, 12, 20, 7], [BOS, 9, 9, 5, 16]])
+    memory, bias = model.encode(torch.tensor([[5, 9, 4, EOS], [8, EOS, PAD, PAD]]))
+    full = model.logits(model.decode(target, memory, bias)).log_softmax(-1)
+    cache = Cache(model, memory, bias)
+    for position in range(target.shape[1]):
+        stepwise = step(model, target[:, position], position, cache)
+        assert torch.allclose(stepwise, full[:, position], atol=1e-5)
+
+
+def test_companions_in_the_batch_change_nothing(model: Transformer) -> None:
+    together = translate(model, SOURCES, **SETTINGS)
+    assert together == [translate(model, [source], **SETTINGS)[0] for source in SOURCES]
+    assert together[::-1] == translate(model, SOURCES[::-1], **SETTINGS)
+
+
+@pytest.mark.parametrize("beam", [1, 3, 8])
+def test_outputs_that_do_not_end_are_cut_at_the_limit(model: Transformer, beam: int) -> None:
+    model.decoder_norm.weight.data *= 0.3
+    model.decoder_norm.bias.data.fill_(1.0)
+    model.softmax_embedding.data[EOS] = -10.0
+    outputs = translate(model, SOURCES, beam=beam, length_penalty=1.0, max_length_ratio=1.5)
+    for source, output in zip(SOURCES, outputs, strict=True):
+        assert len(output) == int(1.5 * len(source)) + 10
+        assert not {PAD, BOS, EOS} & set(output)
+
+
+def test_a_model_without_any_heads_translates(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model()
+    model.keep_heads({kind: [[], []] for kind in ("encoder", "decoder", "cross")})
+    outputs = translate(model, SOURCES, **SETTINGS)
+    limits = [2 * len(source) + 10 for source in SOURCES]
+    assert outputs[0][:10] == outputs[3][:10]  # it cannot see the source
+    assert all(len(output) <= limit for output, limit in zip(outputs, limits, strict=True))
+
+
+@torch.inference_mode()
+def test_a_wider_beam_finds_likelier_outputs(tiny_model: Callable[..., Transformer]) -> None:
+    scores = {1: [], 6: []}
+    for seed in range(8):
+        model = tiny_model(seed=seed, layers=1)
+        model.softmax_embedding *= 0.5
+        for beam, found in scores.items():
+            for source, output in zip(SOURCES, translate(model, SOURCES, **SETTINGS | {"beam": beam}), strict=True):
+                if len(output) < 2 * len(source) + 10:  # ended by itself
+                    found.append(normalised(model, source, output))
+    assert len(scores[6]) > 10
+    assert np.mean(scores[6]) > np.mean(scores[1]) + 0.05
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@torch.inference_mode()
+def test_a_beam_without_bounds_finds_the_best_of_all_outputs(seed: int, length_penalty: float) -> None:
+    # Two tokens besides EOS and outputs of at most 9 tokens and EOS: 1023 outputs in all.
+    architecture = Architecture.full(
+        source_vocabulary=6, target_vocabulary=5, layers=1, heads=2, width=8, feed_forward=8
+    )
+    model = Transformer(architecture, dropout=0.0).eval()
+    random = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=random)
+    model.softmax_embedding[EOS] *= 0.5
+    found = translate(model, [[]], beam=1536, length_penalty=length_penalty, max_length_ratio=1.0)[0]
+
+    best: tuple[float, list[int]] = (-float("inf"), [])
+    for length in range(10):
+        outputs = [list(ids) for ids in itertools.product((1, 4), repeat=length)]
+        totals = score(model, [], outputs).sum(1) / (length + 1) ** length_penalty
+        index = int(totals.argmax())
+        best = max(best, (float(totals[index]), outputs[index]))
+    assert found == best[1]
+
+
+def test_the_length_penalty_favours_longer_outputs(tiny_model: Callable[..., Transformer]) -> None:
+    lengths = {0.0: 0, 2.0: 0}
+    for seed in range(6):
+        model = tiny_model(seed=seed)
+        for penalty in lengths:
+            outputs = translate(model, SOURCES, beam=4, length_penalty=penalty, max_length_ratio=2.0)
+            lengths[penalty] += sum(map(len, outputs))
+    assert lengths[2.0] > lengths[0.0]

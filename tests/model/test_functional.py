@@ -1,0 +1,162 @@
+"""Dropout, softmax and the blocked loss against the library's own, in value and in gradient."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from specialized_heads.model import functional
+from specialized_heads.model.functional import cross_entropy, dropout, dropout_seed, softmax
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dropout_zeroes_at_its_rate_and_keeps_the_expectation(rate: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    x = torch.full((400, 501), 2.0, dtype=dtype)
+    y = dropout(x, rate, training=True)
+    assert y.dtype == dtype
+    assert float((y == 0).double().mean()) == pytest.approx(rate, abs=0.005)
+    assert float(y.double().mean()) == pytest.approx(2.0, rel=0.01)
+    assert sorted(set(y.flatten().tolist())) == pytest.approx([0.0, 2.0 / (1 - rate)], rel=0.004)
+
+
+def test_dropout_of_neighbours_is_independent() -> None:
+    torch.manual_seed(1)
+    zero = (dropout(torch.ones(200_000), 0.3, training=True) == 0).double()
+    for distance in (1, 2, 3, 4):  # four elements share a draw
+        both = float((zero[distance:] * zero[:-distance]).mean())
+        assert both == pytest.approx(0.09, abs=0.005)
+
+
+def test_dropout_follows_the_seed_and_is_off_in_evaluation() -> None:
+    x = torch.randn(5, 7)
+    torch.manual_seed(4)
+    first = dropout(x, 0.5, training=True)
+    assert not torch.equal(first, dropout(x, 0.5, training=True))
+    torch.manual_seed(4)
+    assert torch.equal(first, dropout(x, 0.5, training=True))
+    assert dropout(x, 0.5, training=False) is x
+    assert dropout(x, 0.0, training=True) is x
+
+
+def test_a_dropout_seed_holds_whatever_other_threads_draw() -> None:
+    x, cpu = torch.ones(500), torch.device("cpu")
+
+    def draw(seed: int) -> list[list[float]]:
+        with dropout_seed(seed, cpu):
+            return [dropout(x, 0.5, training=True).tolist() for _ in range(50)]
+
+    torch.manual_seed(1)
+    expected = [draw(seed) for seed in range(4)]
+    torch.manual_seed(2)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(draw, range(4))) == expected
+    assert expected[0] != expected[1]
+    assert expected[0][0] != expected[0][1]
+    with dropout_seed(1, cpu):
+        pass
+    torch.manual_seed(3)  # outside of the block it is torch's generator again
+    first = dropout(x, 0.5, training=True)
+    torch.manual_seed(3)
+    assert torch.equal(first, dropout(x, 0.5, training=True))
+
+
+def test_dropout_passes_the_gradient_of_what_it_kept() -> None:
+    x = torch.randn(1000, requires_grad=True)
+    y = dropout(x, 0.25, training=True)
+    y.sum().backward()
+    assert torch.allclose(x.grad, (y != 0) / 0.75)
+
+
+def test_softmax_equals_that_of_the_library() -> None:
+    torch.manual_seed(2)
+    scores = 30 * torch.randn(3, 2, 5, 7)
+    scores[..., 4:] = -torch.inf
+    scores[0, 0, 0] = 1e4  # ties, and far from zero
+    ours, theirs = scores.clone().requires_grad_(), scores.clone().requires_grad_()
+    p, q = softmax(ours), torch.softmax(theirs, -1)
+    assert torch.allclose(p, q, atol=1e-7)
+    assert (p[1, ..., 4:] == 0).all()
+    weight = torch.randn(p.shape)
+    (p * weight).sum().backward()
+    (q * weight).sum().backward()
+    assert torch.allclose(ours.grad, theirs.grad, atol=1e-6)
+
+
+def test_softmax_of_narrow_scores_is_computed_in_float32() -> None:
+    torch.manual_seed(2)
+    scores = torch.randn(4, 9).bfloat16().requires_grad_()
+    p = softmax(scores)
+    assert p.dtype == torch.float32
+    assert torch.allclose(p.sum(-1), torch.ones(4), atol=1e-6)
+    p[:, 0].sum().backward()
+    assert scores.grad.dtype == torch.bfloat16
+
+
+@pytest.fixture
+def problem() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """States (40, 6), table (11, 6), labels with some to ignore."""
+    generator = torch.Generator().manual_seed(5)
+    labels = torch.randint(1, 11, (40,), generator=generator)
+    labels[::7] = 0
+    return torch.randn(40, 6, generator=generator), torch.randn(11, 6, generator=generator), labels
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("rows", [7, 40, 512])
+def test_cross_entropy_equals_that_of_the_library(
+    problem, smoothing: float, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functional, "LOSS_ROWS", rows)
+    states, table, labels = problem
+    ours = [states.clone().requires_grad_(), table.clone().requires_grad_()]
+    theirs = [states.clone().requires_grad_(), table.clone().requires_grad_()]
+    loss = cross_entropy(*ours, labels, smoothing=smoothing, ignore=0)
+    expected = F.cross_entropy(
+        theirs[0] @ theirs[1].T, labels, label_smoothing=smoothing, ignore_index=0, reduction="sum"
+    )
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    (loss / 3).backward()
+    (expected / 3).backward()
+    for mine, library in zip(ours, theirs, strict=True):
+        assert torch.allclose(mine.grad, library.grad, atol=2e-6)
+    assert (ours[0].grad[::7] == 0).all()
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_cross_entropy_of_a_frozen_side(problem, frozen: int) -> None:
+    states, table, labels = problem
+    both = [states.clone().requires_grad_(), table.clone().requires_grad_()]
+    cross_entropy(*both, labels, smoothing=0.1, ignore=0).backward()
+    one = [states.clone(), table.clone()]
+    one[1 - frozen].requires_grad_()
+    cross_entropy(*one, labels, smoothing=0.1, ignore=0).backward()
+    assert one[frozen].grad is None
+    assert torch.equal(one[1 - frozen].grad, both[1 - frozen].grad)
+
+
+def test_cross_entropy_of_large_logits_stays_finite(problem) -> None:
+    states, table, labels = problem
+    states = (300 * states).requires_grad_()
+    loss = cross_entropy(states, table, labels, smoothing=0.1, ignore=0)
+    loss.backward()
+    expected = F.cross_entropy(states @ table.T, labels, label_smoothing=0.1, ignore_index=0, reduction="sum")
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert states.grad.isfinite().all()
+
+
+def test_cross_entropy_under_autocast_is_close_and_float32(problem) -> None:
+    states, table, labels = problem
+    exact = [states.clone().requires_grad_(), table.clone().requires_grad_()]
+    cross_entropy(*exact, labels, smoothing=0.1, ignore=0).backward()
+    rough = [states.clone().requires_grad_(), table.clone().requires_grad_()]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = cross_entropy(*rough, labels, smoothing=0.1, ignore=0)
+    loss.backward()
+    assert loss.dtype == torch.float32
+    for narrow, wide in zip(rough, exact, strict=True):
+        assert narrow.grad.dtype == torch.float32
+        assert not torch.equal(narrow.grad, wide.grad)
+        assert torch.allclose(narrow.grad, wide.grad, atol=0.05 * float(wide.grad.abs().max()))

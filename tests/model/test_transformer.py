@@ -1,0 +1,217 @@
+"""The whole model against an independent forward pass in NumPy, and what must not change its output."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from specialized_heads.model.attention import Tape
+from specialized_heads.model.gates import Mask
+from specialized_heads.model.transformer import BOS, EOS, KINDS, PAD, Architecture, Transformer, initialise, sinusoids
+
+SOURCE = torch.tensor([[5, 9, 4, 17, EOS], [8, 6, EOS, PAD, PAD]])
+TARGET = torch.tensor([[BOS, 4, 12, 20], [BOS, 7, PAD, PAD]])
+
+
+def reference(model: Transformer, source: list[int], target: list[int]) -> np.ndarray:
+    """Logits (T, V) of one sentence in float64, written from appendix B.2 and the annotated definitions."""
+    a = model.architecture
+    p = {name: tensor.detach().double().numpy() for name, tensor in model.named_parameters()}
+    d = a.width
+
+    def embed(table: np.ndarray, ids: list[int]) -> np.ndarray:
+        x = table[ids] * math.sqrt(d)
+        for position in range(len(ids)):
+            for i in range(d // 2):
+                angle = position / 10000 ** (i / (d // 2 - 1))
+                x[position, i] += math.sin(angle)
+                x[position, d // 2 + i] += math.cos(angle)
+        return x
+
+    def norm(x: np.ndarray, name: str) -> np.ndarray:
+        centred = x - x.mean(-1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
+        return scaled * p[f"{name}.weight"] + p[f"{name}.bias"]
+
+    def attend(x: np.ndarray, memory: np.ndarray, name: str, heads: int, causal: bool) -> np.ndarray:
+        out = np.zeros_like(x)
+        for head in range(heads):
+            rows = slice(head * a.head_width, (head + 1) * a.head_width)
+            q, k, v = (
+                x @ p[f"{name}.query"][rows].T,
+                memory @ p[f"{name}.key"][rows].T,
+                memory @ p[f"{name}.value"][rows].T,
+            )
+            for t in range(len(x)):
+                seen = t + 1 if causal else len(memory)
+                scores = np.exp(k[:seen] @ q[t] / math.sqrt(a.head_width))
+                out[t] += p[f"{name}.output"][:, rows] @ (scores / scores.sum() @ v[:seen])
+        return out
+
+    def feed_forward(x: np.ndarray, name: str) -> np.ndarray:
+        hidden = np.maximum(x @ p[f"{name}.expand.weight"].T + p[f"{name}.expand.bias"], 0)
+        return hidden @ p[f"{name}.contract.weight"].T + p[f"{name}.contract.bias"]
+
+    x = embed(p["source_embedding"], source)
+    for n, heads in enumerate(a.encoder):
+        normed = norm(x, f"encoder.{n}.attention_norm")
+        x = x + attend(normed, normed, f"encoder.{n}.attention", len(heads), causal=False)
+        x = x + feed_forward(norm(x, f"encoder.{n}.feed_forward_norm"), f"encoder.{n}.feed_forward")
+    memory = norm(x, "encoder_norm")
+    y = embed(p["target_embedding"], target)
+    for n in range(len(a.decoder)):
+        normed = norm(y, f"decoder.{n}.attention_norm")
+        y = y + attend(normed, normed, f"decoder.{n}.attention", len(a.decoder[n]), causal=True)
+        y = y + attend(norm(y, f"decoder.{n}.cross_norm"), memory, f"decoder.{n}.cross", len(a.cross[n]), causal=False)
+        y = y + feed_forward(norm(y, f"decoder.{n}.feed_forward_norm"), f"decoder.{n}.feed_forward")
+    return norm(y, "decoder_norm") @ p["softmax_embedding"].T
+
+
+def assert_close(model: Transformer, logits: torch.Tensor) -> None:
+    for row, (source, target) in enumerate(zip(SOURCE.tolist(), TARGET.tolist(), strict=True)):
+        source, target = [i for i in source if i != PAD], [i for i in target if i != PAD]
+        expected = reference(model, source, target)
+        assert np.abs(logits[row, : len(target)].detach().numpy() - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("removed", [{}, {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0, 1], [0]]}])
+def test_forward_pass_equals_the_reference(tiny_model: Callable[..., Transformer], removed: dict) -> None:
+    model = tiny_model(heads=2)
+    model.keep_heads(removed)
+    assert_close(model, model.logits(model(SOURCE, TARGET)))
+
+
+@torch.inference_mode()
+def test_padding_changes_nothing(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model()
+    together = model(SOURCE, TARGET)
+    alone = model(SOURCE[1:, :3], TARGET[1:, :2])
+    assert torch.allclose(together[1, :2], alone[0], atol=1e-5)
+    memory, _ = model.encode(SOURCE)
+    short, _ = model.encode(SOURCE[1:, :3])
+    assert torch.allclose(memory[1, :3], short[0], atol=1e-5)
+
+
+@torch.inference_mode()
+def test_later_target_tokens_are_not_seen(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model()
+    changed = TARGET.clone()
+    changed[0, 2] = 5
+    before, after = model(SOURCE, TARGET)[0], model(SOURCE, changed)[0]
+    assert torch.equal(before[:2], after[:2])
+    assert (before[2:] - after[2:]).abs().min(-1).values.max() > 1e-4
+
+
+@torch.inference_mode()
+def test_open_gates_and_the_tape_change_nothing(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model()
+    plain = model(SOURCE, TARGET)
+    tape: Tape = {}
+    assert torch.equal(model(SOURCE, TARGET, tape), plain)
+    for attention in model.attentions():
+        attention.gate = Mask(torch.ones(2))
+    assert torch.equal(model(SOURCE, TARGET), plain)
+    for kind, queries in (("encoder", 5), ("decoder", 4), ("cross", 4)):
+        for layer in range(2):
+            weights = tape[kind, layer, "weights"]
+            assert torch.allclose(weights.sum(-1), torch.ones(2, 2, queries), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"encoder": [[0, 2], [1]], "decoder": [[2], [0, 1, 2]], "cross": [[1], [0, 1]]},
+        {"encoder": [[], [0, 1, 2]]},
+        {kind: [[], []] for kind in KINDS},
+    ],
+)
+@torch.inference_mode()
+def test_removed_heads_equal_masked_heads(tiny_model: Callable[..., Transformer], kept: dict) -> None:
+    model, masked = tiny_model(heads=3, width=12), tiny_model(heads=3, width=12)
+    for kind, layers in kept.items():
+        for attention, positions in zip(masked.attentions(kind), layers, strict=True):
+            attention.gate = Mask(torch.tensor([float(head in positions) for head in range(3)]))
+    model.keep_heads(kept)
+    tape: Tape = {}
+    states = model(SOURCE, TARGET, tape)
+    assert torch.allclose(states, masked(SOURCE, TARGET), atol=1e-5)
+    for kind, layers in kept.items():
+        assert getattr(model.architecture, kind) == tuple(map(tuple, layers))
+        for layer, positions in enumerate(layers):
+            assert ((kind, layer, "weights") in tape) == bool(positions)
+
+
+def test_pruned_layers_keep_the_original_head_numbers(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model(heads=4)
+    model.keep_heads({"cross": [[1, 2, 3], [0]]})
+    model.keep_heads({"cross": [[0, 2], [0]]})
+    assert model.architecture.cross == ((1, 3), (0,))
+    assert model.architecture.encoder == ((0, 1, 2, 3),) * 2
+
+
+@torch.inference_mode()
+def test_sentences_longer_than_the_table_of_positions(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model(layers=1)
+    source = torch.full((1, 700), 5)
+    source[0, -1] = EOS
+    states = model(source, TARGET[:1])
+    assert states.isfinite().all()
+    assert torch.equal(model.positions[:512], sinusoids(512, 8))
+    assert len(model.positions) >= 700
+
+
+def test_training_goes_on_after_a_long_sentence_in_evaluation(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model(layers=1)
+    with torch.inference_mode():
+        model.encode(torch.full((1, 700), 5))
+    model.train()
+    model(SOURCE, TARGET).sum().backward()
+    assert model.source_embedding.grad is not None
+
+
+def test_sinusoids_at_known_positions() -> None:
+    table = sinusoids(6, 8)
+    assert table[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert table[3, 0] == pytest.approx(math.sin(3))
+    assert table[3, 4] == pytest.approx(math.cos(3))
+    assert table[5, 3] == pytest.approx(math.sin(5e-4))
+    assert table[2, 1] == pytest.approx(math.sin(2 * 10000 ** (-1 / 3)))
+
+
+def test_initialisation() -> None:
+    architecture = Architecture.full(
+        source_vocabulary=900, target_vocabulary=800, layers=2, heads=4, width=64, feed_forward=256
+    )
+    model, twin, other = (Transformer(architecture, dropout=0.1) for _ in range(3))
+    initialise(model, seed=3)
+    initialise(twin, seed=3)
+    initialise(other, seed=4)
+    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    for name in ("source_embedding", "target_embedding", "softmax_embedding"):
+        assert float(weights[name].std()) == pytest.approx(64**-0.5, rel=0.02)
+        assert abs(float(weights[name].mean())) < 0.003
+    for name, weight in weights.items():
+        if weight.dim() == 2 and not name.endswith("embedding"):
+            bound = math.sqrt(6 / sum(weight.shape))
+            assert 0.99 * bound < float(weight.abs().max()) <= bound, name
+            assert float(weight.std()) == pytest.approx(bound / math.sqrt(3), rel=0.05), name
+        elif "norm" in name and name.endswith("weight"):
+            assert (weight == 1).all(), name
+        elif weight.dim() == 1:
+            assert (weight == 0).all(), name
+        assert torch.equal(weight, twin.get_parameter(name))
+    assert not torch.equal(model.source_embedding, other.source_embedding)
+
+
+def test_transformer_base_has_the_paper_s_number_of_parameters() -> None:
+    d, inner, v, layers = 512, 2048, 32_000, 6
+    architecture = Architecture.full(
+        source_vocabulary=v, target_vocabulary=v, layers=layers, heads=8, width=d, feed_forward=inner
+    )
+    model = Transformer(architecture, dropout=0.1)
+    feed_forward = 2 * d * inner + inner + d
+    encoder, decoder = 4 * d * d + feed_forward + 2 * 2 * d, 8 * d * d + feed_forward + 3 * 2 * d
+    expected = 3 * v * d + layers * (encoder + decoder) + 2 * 2 * d
+    assert sum(p.numel() for p in model.parameters()) == expected == 93_255_680

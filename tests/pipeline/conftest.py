@@ -1,0 +1,143 @@
+"""The smoke experiment, run once in a copy of the project; tests that change something work on a copy of that copy."""
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("Snakefile", "config.yaml", "config", "envs", "profiles", "resources", "src", "workflow")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a Snakemake call printed, on both streams, and its exit status."""
+
+    status: int
+    printed: str
+
+    @property
+    def rules(self) -> set[str]:
+        """The rules whose jobs were finished."""
+        return set(re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)", self.printed, flags=re.MULTILINE))
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A copy of the project in `root`, and the configuration file that its runs use."""
+
+    root: Path
+    configuration: str = "config/smoke.yaml"
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """Start Snakemake in a process group of its own. Rules call `python`: the one that runs the tests."""
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", "--configfile", self.configuration, "--cores", "2", *arguments],
+            cwd=self.root,
+            env=os.environ | {"PATH": path},
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+
+    def run(self, *arguments: str) -> Run:
+        """Run Snakemake to its end."""
+        process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        printed, _ = process.communicate()
+        return Run(process.returncode, printed)
+
+    def stale(self) -> set[tuple[str, str]]:
+        """The outputs that a run would make now: their rule, and their path below results/smoke/."""
+        process = self.start("--summary", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        table, said = process.communicate()
+        assert process.returncode == 0, said
+        rows = csv.DictReader(table.splitlines(), delimiter="\t")
+        return {
+            (row["rule"], row["output_file"].removeprefix("results/smoke/"))
+            for row in rows
+            if row["plan"] == "update pending"
+        }
+
+    def file(self, name: str) -> Path:
+        """A result of the smoke experiment."""
+        return self.root / "results" / "smoke" / name
+
+    def settings(self) -> dict[str, Any]:
+        """The configuration, decoded, to change."""
+        return yaml.safe_load((self.root / self.configuration).read_text(encoding="utf-8"))
+
+    def configured(self, values: dict[str, Any]) -> "Workflow":
+        """The same copy of the project with another configuration."""
+        (self.root / "config" / "changed.yaml").write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+        return Workflow(self.root, "config/changed.yaml")
+
+
+def new_project(root: Path) -> Workflow:
+    """A copy of the project without results."""
+    root.mkdir()
+    for part in PARTS:
+        copy = copy_tree if (ROOT / part).is_dir() else shutil.copy2
+        copy(ROOT / part, root / part)
+    return Workflow(root)
+
+
+def copy_tree(source: Path, target: Path) -> Path:
+    """Copy a folder with its times of modification, by which Snakemake tells what is up to date."""
+    return shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".ruff_cache"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Workflow:
+    """A copy of the project without results."""
+    return new_project(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run]:
+    """The whole smoke experiment. Nothing may be changed in its folder."""
+    workflow = new_project(tmp_path_factory.mktemp("smoke") / "project")
+    return workflow, workflow.run()
+
+
+@pytest.fixture(scope="session")
+def smoke(smoke_run: tuple[Workflow, Run]) -> Workflow:
+    """The project after the smoke experiment, to look at."""
+    workflow, run = smoke_run
+    assert run.status == 0, run.printed[-5000:]
+    return workflow
+
+
+@pytest.fixture
+def finished(smoke: Workflow, tmp_path: Path) -> Workflow:
+    """The project after the smoke experiment, to change."""
+    return Workflow(copy_tree(smoke.root, tmp_path / "finished"))
+
+
+@pytest.fixture
+def edit() -> Callable[[Workflow, str], None]:
+    """`edit(workflow, "heads/relevance.py")`: change a source file, though not what it does."""
+
+    def append(workflow: Workflow, module: str) -> None:
+        with open(workflow.root / "src" / "specialized_heads" / module, "a", encoding="utf-8") as stream:
+            stream.write("\n# changed\n")
+
+    return append
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder with test data; SPECIALIZED_HEADS_SHARED, or `shared` beside the repository."""
+    folder = Path(os.environ.get("SPECIALIZED_HEADS_SHARED", ROOT.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no test data in {folder}; set SPECIALIZED_HEADS_SHARED")
+    return folder / "data"

@@ -1,0 +1,105 @@
+"""Other experiments than the shipped ones, by configuration alone, and what is said where one cannot work."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from specialized_heads.stage import read_json
+
+LOCAL = {"kind": "local", "path": "pairs.tsv"}
+
+
+def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The smoke experiment with one corpus of another source."""
+    corpus = {"title": "Mine", "source": source, "target_language": "de"} | more
+    return values | {"corpora": {"mine": corpus}}
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "config/libreoffice.yaml", "config/local.yaml", "config/smoke.yaml"])
+def test_shipped_experiments_make_a_plan(project, name: str) -> None:
+    (project.root / "data").mkdir()
+    (project.root / "data" / "en-de.tsv").write_text("one\teins\n", encoding="utf-8")
+    run = type(project)(project.root, name).run("--dry-run")
+    assert run.status == 0, run.printed
+    assert {"train_baseline", "prune", "figure10"} <= set(run.printed.split())
+
+
+def test_an_unknown_key_stops_before_any_work(project) -> None:
+    values = project.settings()
+    values["training"]["updats"] = 5
+    run = project.configured(values).run()
+    assert run.status == 1
+    assert "training.updats: unknown key; nearest known key: updates" in run.printed
+    assert "Traceback" not in run.printed
+    assert not (project.root / "results").exists()
+
+
+def test_a_missing_corpus_is_named_before_any_work(project) -> None:
+    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run()
+    assert run.status == 1
+    assert "Missing input files" in run.printed
+    assert "pairs.tsv" in run.printed
+    assert not (project.root / "results").exists()
+
+
+def test_your_own_text_without_a_parser_says_what_to_set(project) -> None:
+    pairs = [f"number {number} is here\tNummer {number} ist hier\n" for number in range(2000)]
+    (project.root / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
+    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run(
+        "results/smoke/mine/parses/analysis.parquet"
+    )
+    assert run.status == 1
+    assert "set parser.engine: stanza" in run.printed
+
+
+def test_a_mistake_in_the_text_is_shown_with_its_line(project) -> None:
+    (project.root / "pairs.tsv").write_text("one\teins\ntwo zwei\n", encoding="utf-8")
+    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run("results/smoke/mine/corpus/raw.parquet")
+    assert run.status == 1
+    assert "error: pairs.tsv: line 2: no tab" in run.printed
+
+
+def test_a_corpus_that_is_too_small_for_its_splits_says_so(project) -> None:
+    (project.root / "pairs.tsv").write_text("one\teins\ntwo\tzwei\n", encoding="utf-8")
+    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run("results/smoke/mine/corpus/train.parquet")
+    assert run.status == 1
+    assert "the corpus has 2 clean pairs, too few for split" in run.printed
+
+
+def test_your_own_language_pair_by_configuration_alone(project, shared: Path) -> None:
+    """One EN-DE corpus from a gzip file, parsed by Stanza, pruned with one λ, without figure 2's further corpora."""
+    text, stanza = shared / "tatoeba" / "anki.en-de.tsv.gz", shared / "stanza"
+    for needed in (text, stanza):
+        if not needed.exists():
+            pytest.skip(f"no {needed}")
+    with gzip.open(text, "rt", encoding="utf-8") as stream:
+        assert next(stream).count("\t") >= 1
+    values = with_one_corpus(
+        project.settings(),
+        {"kind": "local", "path": str(text), "limit": 3000},
+        split={"dev": 50, "test": 50, "analysis": 100},
+    )
+    values["training"] |= {"updates": 20, "warmup": 5}
+    values["pruning"] |= {"encoder": [0.01], "all": [], "updates": 10, "retrain": []}
+    values["parser"] = {"engine": "stanza", "directory": str(stanza), "download": False}
+    run = project.configured(values).run()
+    assert run.status == 0, run.printed[-5000:]
+    assert read_json(project.file("mine/parses/analysis.json"))["engine"] == "stanza"
+    assert read_json(project.file("mine/corpus/counts.json"))["raw"] == 3000
+    scores = pd.read_parquet(project.file("mine/scores.parquet"))
+    assert scores["kind"].tolist() == ["baseline", "pruned"]
+    assert len(list(project.file("figures").glob("figure*.pdf"))) == 10
+
+
+def test_an_experiment_without_pruning_has_its_figures_too(project) -> None:
+    """Figures 7, 9 and 10 and table 2 then say that nothing was pruned."""
+    values = project.settings()
+    del values["corpora"]["tatoeba_en_fr"]
+    run = project.configured(values).run()
+    assert run.status == 0, run.printed[-5000:]
+    assert not run.rules & {"prune", "train_from_scratch", "translate", "score"}
+    assert len(list(project.file("figures").glob("figure*.pdf"))) == 10
+    assert "| --- |" in project.file("tables/table2.md").read_text(encoding="utf-8")

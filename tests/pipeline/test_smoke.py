@@ -1,0 +1,189 @@
+"""The whole DAG on the smoke experiment: what it makes, what it makes again after a change, and how it gets over a kill."""
+
+import os
+import signal
+import time
+import zipfile
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from specialized_heads.stage import file_hash, read_json
+
+PRUNED = ["pruned/encoder_lambda0.0001", "pruned/encoder_lambda100", "pruned/all_lambda0.01", "pruned/all_lambda100"]
+SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
+TRAINING = {"train_baseline", "prune", "train_from_scratch"}
+PRUNING_FIGURES = {"figure7", "figure8", "figure9", "figure10", "table2"}
+
+
+def test_it_runs_every_rule(smoke_run) -> None:
+    workflow, run = smoke_run
+    assert run.status == 0, run.printed[-5000:]
+    listed = [line for line in workflow.run("--list-rules").printed.splitlines() if line.isidentifier()]
+    assert {"corpus_raw", "figure10"} < set(listed)
+    assert run.rules == set(listed)
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_figure_in_every_format(smoke, number: int) -> None:
+    for suffix, first in (("pdf", b"%PDF-"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
+        assert smoke.file(f"figures/figure{number}.{suffix}").read_bytes().startswith(first)
+    assert len(pd.read_csv(smoke.file(f"figures/figure{number}.csv"))) > 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_table_in_every_format(smoke, number: int) -> None:
+    assert "| --- |" in smoke.file(f"tables/table{number}.md").read_text(encoding="utf-8")
+    assert r"\begin{tabular}" in smoke.file(f"tables/table{number}.tex").read_text(encoding="utf-8")
+    assert len(pd.read_csv(smoke.file(f"tables/table{number}.csv"))) > 0
+
+
+def test_every_model_is_scored(smoke) -> None:
+    scores = pd.read_parquet(smoke.file("tatoeba_en_fr/scores.parquet"))
+    names = [
+        row.kind if row.kind == "baseline" else f"{row.kind}/{row.scope}_lambda{row.lam:g}"
+        for row in scores.itertuples()
+    ]
+    assert names == ["baseline", *PRUNED, *SCRATCH]
+    assert scores["signature"].str.contains("version:").all()
+    assert (scores["sentences"] == 100).all()
+
+
+def test_a_small_lambda_keeps_heads_and_a_large_one_keeps_none(smoke) -> None:
+    scores = pd.read_parquet(smoke.file("tatoeba_en_fr/scores.parquet")).set_index(["kind", "scope", "lam"])
+    totals = scores[["encoder_total", "decoder_total", "cross_total"]]
+    assert totals.loc["pruned", "encoder", 0.0001].encoder_total >= 6
+    assert totals.loc["pruned", "encoder", 100].tolist() == [0, 8, 8]
+    assert totals.loc["pruned", "all", 100].tolist() == [0, 0, 0]
+    assert totals.loc["scratch"].equals(totals.loc["pruned"].loc[["all"]])
+
+
+def test_heads_of_a_model_without_any_are_an_empty_table(smoke) -> None:
+    heads = pd.read_parquet(smoke.file("tatoeba_en_fr/heads/pruned/encoder_lambda100/seed1.parquet"))
+    assert heads["type"].value_counts().to_dict() == {"decoder": 8, "cross": 8}
+    shown = pd.read_csv(smoke.file("figures/figure8.csv"))
+    assert shown.groupby("lam", dropna=False)["heads"].first().loc[100] == 0
+
+
+def test_a_corpus_that_is_not_pruned_has_a_baseline_alone(smoke) -> None:
+    models = smoke.file("libreoffice_en_ru/models")
+    assert [path.name for path in models.iterdir()] == ["baseline"]
+    assert smoke.file("libreoffice_en_ru/heads/baseline/seed1.parquet").is_file()
+    assert read_json(models / "baseline/seed1/model.json")["training"]["training"]["updates"] == 20
+
+
+def test_no_unfinished_file_is_left(smoke) -> None:
+    left = [path for path in smoke.file("").rglob("*") if path.name.startswith(".") or path.suffix == ".state"]
+    assert left == []
+
+
+def test_there_is_nothing_to_do_after_a_run(smoke, finished) -> None:
+    assert "Nothing to be done" in smoke.run("--dry-run").printed
+    assert smoke.stale() == set()
+    # Nor where the whole folder has been moved.
+    assert finished.stale() == set()
+
+
+def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
+    values = finished.settings()
+    values["pruning"]["encoder"] = [0.0002, 100]
+    stale = finished.configured(values).stale()
+    corpus = "tatoeba_en_fr"
+    model = {path for rule, path in stale if rule in TRAINING | {"translate", "score", "analyse_heads"}}
+    assert {path.split("/seed1")[0] for path in model} == {
+        f"{corpus}/models/pruned/encoder_lambda0.0002",
+        f"{corpus}/heads/pruned/encoder_lambda0.0002",
+    }
+    rest = {rule for rule, _ in stale} - {"prune", "translate", "score", "analyse_heads"}
+    assert rest == {"gather_scores"} | PRUNING_FIGURES
+
+
+def test_another_setting_of_decoding_translates_again_and_trains_nothing(finished) -> None:
+    values = finished.settings()
+    values["decoding"]["beam"] = 3
+    stale = {rule for rule, _ in finished.configured(values).stale()}
+    assert stale == {"translate", "score", "gather_scores"} | PRUNING_FIGURES - {"figure8"}
+
+
+def test_another_title_draws_again_and_computes_nothing(finished) -> None:
+    values = finished.settings()
+    values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
+    stale = {rule for rule, _ in finished.configured(values).stale()}
+    assert stale == {"figure2", "figure4", "table1"}
+
+
+@pytest.mark.parametrize(
+    ("module", "rules"),
+    [
+        ("report/figure7.py", {"figure7"}),
+        ("report/table1.py", {"table1"}),
+        (
+            "heads/relevance.py",
+            {"analyse_heads", "figure1", "figure2", "figure4", "figure5", "figure8", "table1"},
+        ),
+        ("evaluation/score.py", {"score", "gather_scores"} | PRUNING_FIGURES - {"figure8"}),
+    ],
+)
+def test_an_edit_remakes_what_its_code_made(finished, edit: Callable, module: str, rules: set[str]) -> None:
+    edit(finished, module)
+    assert {rule for rule, _ in finished.stale()} == rules
+
+
+def test_an_edit_of_the_training_loop_leaves_text_and_parses(finished, edit: Callable) -> None:
+    edit(finished, "training/loop.py")
+    stale = {rule for rule, _ in finished.stale()}
+    assert TRAINING <= stale
+    assert not stale & {"corpus_raw", "corpus_clean", "corpus_split", "bpe", "tokens", "parse", "relations", "figure3"}
+
+
+def test_a_model_and_a_figure_made_again_have_the_same_bytes(finished) -> None:
+    model = "tatoeba_en_fr/models/pruned/encoder_lambda0.0001/seed1/model"
+    names = [
+        f"{model}.safetensors",
+        f"{model}.json",
+        *(f"figures/figure7.{end}" for end in ("pdf", "svg", "png", "csv")),
+    ]
+    before = {name: file_hash(finished.file(name)) for name in names}
+    times = {name: finished.file(name).stat().st_mtime_ns for name in names}
+    for target in (names[0], names[2]):
+        run = finished.run("--force", f"results/smoke/{target}")
+        assert run.status == 0, run.printed[-5000:]
+    assert all(finished.file(name).stat().st_mtime_ns > times[name] for name in names)
+    assert {name: file_hash(finished.file(name)) for name in names} == before
+
+
+def test_a_killed_training_goes_on_where_it_was_and_ends_with_the_same_bytes(finished) -> None:
+    weights = finished.file("tatoeba_en_fr/models/baseline/seed1/model.safetensors")
+    target = str(weights.relative_to(finished.root))
+    before = file_hash(weights)
+    loop = finished.root / "src/specialized_heads/training/loop.py"
+    code = loop.read_text(encoding="utf-8")
+    assert "SAVE_SECONDS = 60.0\n" in code
+    # The training code has changed, so the baseline is stale; its state is now saved after every update.
+    loop.write_text(code.replace("SAVE_SECONDS = 60.0\n", "SAVE_SECONDS = 0.0\n"), encoding="utf-8")
+    with open(finished.root / "killed.log", "w", encoding="utf-8") as printed:
+        process = finished.start(target, stdout=printed, stderr=printed)
+        state = weights.parent.with_name("seed1.state") / "state.pt"
+        while not state.exists():
+            assert process.poll() is None, (finished.root / "killed.log").read_text(encoding="utf-8")
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not weights.exists()
+    assert finished.run("--unlock").status == 0
+    run = finished.run(target)
+    assert run.status == 0, run.printed[-5000:]
+    assert "going on at update" in finished.file("tatoeba_en_fr/logs/train_baseline_seed1.log").read_text(
+        encoding="utf-8"
+    )
+    assert file_hash(weights) == before
+    assert not state.parent.exists()
+
+
+def test_report_holds_every_figure_and_table(finished) -> None:
+    run = finished.run("--report", "report.zip")
+    assert run.status == 0, run.printed[-5000:]
+    with zipfile.ZipFile(finished.root / "report.zip") as archive:
+        held = {name.rpartition("/")[2] for name in archive.namelist()}
+    assert {f"figure{number}.png" for number in range(1, 11)} | {"table1.csv", "table2.csv"} <= held

@@ -1,0 +1,33 @@
+"""Figure 6: the closed form of the Hard Concrete distribution against its definition."""
+
+import numpy as np
+import pytest
+
+from specialized_heads.report import figure6
+
+
+@pytest.mark.parametrize("log_alpha", figure6.LOG_ALPHAS)
+def test_density_and_point_masses_are_those_of_drawn_gates(log_alpha):
+    u = np.random.default_rng(0).uniform(size=400_000)
+    s = 1 / (1 + np.exp(-(np.log(u) - np.log1p(-u) + log_alpha) / 0.33))
+    gates = np.clip(1.2 * s - 0.1, 0, 1)
+    closed, open_ = figure6.point_masses(log_alpha)
+    assert closed == pytest.approx((gates == 0).mean(), abs=0.003)
+    assert open_ == pytest.approx((gates == 1).mean(), abs=0.003)
+    g = np.linspace(0.2, 0.4, 201)
+    between = np.trapezoid(figure6.stretched_density(g, log_alpha), g)
+    assert between == pytest.approx(((gates > 0.2) & (gates < 0.4)).mean(), abs=0.003)
+
+
+def test_the_probability_of_an_open_gate_is_the_papers(make):
+    for log_alpha in (-2.0, 0.0, 2.0):
+        expected = 1 / (1 + np.exp(-(log_alpha - 0.33 * np.log(0.1 / 1.1))))  # section 6.1
+        assert 1 - figure6.point_masses(log_alpha)[0] == pytest.approx(expected)
+
+
+def test_masses_and_density_make_one():
+    points = figure6.numbers()
+    for _, family in points[points["curve"] == "Hard Concrete"].groupby("log_alpha"):
+        density = family[family["quantity"] == "density"]
+        masses = family.loc[family["quantity"] == "probability", "y"]
+        assert masses.sum() + np.trapezoid(density["y"], density["x"]) == pytest.approx(1, abs=1e-4)

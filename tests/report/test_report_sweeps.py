@@ -1,0 +1,173 @@
+"""Pruned models along λ: figures 7, 9 and 10 and table 2."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specialized_heads.report import figure7, figure9, figure10, paper, style, table2
+
+NAN = float("nan")
+
+
+def ours(points: pd.DataFrame) -> pd.DataFrame:
+    return points[points["kind"] != "reported"]
+
+
+def test_one_seed_gives_its_bootstrap_interval(make):
+    scores = make.scores()
+    points = ours(figure7.numbers({"EN-FR": scores}))
+    models = scores[(scores["scope"] == "encoder") & (scores["kind"] == "pruned")]
+    pruned = points[points["kind"] == "pruned"]
+    assert pruned["lam"].tolist() == models["lam"].tolist()
+    assert pruned["heads"].tolist() == models["encoder_total"].tolist()
+    for name in ("bleu", "bleu_low", "bleu_high", "p_value"):
+        assert pruned[name].tolist() == models[name].tolist()
+    baseline = scores.loc[scores["kind"] == "baseline", "bleu"].item()
+    assert pruned["delta"].tolist() == (models["bleu"] - baseline).tolist()
+    assert points.iloc[0][["kind", "share", "delta"]].tolist() == ["baseline", 1.0, 0.0]
+
+
+def test_several_seeds_give_mean_and_range_against_their_own_baselines(make):
+    scores = make.scores(seeds=(1, 2, 3), lambdas=(0.001, 0.01))
+    points = figure7.numbers({"EN-FR": scores})
+    models = scores[(scores["scope"] == "encoder") & (scores["kind"] == "pruned") & (scores["lam"] == 0.001)]
+    point = points[points["lam"] == 0.001].squeeze()
+    assert point["seeds"] == 3
+    assert point["bleu"] == pytest.approx(models["bleu"].mean())
+    assert (point["bleu_low"], point["bleu_high"]) == (models["bleu"].min(), models["bleu"].max())
+    assert (point["heads_low"], point["heads_high"]) == (models["encoder_total"].min(), models["encoder_total"].max())
+    baselines = scores[scores["kind"] == "baseline"].set_index("seed")["bleu"]
+    deltas = models["bleu"].to_numpy() - baselines[models["seed"]].to_numpy()
+    assert (point["delta_low"], point["delta_high"]) == (deltas.min(), deltas.max())
+    with style.sheet():
+        assert "EN-FR, n = 1,000, 3 seeds (mean and range)" in make.texts(figure7.draw(points))
+
+
+def test_no_penalty_is_not_the_baseline(make):
+    points = figure7.numbers({"EN-FR": make.scores(lambdas=(0.0, 0.01))})
+    assert ours(points)["kind"].tolist() == ["baseline", "pruned", "pruned"]
+    assert ours(points)["seeds"].tolist() == [1, 1, 1]
+
+
+def test_models_with_as_many_heads_are_all_drawn(make):
+    full = [8]
+    rows = [make.score_row("baseline", "", NAN, 1, 27.0, [full, full, full])]
+    rows += [make.score_row("pruned", "encoder", lam, 1, 27 - 100 * lam, [[3], full, full]) for lam in (0.001, 0.002)]
+    points = figure7.numbers({"EN-FR": pd.DataFrame(rows)})
+    with style.sheet():
+        lines = figure7.draw(points).axes[0].lines
+    line = next(line for line in lines if line.get_marker() == "o")
+    # From the strongest penalty to the baseline, so that the line does not jump back.
+    assert line.get_ydata().tolist() == pytest.approx([26.8, 26.9, 27.0])
+
+
+def test_figure7_shows_the_papers_results_and_a_full_axis(make):
+    scores = make.scores(lambdas=(0.001,))
+    scores.loc[scores["kind"] != "baseline", ["bleu", "bleu_low", "bleu_high", "p_value"]] = [27.09, 27.0, 27.2, 0.01]
+    points = figure7.numbers({"EN-FR": scores})
+    reported = points[points["kind"] == "reported"].set_index("corpus")
+    assert reported.loc[paper.WMT, ["share", "delta"]].tolist() == [10 / 48, -0.15]
+    assert reported.loc[paper.SUBTITLES, ["share", "delta"]].tolist() == [4 / 48, -0.25]
+    with style.sheet():
+        absolute, relative = figure7.draw(points).axes
+    for axes in (absolute, relative):
+        low, high = axes.get_ylim()
+        assert high - low >= 2
+    hollow = [line for line in absolute.lines if line.get_markerfacecolor() == "white"]
+    assert [len(line.get_xdata()) for line in hollow] == [1]  # p < 0.05
+
+
+@pytest.mark.parametrize("module", [figure7, figure9, figure10])
+def test_without_pruned_models_the_figure_says_so(module, stage, write, make):
+    name = module.__name__.rsplit(".", 1)[1]
+    scores = make.scores()
+    stem = stage(name, {"titles": ["EN-FR"]}, scores=[write("s.parquet", scores[scores["kind"] == "baseline"])])
+    assert stem.with_suffix(".pdf").exists()
+    assert stem.with_suffix(".csv").read_text(encoding="utf-8") == ",".join(module.COLUMNS) + "\n"
+    with style.sheet():
+        figure = module.draw(module.numbers({"EN-FR": scores[scores["kind"] == "baseline"]}))
+    assert any("no pruned models in this experiment" in text for text in make.texts(figure))
+
+
+def test_corpora_without_pruned_models_are_left_out(make):
+    scores = make.scores()
+    tables = {"EN-FR": scores, "EN-RU": scores[scores["kind"] == "baseline"]}
+    for module in (figure7, figure9, figure10):
+        assert ours(module.numbers(tables))["corpus"].unique().tolist() == ["EN-FR"]
+
+
+def test_active_heads_of_each_type(make):
+    scores = make.scores(6, 8)
+    points = ours(figure9.numbers({"EN-FR": scores}))
+    for model in scores[(scores["scope"] == "all") & (scores["kind"] == "pruned")].to_dict("records"):
+        here = points[points["lam"] == model["lam"]].set_index("type")
+        for kind in style.TYPES:
+            assert here.loc[kind, "active"] == model[f"{kind}_total"]
+            assert here.loc[kind, "pruned"] == 144 - sum(model[f"{kind}_total"] for kind in style.TYPES)
+    start = points[points["kind"] == "baseline"]
+    assert start["pruned"].tolist() == [0, 0, 0] and start["active"].tolist() == [48, 48, 48]
+
+
+def test_figure9_has_the_papers_table2_in_panels_of_its_own(make):
+    points = figure9.numbers({"EN-FR": make.scores()})
+    wmt = points[(points["corpus"] == paper.WMT) & (points["pruned"] == 144 - 5 - 9 - 12)]
+    assert wmt.set_index("type")["active"].to_dict() == {"encoder": 5, "decoder": 9, "cross": 12}
+    with style.sheet():
+        titles = [axes.get_title().replace("\n", " ") for axes in figure9.draw(points).axes]
+    assert titles == ["EN-FR", paper.WMT, paper.SUBTITLES]
+
+
+@pytest.mark.parametrize(("layers", "groups"), [(6, ["1-2", "3-4", "5-6"]), (3, ["1-2", "3"]), (1, ["1"])])
+def test_decoder_layers_in_pairs(layers, groups, make):
+    scores = make.scores(layers, 8, seeds=(1, 2), lambdas=(0.001, 0.01))
+    points = figure10.numbers({"EN-FR": scores})
+    assert points["layers"].unique().tolist() == groups
+    models = scores[(scores["scope"] == "all") & (scores["kind"] == "pruned") & (scores["lam"] == 0.001)]
+    for kind in ("decoder", "cross"):
+        kept = np.stack(models[f"{kind}_heads"].to_list())[:, :2].sum(1)
+        point = points[(points["lam"] == 0.001) & (points["type"] == kind) & (points["layers"] == groups[0])].squeeze()
+        assert point["active"] == kept.mean()
+        assert point["share"] == pytest.approx(kept.mean() / (8 * min(2, layers)))
+    with style.sheet():
+        written = make.texts(figure10.draw(points))
+    assert ("layers 1–2 (16 heads)" if layers > 1 else "layer 1 (8 heads)") in written
+
+
+def test_table2_pairs_each_pruned_model_with_its_twin(make):
+    scores = make.scores(lambdas=(0.001, 0.01), seeds=(1, 2))
+    rows = table2.numbers({"EN-FR": scores})
+    mine = rows[rows["corpus"] == "EN-FR"]
+    assert mine["scope"].tolist() == ["", ""] + ["all"] * 4  # nothing of scope encoder was trained from scratch
+    for row in mine[mine["kind"] == "pruned"].to_dict("records"):
+        twin = scores.query("kind == 'scratch' and scope == 'all' and lam == @row['lam'] and seed == @row['seed']")
+        assert row["scratch_bleu"] == twin["bleu"].item() and row["scratch_p_value"] == twin["p_value"].item()
+    assert "seed" in table2.shown(rows) and "scope" not in table2.shown(rows)
+
+
+def test_table2_has_the_encoder_scope_where_it_was_retrained(make):
+    rows = table2.numbers({"EN-FR": make.scores(lambdas=(0.01,), retrain=("encoder", "all"))})
+    assert rows.loc[rows["corpus"] == "EN-FR", "scope"].tolist() == ["", "all", "encoder"]
+    assert "seed" not in table2.shown(rows) and "scope" in table2.shown(rows)
+
+
+def test_table2_as_it_is_read(stage, write, make):
+    full = [8, 8, 8]
+    rows = [
+        make.score_row("baseline", "", NAN, 1, 27.0, [full, full, full]),
+        make.score_row("pruned", "all", 0.01, 1, 26.0, [[0, 1, 2], [3, 0, 0], [4, 4, 4]]) | {"p_value": 0.0001},
+        make.score_row("scratch", "all", 0.01, 1, 25.5, [[0, 1, 2], [3, 0, 0], [4, 4, 4]]) | {"p_value": 0.04},
+    ]
+    stem = stage("table2", {"titles": ["EN-FR"]}, scores=[write("scores.parquet", pd.DataFrame(rows))])
+    table = stem.with_suffix(".md").read_text(encoding="utf-8")
+    assert "| EN-FR | 1,000 | baseline | 24/24/24 | 27.0 \\[26.3, 27.7\\] |  |  |  |" in table
+    ours = "| EN-FR | 1,000 | λ 0.01 | 3/3/12 | 26.0 \\[25.3, 26.7\\] | &lt;0.001 | 25.5 \\[24.8, 26.2\\] | 0.040 |"
+    assert ours in table
+    assert f"| {paper.WMT} |  | pruned | 14/31/30 | 29.62 |  | 29.47 |  |" in table
+
+
+def test_table2_without_pruned_models(make):
+    scores = make.scores()
+    rows = table2.numbers({"EN-FR": scores[scores["kind"] == "baseline"]})
+    assert rows["corpus"].tolist()[:2] == ["EN-FR", paper.WMT]
+    assert "no pruned models in this experiment" in table2.caption(rows)
+    assert "no pruned models" not in table2.caption(table2.numbers({"EN-FR": scores}))

@@ -1,0 +1,169 @@
+"""What a user meets in the configuration: shipped files that load, messages that name the mistake, the schema in step."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from specialized_heads import config
+from specialized_heads.stage import UserError
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = [ROOT / "config.yaml", *sorted((ROOT / "config").glob("*.yaml"))]
+SCHEMA = ROOT / "workflow/schemas/config.schema.json"
+
+
+def read(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def values() -> dict[str, Any]:
+    """A valid configuration with one corpus of each kind."""
+    return {
+        "experiment": "test",
+        "corpora": {
+            "first": {"title": "One", "source": {"kind": "embedded", "name": "first"}, "target_language": "fr"},
+            "second": {"title": "Two", "source": {"kind": "local", "path": "pairs.tsv"}, "target_language": "de"}
+            | {"override": {"parser": {"engine": "stanza"}}},
+        },
+        "pruning": {"encoder": [0.01], "all": [0.1]},
+    }
+
+
+def assign(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of `values` with another value at `path`, its keys separated by spaces."""
+    result = copy.deepcopy(values)
+    *parents, last = path.split()
+    section = result
+    for key in parents:
+        section = section.setdefault(key, {})
+    section[last] = value
+    return result
+
+
+def message(values: dict[str, Any]) -> str:
+    with pytest.raises(UserError) as caught:
+        config.load(values, origin="my.yaml")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_shipped_configurations_are_valid(path: Path) -> None:
+    values = read(path)
+    config.load(values)
+    jsonschema.validate(values, json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def test_shipped_experiments_have_folders_of_their_own() -> None:
+    names = [read(path)["experiment"] for path in SHIPPED]
+    assert len(set(names)) == len(names)
+
+
+def test_the_schema_file_is_that_of_the_models() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == config.schema_text(), (
+        f"run: python -m specialized_heads.config {SCHEMA.relative_to(ROOT)}"
+    )
+
+
+def test_the_schema_rejects_what_the_models_reject(values: dict[str, Any]) -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.validate(values, schema)
+    for path, value in (("training updats", 5), ("model layers", 0), ("training precision", "fp8")):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(assign(values, path, value), schema)
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("expriment", "experiment"),
+        ("training updats", "updates"),
+        ("pruning gate_learning_rat", "gate_learning_rate"),
+        ("corpora first splits", "split"),
+        ("corpora first source nam", "name"),
+        ("corpora second source groupby", "group_by"),
+        ("corpora first filters max_word", "max_words"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, Any], path: str, nearest: str) -> None:
+    said = message(assign(values, path, 1))
+    assert said == f"my.yaml: {'.'.join(path.split())}: unknown key; nearest known key: {nearest}"
+
+
+def test_an_unknown_key_of_an_override_is_named_with_the_nearest_known_one(values: dict[str, Any]) -> None:
+    said = message(assign(values, "corpora first override", {"training": {"updats": 5}}))
+    assert "corpora.first.override.training.updats: unknown key; nearest known key: updates" in said
+
+
+def test_missing_keys_are_named(values: dict[str, Any]) -> None:
+    del values["experiment"], values["corpora"]["first"]["title"]
+    said = message(values)
+    assert "experiment: required key is missing" in said
+    assert "corpora.first.title: required key is missing" in said
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("pruning encoder", [-0.1], "pruning.encoder: λ -0.1 must be a finite number, zero or more"),
+        ("pruning all", [float("nan")], "pruning.all: λ nan must be"),
+        ("pruning all", [float("inf")], "pruning.all: λ inf must be"),
+        ("pruning encoder", [0.01, 1e-2], "pruning.encoder: a λ occurs twice"),
+        ("pruning encoder", ["much"], "pruning.encoder.0: "),
+        ("pruning retrain", ["decoder"], "pruning.retrain.0: "),
+        ("model width", 100, "model: width 100 must be even and a multiple of heads 8"),
+        ("model dropout", 1.0, "model.dropout: "),
+        ("training schedule", "cosine", "training.schedule: "),
+        ("seeds", [], "seeds: "),
+        ("seeds", [2, 2], "a seed occurs twice"),
+        ("corpora", {}, "corpora: "),
+        ("corpora first source", {"kind": "ftp"}, "corpora.first.source: "),
+        ("corpora second source limit", 0, "corpora.second.source.limit: "),
+        ("corpora first override", {"device": {}}, "corpora.first.override.device: only vocabulary, "),
+        ("corpora first override", {"seeds": [1]}, "corpora.first.override.seeds: "),
+        ("heads relations", [], "heads.relations: "),
+    ],
+)
+def test_a_bad_value_is_named_with_its_place(values: dict[str, Any], path: str, value: Any, said: str) -> None:
+    assert said in message(assign(values, path, value))
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "-rf", "a b", "$(id)", "{x}", "naïve", "a\n"])
+def test_names_that_are_no_plain_folder_names_are_rejected(values: dict[str, Any], name: str) -> None:
+    corpora = {name: values["corpora"]["first"]}
+    for wrong in (assign(values, "experiment", name), assign(values, "corpora", corpora)):
+        assert f"the name {name!r} becomes a folder" in message(wrong)
+
+
+def test_an_override_changes_its_corpus_alone(values: dict[str, Any]) -> None:
+    override = {"training": {"updates": 7}, "pruning": {"all": []}}
+    experiment = config.load(assign(values, "corpora first override", override))
+    first, second = experiment.for_corpus("first"), experiment.for_corpus("second")
+    assert (first.training.updates, first.pruning.all, first.pruning.encoder) == (7, [], [0.01])
+    assert first.training.batch_tokens == second.training.batch_tokens
+    assert (second.training.updates, second.pruning.all) == (experiment.training.updates, [0.1])
+
+
+def test_an_override_is_checked_together_with_what_it_overrides(values: dict[str, Any]) -> None:
+    wrong = assign(assign(values, "model heads", 8), "corpora first override", {"model": {"width": 36}})
+    assert "corpora.first.override.model: width 36 must be even and a multiple of heads 8" in message(wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [(0, "0"), (1, "1"), (100.0, "100"), (0.1, "0.1"), (0.0005, "0.0005"), (1e-5, "1e-05")]
+)
+def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, name: str) -> None:
+    assert config.lambda_name(value) == name
+    assert float(name) == value
+
+
+def test_a_number_that_yaml_reads_as_text_is_a_number(values: dict[str, Any]) -> None:
+    """YAML 1.1 takes `1e-3`, without a point, for a string."""
+    lambdas = yaml.safe_load("[1e-3, 0.5]")
+    assert lambdas == ["1e-3", 0.5]
+    assert config.load(assign(values, "pruning encoder", lambdas)).pruning.encoder == [0.001, 0.5]

@@ -1,0 +1,152 @@
+"""What every stage promises: mistakes of the user in one line, defects with their traceback, no half-written files."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from specialized_heads.stage import UserError, arguments, atomic, file_hash, progress, read_json, write_json
+
+ROOT = Path(__file__).parents[1]
+STAGE = '''"""Stage: a made-up one.
+
+More about it.
+"""
+
+from specialized_heads import stage
+from specialized_heads.config import Section
+
+
+class Settings(Section):
+    number: int
+
+
+def main() -> None:
+    args = stage.arguments(__doc__, files=["input"])
+    number = Settings.model_validate(args.settings).number
+    if number < 0:
+        raise stage.UserError(f"{args.input}: a number below zero; give a positive one")
+    print(1 / number)
+
+
+if __name__ == "__main__":
+    stage.run(main)
+'''
+
+
+@pytest.fixture
+def run_stage(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the made-up stage above with some settings."""
+    script = tmp_path / "made_up.py"
+    script.write_text(STAGE, encoding="utf-8")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(script), *arguments]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_a_stage_that_succeeds(run_stage: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run_stage("--input", "x.tsv", "--settings", '{"number": 4}')
+    assert (done.returncode, done.stdout) == (0, "0.25\n")
+
+
+def test_a_mistake_of_the_user_is_one_line(run_stage: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run_stage("--input", "x.tsv", "--settings", '{"number": -1}')
+    assert (done.returncode, done.stderr) == (2, "error: x.tsv: a number below zero; give a positive one\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('{"number": "many"}', "error: settings: number: Input should be a valid integer"),
+        ('{"number": 1, "digit": 2}', "error: settings: digit: Extra inputs are not permitted"),
+        ("{}", "error: settings: number: Field required"),
+    ],
+)
+def test_wrong_settings_are_one_line(
+    run_stage: Callable[..., subprocess.CompletedProcess[str]], settings: str, said: str
+) -> None:
+    done = run_stage("--input", "x.tsv", "--settings", settings)
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_defect_shows_its_traceback(run_stage: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run_stage("--input", "x.tsv", "--settings", '{"number": 0}')
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_help_is_the_first_line_of_the_docstring(run_stage: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run_stage("--help")
+    assert "Stage: a made-up one." in done.stdout
+    assert "More about it." not in done.stdout
+
+
+def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["stage", "--input", "a", "--models", "b", "c", "--scores", "--settings", '{"λ": 0.1}']
+    )
+    args = arguments(None, files=["input"], optional=["like"], many=["models", "scores", "heads"])
+    assert (args.input, args.like) == (Path("a"), None)
+    assert (args.models, args.scores, args.heads) == ([Path("b"), Path("c")], [], [])
+    assert args.settings == {"λ": 0.1}
+
+
+@pytest.mark.parametrize("arguments_", [[], ["--input", "a", "--settings", "{"], ["--input", "a", "--other", "b"]])
+def test_wrong_arguments_are_a_usage_error(monkeypatch: pytest.MonkeyPatch, arguments_: list[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["stage", *arguments_])
+    with pytest.raises(SystemExit) as caught:
+        arguments(None, files=["input"])
+    assert caught.value.code == 2
+
+
+def test_atomic_writes_all_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file.txt"
+    with atomic(path) as temporary:
+        temporary.write_text("old", encoding="utf-8")
+        assert not path.exists()
+    assert path.read_text(encoding="utf-8") == "old"
+    assert path.stat().st_mode & 0o777 == 0o644
+    with pytest.raises(ZeroDivisionError), atomic(path) as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        raise ZeroDivisionError
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_json_keeps_the_order_of_keys_and_letters(tmp_path: Path) -> None:
+    path = tmp_path / "value.json"
+    value = {"λ": 0.1, "a": ["я", None]}
+    write_json(path, value)
+    assert list(read_json(path).items()) == list(value.items())
+    assert "λ" in path.read_text(encoding="utf-8")
+
+
+def test_unreadable_json_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.json: no such file"):
+        read_json(tmp_path / "none.json")
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps([1, 2])[:-1], encoding="utf-8")
+    with pytest.raises(UserError, match=r"broken\.json: not valid JSON"):
+        read_json(broken)
+
+
+def test_file_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "abc"
+    path.write_bytes(b"abc")
+    assert file_hash(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_no_progress_bar_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(progress([1, 2], what="counting")) == [1, 2]
+    assert capsys.readouterr().err == ""

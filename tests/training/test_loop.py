@@ -1,0 +1,290 @@
+"""The training loop: what a kill may not change, what a state may be used for, and what the loss and its records are."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.model import transformer
+from specialized_heads.model.functional import dropout
+from specialized_heads.model.gates import HardConcrete, probability_open
+from specialized_heads.model.transformer import PAD, Transformer
+from specialized_heads.pruning.prune import attach_gates
+from specialized_heads.training import loop
+from specialized_heads.training.batching import make_batch
+from specialized_heads.training.loop import Data, Plan, finish, train
+from specialized_heads.training.objective import evaluate
+
+PLAN = Plan(
+    seed=1,
+    updates=12,
+    batch_tokens=60,
+    micro_batch_tokens=30,
+    schedule="linear",
+    learning_rate=0.01,
+    warmup=3,
+    label_smoothing=0.1,
+    precision="fp32",
+    log_every=2,
+    evaluate_every=4,
+    penalty=0.1,
+    gate_learning_rate=0.2,
+)
+WHOLE = replace(PLAN, updates=1, batch_tokens=10_000, micro_batch_tokens=10_000)  # one update on all the data
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.fixture
+def data(store: Callable[..., TokenStore], sentences) -> Data:
+    """60 sentences: about four updates in an epoch."""
+    return Data(store(*sentences(60)), store(*sentences(10, seed=2)), "hash")
+
+
+@pytest.fixture
+def gated(tiny_model: Callable[..., Transformer]) -> Callable[..., Transformer]:
+    """A model with dropout and a gate on every head."""
+
+    def build(dropout: float = 0.3) -> Transformer:
+        model = tiny_model(layers=1, dropout=dropout)
+        attach_gates(model, scope="all", log_alpha=0.5)
+        return model
+
+    return build
+
+
+def weights(model: Transformer) -> dict[str, bytes]:
+    return {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
+
+
+def finished(model: Transformer, plan: Plan, data: Data, folder: Path) -> tuple[dict[str, bytes], bytes]:
+    """Weights and log after training."""
+    folder.mkdir(exist_ok=True)
+    train(model, plan, data, state=folder / "state", records=folder / "log.jsonl")
+    return weights(model), (folder / "log.jsonl").read_bytes()
+
+
+def interrupt(model: Transformer, plan: Plan, data: Data, folder: Path, at: int) -> None:
+    """Train with a state after every update, and break off while micro-batch number `at` is made."""
+    made = iter(range(10_000))
+
+    def break_off(*args: object) -> object:
+        if next(made) == at:
+            raise Killed
+        return make_batch(*args)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(loop, "SAVE_SECONDS", 0.0)
+        patch.setattr(loop, "make_batch", break_off)
+        finished(model, plan, data, folder)
+
+
+@pytest.mark.parametrize("at, precision", [(1, "fp32"), (13, "fp32"), (22, "fp32"), (20, "bf16")])
+def test_resumed_equals_uninterrupted(gated, data: Data, tmp_path: Path, at: int, precision: str) -> None:
+    plan = replace(PLAN, precision=precision)
+    expected = finished(gated(), plan, data, tmp_path / "whole")
+    interrupt(gated(), plan, data, tmp_path / "broken", at)
+    assert (tmp_path / "broken/state/state.pt").exists() == (at > 1)
+    torch.manual_seed(123)  # a new process does not know the old generator
+    assert finished(gated(), plan, data, tmp_path / "broken") == expected
+
+
+def test_resumed_twice_equals_uninterrupted(gated, data: Data, tmp_path: Path) -> None:
+    expected = finished(gated(), PLAN, data, tmp_path / "whole")
+    interrupt(gated(), PLAN, data, tmp_path / "broken", 7)
+    interrupt(gated(), PLAN, data, tmp_path / "broken", 9)
+    assert finished(gated(), PLAN, data, tmp_path / "broken") == expected
+
+
+def test_a_resumed_run_does_not_begin_again(gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(gated(), PLAN, data, tmp_path, 22)
+    made = []
+    monkeypatch.setattr(loop, "make_batch", lambda *args: made.append(1) or make_batch(*args))
+    finished(gated(), PLAN, data, tmp_path)
+    assert len(made) < 15
+
+
+@pytest.mark.parametrize("other", ["learning rate", "seed", "data", "weights", "dropout", "frozen"])
+def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Path, other: str) -> None:
+    def changed() -> tuple[Transformer, Plan, Data]:
+        model, plan, own = gated(dropout=0.1 if other == "dropout" else 0.3), PLAN, data
+        if other == "learning rate":
+            plan = replace(plan, learning_rate=0.02)
+        elif other == "seed":
+            plan = replace(plan, seed=2)
+        elif other == "data":
+            own = replace(data, hash="another")
+        elif other == "weights":
+            model.softmax_embedding.data[3] += 0.1
+        elif other == "frozen":
+            model.target_embedding.requires_grad = False
+        return model, plan, own
+
+    expected = finished(*changed(), tmp_path / "clean")
+    interrupt(gated(), PLAN, data, tmp_path / "broken", 13)
+    assert finished(*changed(), tmp_path / "broken") == expected
+
+
+@pytest.mark.parametrize("size", [0, 100, 20_000])
+def test_a_damaged_state_is_not_taken_up(gated, data: Data, tmp_path: Path, size: int) -> None:
+    expected = finished(gated(), PLAN, data, tmp_path / "clean")
+    interrupt(gated(), PLAN, data, tmp_path / "broken", 13)
+    state = tmp_path / "broken/state/state.pt"
+    assert state.stat().st_size > 20_000
+    state.write_bytes(state.read_bytes()[:size])
+    assert finished(gated(), PLAN, data, tmp_path / "broken") == expected
+    finish(tmp_path / "broken/state")
+    assert not state.parent.exists()
+    finish(tmp_path / "broken/state")  # nothing to remove is no mistake
+
+
+def test_the_seed_alone_decides(gated, data: Data, tmp_path: Path) -> None:
+    first = finished(gated(), PLAN, data, tmp_path / "1")
+    torch.manual_seed(5)
+    assert finished(gated(), PLAN, data, tmp_path / "2") == first
+    assert finished(gated(), replace(PLAN, seed=2), data, tmp_path / "3") != first
+
+
+def test_the_number_of_threads_does_not_show(gated, data: Data, tmp_path: Path) -> None:
+    expected = finished(gated(), PLAN, data, tmp_path / "1")
+    torch.set_num_threads(3)
+    assert finished(gated(), PLAN, data, tmp_path / "3") == expected
+    assert torch.get_num_threads() == 3
+
+
+def test_every_micro_batch_of_every_update_has_its_own_dropout(
+    gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masks = []
+
+    def look(x: torch.Tensor, rate: float, training: bool) -> torch.Tensor:
+        y = dropout(x, rate, training)
+        if training and x.shape[-1] == 12:  # the feed-forward sub-layers' inner width
+            masks.append(y[0, 0].detach().numpy().tobytes())
+        return y
+
+    monkeypatch.setattr(transformer, "dropout", look)
+    model = gated()
+    for layer in (*model.encoder, *model.decoder):
+        layer.feed_forward.expand.weight.data.zero_()
+        layer.feed_forward.expand.bias.data.fill_(1.0)  # all that differs is the mask
+        layer.feed_forward.requires_grad_(False)
+    plan = replace(PLAN, updates=4)
+    finished(model, plan, data, tmp_path)
+    assert len(masks) >= 16
+    assert len(set(masks)) > 0.8 * len(masks)
+
+
+def gradients(model: Transformer, plan: Plan, data: Data, folder: Path) -> dict[str, torch.Tensor]:
+    """The gradients that the optimiser is given at the last update."""
+    found = {}
+
+    def look(*_: object) -> None:
+        found.update({n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", look)
+        finished(model, plan, data, folder)
+    return found
+
+
+def objective(model: Transformer, data: Data, penalty: float) -> float:
+    """Eq. (11) on the whole training set, for the gates' noise as it is."""
+    batch = make_batch(data.train, np.arange(len(data.train)))
+    with torch.no_grad():
+        logits = model.logits(model(batch.source, batch.target_in)).double()
+    loss = F.cross_entropy(
+        logits.flatten(0, 1), batch.target_out.flatten(), label_smoothing=0.1, ignore_index=PAD, reduction="mean"
+    )
+    gates = [a.gate for a in model.attentions() if isinstance(a.gate, HardConcrete)]
+    return loss.item() + penalty * sum(float(probability_open(g.log_alpha.detach().double()).sum()) for g in gates)
+
+
+def test_gradient_is_that_of_cross_entropy_plus_penalty(gated, data: Data, tmp_path: Path) -> None:
+    model = gated(dropout=0.0)
+    found = gradients(model, replace(WHOLE, penalty=0.5), data, tmp_path / "penalty")
+    without = gradients(gated(dropout=0.0), replace(WHOLE, penalty=0.0), data, tmp_path / "none")
+    p_open = probability_open(torch.tensor(0.5))
+    model.train()  # gates as drawn
+    for attention in model.attentions():
+        name = next(n for n, p in model.named_parameters() if p is attention.gate.log_alpha)
+        assert torch.allclose(found[name] - without[name], 0.5 * p_open * (1 - p_open), atol=1e-5)  # λ per head
+        for head in range(2):
+            values = []
+            for step in (0.01, -0.01):
+                attention.gate.log_alpha.data[head] += step
+                values.append(objective(model, data, penalty=0.5))
+                attention.gate.log_alpha.data[head] -= step
+            assert float(found[name][head]) == pytest.approx((values[0] - values[1]) / 0.02, abs=0.003, rel=0.02), name
+
+
+def test_micro_batches_add_up_to_the_batch_with_one_draw_of_the_gates(gated, data: Data, tmp_path: Path) -> None:
+    whole = gradients(gated(dropout=0.0), WHOLE, data, tmp_path / "whole")
+    parts = gradients(gated(dropout=0.0), replace(WHOLE, micro_batch_tokens=25), data, tmp_path / "parts")
+    assert whole.keys() == parts.keys()
+    for name, gradient in whole.items():
+        assert torch.allclose(gradient, parts[name], rtol=1e-3, atol=1e-6), name
+
+
+def test_records(gated, data: Data, tmp_path: Path) -> None:
+    model = gated(dropout=0.5)
+    finished(model, PLAN, data, tmp_path)
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [r["update"] for r in records] == [2, 4, 6, 8, 10, 12]
+    assert [r["update"] for r in records if "dev_loss" in r] == [4, 8, 12]
+    assert records[-1]["epoch"] >= 2
+    assert records[1]["learning_rate"] == pytest.approx(0.01 * 9 / 10)
+    # No dropout, penalty, smoothing or noise in the development loss.
+    assert records[-1]["dev_loss"] == evaluate(model, data.dev)
+    assert list(records[-1]["open"]) == ["encoder.1", "decoder.1", "cross.1"]
+    open_ = probability_open(model.attentions("cross")[0].gate.log_alpha.detach())
+    assert records[-1]["open"]["cross.1"] == pytest.approx(open_.tolist(), abs=1e-4)
+    tokens = [r["tokens"] for r in records]
+    assert tokens == sorted(set(tokens))
+
+
+def test_the_recorded_loss_is_per_target_token(
+    tiny_model: Callable[..., Transformer], data: Data, tmp_path: Path
+) -> None:
+    plan = replace(PLAN, learning_rate=1e-9, updates=24, log_every=24)
+    model = tiny_model()
+    finished(model, plan, data, tmp_path)
+    record = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    assert record["loss"] == pytest.approx(objective(model, data, penalty=0.0), rel=0.02)
+
+
+def test_training_learns(
+    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore], sentences, tmp_path: Path
+) -> None:
+    sources, _ = sentences(200, longest=3, vocabulary=10)
+    data = Data(store(sources, sources), store(sources[:40], sources[:40]), "copies")
+    model = tiny_model(layers=1, vocabulary=10, width=16)
+    before = evaluate(model, data.dev)
+    plan = replace(PLAN, updates=150, batch_tokens=300, micro_batch_tokens=300, learning_rate=0.02, warmup=20)
+    finished(model, replace(plan, log_every=150), data, tmp_path)
+    assert evaluate(model, data.dev) < 0.35 < before / 3
+
+
+def test_gates_have_their_own_learning_rate(gated, data: Data, tmp_path: Path) -> None:
+    model = gated(dropout=0.0)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    # Adam's first step is the learning rate in size, whatever the gradient.
+    plan = replace(WHOLE, warmup=1, learning_rate=0.004, gate_learning_rate=0.3, penalty=10.0)
+    finished(model, plan, data, tmp_path)
+    for name, parameter in model.named_parameters():
+        moved = float((parameter.detach() - before[name]).abs().max())
+        assert moved == pytest.approx(0.3 if name.endswith("log_alpha") else 0.004, rel=0.01), name
+
+
+def test_gates_of_a_run_shorter_than_its_warm_up_close_under_a_penalty(gated, data: Data, tmp_path: Path) -> None:
+    model = gated()
+    finished(model, replace(PLAN, warmup=100, penalty=10.0), data, tmp_path)
+    assert all((attention.gate.log_alpha < 0.5).all() for attention in model.attentions())

@@ -1,0 +1,51 @@
+"""The objective against the library's cross-entropy, with padding, and its evaluation."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.model.transformer import PAD, Transformer
+from specialized_heads.training.batching import make_batch
+from specialized_heads.training.objective import cross_entropy_sum, evaluate
+
+
+def test_sum_over_target_tokens(
+    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore], sentences
+) -> None:
+    model, data = tiny_model(), store(*sentences(9))
+    batch = make_batch(data, np.arange(9))
+    for smoothing in (0.0, 0.1):
+        logits = model.logits(model(batch.source, batch.target_in))
+        expected = F.cross_entropy(
+            logits.flatten(0, 1),
+            batch.target_out.flatten(),
+            label_smoothing=smoothing,
+            ignore_index=PAD,
+            reduction="sum",
+        )
+        assert cross_entropy_sum(model, batch, label_smoothing=smoothing).item() == pytest.approx(
+            expected.item(), rel=1e-5
+        )
+
+
+def test_evaluation_is_per_token_without_dropout_whatever_the_batches(
+    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore], sentences, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = tiny_model(dropout=0.5).train(), store(*sentences(30))
+    loss = evaluate(model, data)
+    assert model.training  # as before
+    total = tokens = 0
+    model.eval()
+    for number in range(30):
+        batch = make_batch(data, np.array([number]))
+        logits = model.logits(model(batch.source, batch.target_in))[0]
+        total += F.cross_entropy(logits, batch.target_out[0], reduction="sum").item()
+        tokens += len(data.target_ids(number)) + 1
+    assert loss == pytest.approx(total / tokens, rel=1e-5)
+    torch.manual_seed(99)
+    assert evaluate(model, data) == loss
+    assert not model.training
