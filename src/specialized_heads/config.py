@@ -103,7 +103,9 @@ class Training(Section):
         description="after warm-up: decay with t^-1/2 (the paper) or linearly to zero at the last update (short runs)",
     )
     learning_rate: float = Field(
-        4.0, gt=0, description="inverse_sqrt: the factor in factor * d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak"
+        4.0,
+        gt=0,
+        description="inverse_sqrt: the factor in factor * d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak",
     )
     warmup: int = Field(16_000, ge=1, description="updates of linear warm-up")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
@@ -161,7 +163,9 @@ class Heads(Section):
     """Analysis of heads (sections 4 and 5)."""
 
     relations: list[str] = Field(
-        ["nsubj", "obj", "amod", "advmod"], min_length=1, description="UD relations; subtypes count with their main type"
+        ["nsubj", "obj", "amod", "advmod"],
+        min_length=1,
+        description="UD relations; subtypes count with their main type",
     )
     positional_share: float = Field(0.9, gt=0, le=1, description="argmaxes at one relative position (section 5.1)")
     syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline, as a fraction (section 5.2)")
@@ -169,7 +173,9 @@ class Heads(Section):
     rare_share: float = Field(
         0.5, gt=0, le=1, description="share of argmaxes on the least frequent token that makes a rare-words head"
     )
-    from_word: Literal["mean", "first"] = Field("mean", description="attention from a word: mean over its pieces, or first")
+    from_word: Literal["mean", "first"] = Field(
+        "mean", description="attention from a word: mean over its pieces, or first"
+    )
     bootstrap: int = Field(1000, ge=1, description="resamples of sentences for intervals")
     relevance_epsilon: float = Field(0.01, gt=0, description="stabiliser of the weight ratios (appendix A)")
 
@@ -192,7 +198,9 @@ class Experiment(Section):
 
     experiment: str = Field(description="name of the folder under results/")
     seeds: list[int] = Field([1], min_length=1, description="one set of models per seed")
-    corpora: dict[str, Corpus] = Field(min_length=1, description="the first one is shown in figures 1, 3, 5 and 8 to 10")
+    corpora: dict[str, Corpus] = Field(
+        min_length=1, description="the first one is shown in figures 1, 3, 5 and 8 to 10"
+    )
     vocabulary: Vocabulary = Vocabulary()
     model: Model = Model()
     training: Training = Training()
@@ -220,7 +228,9 @@ class Experiment(Section):
         override = self.corpora[name].override
         for section in override:
             if section not in OVERRIDABLE:
-                raise ValueError(f"corpora.{name}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus")
+                raise ValueError(
+                    f"corpora.{name}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus"
+                )
         sections = {}
         for section, kind in OVERRIDABLE.items():
             merged = getattr(self, section).model_dump() | override.get(section, {})

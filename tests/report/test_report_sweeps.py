@@ -171,3 +171,10 @@ def test_table2_without_pruned_models(make):
     assert rows["corpus"].tolist()[:2] == ["EN-FR", paper.WMT]
     assert "no pruned models in this experiment" in table2.caption(rows)
     assert "no pruned models" not in table2.caption(table2.numbers({"EN-FR": scores}))
+
+
+@pytest.mark.parametrize("module", ["figure7", "figure9", "figure10", "table2"])
+def test_an_experiment_that_prunes_no_corpus_at_all(module, stage):
+    stem = stage(module, {"titles": []}, scores=[])
+    rows = pd.read_csv(stem.with_suffix(".csv"))
+    assert len(rows) == (9 if module == "table2" else 0)  # the paper's own rows stay in the table

@@ -110,11 +110,15 @@ def corpus_source(wildcards):
     return source.path if source.kind == "local" else f"{RESOURCES}/{source.name}/corpus.parquet"
 
 
-def embedded_parses(wildcards):
-    """The trees in the repository, where the parser's engine reads them."""
-    source = experiment.corpora[wildcards.corpus].source
-    engine = experiment.for_corpus(wildcards.corpus).parser.engine
-    return f"{RESOURCES}/{source.name}/parses.parquet" if engine == source.kind == "embedded" else []
+def embedded_parses(name):
+    """Input function: the trees in the repository, or what is said of them, where the parser's engine reads them."""
+
+    def path(wildcards):
+        source = experiment.corpora[wildcards.corpus].source
+        engine = experiment.for_corpus(wildcards.corpus).parser.engine
+        return f"{RESOURCES}/{source.name}/{name}" if engine == source.kind == "embedded" else []
+
+    return path
 
 
 # Models

@@ -4,7 +4,8 @@
 rule parse:
     input:
         text="results/{experiment}/{corpus}/corpus/analysis.parquet",
-        resource=embedded_parses,
+        resource=embedded_parses("parses.parquet"),
+        about=embedded_parses("parses.json"),
         code=code("specialized_heads.parsing.parse"),
     output:
         parses="results/{experiment}/{corpus}/parses/analysis.parquet",

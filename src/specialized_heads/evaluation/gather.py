@@ -32,7 +32,10 @@ def main() -> None:
         heads = {f"{kind}_heads": [len(layer) for layer in model["architecture"][kind]] for kind in KINDS}
         rows.append(
             row.model_dump()
-            | {key: score[key] for key in ("bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature", "sentences")}
+            | {
+                key: score[key]
+                for key in ("bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature", "sentences")
+            }
             | heads
             | {f"{kind}_total": sum(heads[f"{kind}_heads"]) for kind in KINDS}
             | {"parameters": model["parameters"], "updates": model["training"]["training"]["updates"]}

@@ -16,19 +16,21 @@ from specialized_heads import stage
 SAMPLES = 1000
 
 
-def read_lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+def read_lines(path: Path, *, references: list[str]) -> list[str]:
+    """The lines of a translation; another number of lines than there are references is a `UserError`."""
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    if len(lines) != len(references):
+        raise stage.UserError(
+            f"{path}: {len(lines)} lines for {len(references)} sentences of the test set; translate it again"
+        )
+    return lines
 
 
 def main() -> None:
     files = stage.arguments(__doc__, files=("translation", "references", "output"), optional=("baseline",))
     os.environ["SACREBLEU_SEED"] = "12345"
     references = pq.read_table(files.references, columns=["target"]).column("target").to_pylist()
-    translation = read_lines(files.translation)
-    if len(translation) != len(references):
-        raise stage.UserError(
-            f"{files.translation}: {len(translation)} lines for {len(references)} sentences of {files.references}"
-        )
+    translation = read_lines(files.translation, references=references)
     bleu, chrf = BLEU(), CHRF()
     score = bleu.corpus_score(translation, [references], n_bootstrap=SAMPLES)
     result = {
@@ -41,7 +43,7 @@ def main() -> None:
         "sentences": len(references),
     }
     if files.baseline:
-        baseline = read_lines(files.baseline)
+        baseline = read_lines(files.baseline, references=references)
         if translation == baseline:  # sacreBLEU counts larger differences only and would call no difference significant
             result["p_value"] = 1.0
         else:

@@ -29,9 +29,7 @@ def main() -> None:
     order = np.argsort(lengths, kind="stable")
     translations = [""] * len(store)
     for sentences in stage.progress(cut(lengths[order], order, TOKENS), what="translating", unit="batch"):
-        outputs = translate(
-            model, [store.source_ids(i).tolist() for i in sentences], **settings.decoding.model_dump()
-        )
+        outputs = translate(model, [store.source_ids(i).tolist() for i in sentences], **settings.decoding.model_dump())
         for sentence, ids in zip(sentences, outputs, strict=True):
             translations[sentence] = bpe.decode(ids).replace("\n", " ")
     with stage.atomic(files.output) as temporary:

@@ -89,7 +89,9 @@ def measure(
                 right, asked = syntactic.arc_hits(attention, sentence.arcs, settings.relations)
                 hits.append(right)
                 counts.append(asked)
-    shares = [np.asarray(count, dtype=float) / counted if counted else np.full(len(count), np.nan) for count in (rare, either)]
+    shares = [
+        np.asarray(count, dtype=float) / counted if counted else np.full(len(count), np.nan) for count in (rare, either)
+    ]
     return {
         "confidence": {kind: (certainty[kind] / queries[kind]).numpy() for kind in KINDS},
         "offsets": np.asarray(offsets),
@@ -156,9 +158,17 @@ def table_schema(relations: list[str]) -> pa.Schema:
 
 
 def examples(
-    model: Transformer, store: TokenStore, bpe: SentencePieceProcessor, ranks: torch.Tensor, found: dict[str, Any], cutoff: int
+    model: Transformer,
+    store: TokenStore,
+    bpe: SentencePieceProcessor,
+    ranks: torch.Tensor,
+    found: dict[str, Any],
+    settings: Heads,
 ) -> dict[str, Any]:
-    """Attention maps of the head that looks most at the rarest token, on the first sentences that qualify (figure 5)."""
+    """Attention maps of the head that looks most at the rarest token, on the first sentences that qualify (figure 5).
+
+    `kind` says whether that head passes as a rare-words head or is only the nearest to one.
+    """
     heads = maps.head_numbers(model, "encoder")
     if not heads or not found["rare_queries"]:
         return {"layer": None, "head": None, "kind": "none", "score": None, "sentences": []}
@@ -167,7 +177,7 @@ def examples(
     for number in range(len(store)):
         ids = store.source_ids(number)
         rank = ranks[torch.from_numpy(np.array(ids, dtype=np.int64))]
-        if len(ids) in EXAMPLE_TOKENS and int(rank.max()) >= cutoff and len(chosen) < EXAMPLES:
+        if len(ids) in EXAMPLE_TOKENS and int(rank.max()) >= settings.rare_cutoff and len(chosen) < EXAMPLES:
             chosen.append((number, int(rank.argmax())))
     picked = maps.select(store, [number for number, _ in chosen])
     attention = {}
@@ -184,11 +194,12 @@ def examples(
         for number, (_, rarest) in enumerate(chosen)
     ]
     layer, head_number = heads[head]
+    score = float(found["rarest"][head])
     return {
         "layer": layer,
         "head": head_number,
-        "kind": "rare words",
-        "score": float(found["rarest"][head]),
+        "kind": "rare words" if score >= settings.rare_share else "best by score",
+        "score": score,
         "sentences": sentences,
     }
 
@@ -207,7 +218,9 @@ def main() -> None:
     parses = read_parses(files.parses)
     sentences, aligned = align(parses, texts, bpe, settings.heads.relations)
     if not sentences:
-        raise stage.UserError(f"{files.parses}: no parsed sentence could be aligned with {files.text}; parse that text again")
+        raise stage.UserError(
+            f"{files.parses}: no parsed sentence could be aligned with {files.text}; parse that text again"
+        )
     baselines = {
         f"{row['relation']}_{row['direction']}": row["baseline_accuracy"] if row["arcs"] else float("nan")
         for row in relation_table(aligned.values(), settings.heads.relations).to_pylist()
@@ -230,7 +243,7 @@ def main() -> None:
             rows.append(row | (columns[number] if kind == "encoder" else {}))
     with stage.atomic(files.output) as temporary:
         pq.write_table(pa.Table.from_pylist(rows, schema=table_schema(settings.heads.relations)), temporary)
-    stage.write_json(files.examples, examples(model, store, bpe, ranks, found, settings.heads.rare_cutoff))
+    stage.write_json(files.examples, examples(model, store, bpe, ranks, found, settings.heads))
     report = {
         "sentences": len(texts),
         "parsed": len(parses),

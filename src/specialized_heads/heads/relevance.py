@@ -55,7 +55,9 @@ def propagate(model: Transformer, batch: Batch, *, epsilon: float) -> Relevance:
     result = Relevance(steps=batch.target_out != PAD)
     memory = torch.zeros(())  # relevance of the encoder's output, collected from all decoder layers
 
-    top = model.softmax_embedding[model.logits(states).argmax(-1)]  # (B, T, D): the row of W for each step's top-1 logit
+    top = model.softmax_embedding[
+        model.logits(states).argmax(-1)
+    ]  # (B, T, D): the row of W for each step's top-1 logit
     shares = states * top
     shares = shares / stabilise(shares.sum(-1, keepdim=True), epsilon)
     relevance = torch.diag_embed(shares.transpose(1, 2)).permute(0, 2, 3, 1)  # (B, N, T, D), zero where n ≠ t
@@ -78,9 +80,7 @@ def propagate(model: Transformer, batch: Batch, *, epsilon: float) -> Relevance:
     return result
 
 
-def through_residual(
-    kind: str, layer: int, tape: Tape, relevance: Tensor, epsilon: float
-) -> tuple[Tensor, Tensor]:
+def through_residual(kind: str, layer: int, tape: Tape, relevance: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """Divide relevance (B, N, P, D) of a sum between the residual stream and the update added to it."""
     residual, update = tape[kind, layer, "residual"], tape[kind, layer, "update"]
     ratio = relevance / stabilise(residual + update, epsilon)[:, None]

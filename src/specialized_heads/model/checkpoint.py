@@ -51,7 +51,9 @@ def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "c
         raise UserError(f"{weights}: cannot read the weights ({error}); delete the file and run again") from None
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
     if shapes != {name: tensor.shape for name, tensor in tensors.items()}:
-        raise UserError(f"{weights}: the weights do not fit {weights.with_suffix('.json').name}; delete both and run again")
+        raise UserError(
+            f"{weights}: the weights do not fit {weights.with_suffix('.json').name}; delete both and run again"
+        )
     model.load_state_dict(tensors)
     return model.to(device).eval()
 

@@ -150,4 +150,3 @@ class _CrossEntropy(torch.autograd.Function):
             None,
             None,
         )
-

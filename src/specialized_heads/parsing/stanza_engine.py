@@ -44,9 +44,9 @@ def load_pipeline(*, language: str, directory: str | None, package: str, downloa
         return _build(language=language, directory=directory, package=package, method="download_resources")
     except Exception as error:  # the network layers below Stanza share no base class
         raise UserError(
-            f"no {what}, and they could not be fetched: {_sentence(error)} Fetch them where there is a network "
-            f"(python -c \"import stanza; stanza.download('{language}', model_dir='DIR', package='{package}')\"), copy "
-            "the folder here and set parser.directory to it"
+            f"no {what}, and they could not be fetched: {_sentence(error)} Fetch them where there is a network (python -c "
+            f"\"import stanza; stanza.download('{language}', model_dir='DIR', package='{package}', "
+            f"processors='{','.join(PROCESSORS)}')\"), copy the folder here and set parser.directory to it"
         ) from error
 
 
@@ -63,7 +63,7 @@ def _build(*, language: str, directory: str, package: str, method: str) -> stanz
         processors=",".join(PROCESSORS),
         download_method=method,
         tokenize_no_ssplit=True,
-        use_gpu=False,  # a thousand sentences take a minute, and sums on a GPU differ from run to run
+        use_gpu=False,  # sums on a GPU differ from run to run, and a thousand sentences are few
         verbose=False,
     )
     # Stanza leaves out what a package lacks, and says so only in its log.

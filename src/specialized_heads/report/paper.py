@@ -84,15 +84,3 @@ def direction_label(relation: str, direction: str) -> str:
     """How a direction is written: as in table 1 for its relations (`v→s`), in words for any other."""
     head, dependent = ENDS.get(relation, ("head", "dep."))
     return f"{head}→{dependent}" if direction == "head_to_dependent" else f"{dependent}→{head}"
-
-
-# Single statements, for the list of claims.
-POSITIONAL_CONFIDENCE = 0.8  # section 5.1, figure 1: positional heads are more confident than this
-RAREST = {SUBTITLES: 0.66}  # section 5.3: argmaxes on the rarest token
-TWO_RAREST = {SUBTITLES: 0.83, WMT: 0.50}  # section 5.3: on one of the two rarest; WMT: more than this
-ALL_FUNCTIONS_HEADS = 17  # section 6.2.2, figure 8: a model with so many encoder heads keeps all functions
-FINE_TUNING_GAIN = (0.2, 0.6)  # sections 6.2.1 and 6.3.1: BLEU above training with the same heads from scratch
-MICHEL_WMT_REMOVABLE = 0.2  # Michel et al., section 4.2: share of all heads that can go with no loss
-MICHEL_BERT_REMOVABLE = 0.4  # Michel et al., section 4.2
-MICHEL_CROSS_COLLAPSE = 0.6  # Michel et al., section 5: share of cross-attention heads beyond which BLEU collapses
-MICHEL_LAST_CROSS_LOSS = 13.6  # Michel et al., section 3.3: BLEU lost with one head in the last cross-attention layer

@@ -1,9 +1,7 @@
 """The learning rate at each update (appendix B.3)."""
 
 
-def learning_rate(
-    update: int, *, schedule: str, factor: float, warmup: int, updates: int, width: int
-) -> float:
+def learning_rate(update: int, *, schedule: str, factor: float, warmup: int, updates: int, width: int) -> float:
     """Learning rate of an update.
 
     Args:

@@ -1,0 +1,68 @@
+"""The table of all models: its columns, and what stands in them for a baseline and a pruned model."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from specialized_heads.evaluation import gather
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.transformer import Transformer
+
+COLUMNS = [
+    *("kind", "scope", "lam", "seed", "bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature", "sentences"),
+    *("encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total"),
+    *("parameters", "updates"),
+]
+ROWS = [
+    {"kind": "baseline", "scope": "", "lam": None, "seed": 1},
+    {"kind": "pruned", "scope": "all", "lam": 0.01, "seed": 1},
+]
+
+
+@pytest.fixture
+def files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, Path | list[Path]]:
+    models, scores = [], []
+    for name in ("baseline", "pruned"):
+        model = tiny_model()
+        if name == "pruned":
+            model.keep_heads({"encoder": [[], [1]], "cross": [[0], [0, 1]]})
+        save(model, tmp_path / f"{name}.safetensors", training={"training": {"updates": 40}})
+        score = {"bleu": 20.5, "bleu_low": 19.0, "bleu_high": 22.0, "chrf": 50.0, "signature": "s", "sentences": 60}
+        (tmp_path / f"{name}.score.json").write_text(
+            json.dumps(score | {"p_value": None if name == "baseline" else 0.03})
+        )
+        models.append(tmp_path / f"{name}.json")
+        scores.append(tmp_path / f"{name}.score.json")
+    return {"models": models, "scores": scores, "output": tmp_path / "scores.parquet"}
+
+
+def test_columns_and_rows(call: Callable[..., None], files, tiny_model: Callable[..., Transformer]) -> None:
+    call(gather, settings={"rows": ROWS}, **files)
+    table = pq.read_table(files["output"])
+    assert table.column_names == COLUMNS
+    baseline, pruned = table.to_pylist()
+    assert baseline["encoder_heads"] == baseline["cross_heads"] == [2, 2]
+    assert (pruned["encoder_heads"], pruned["decoder_heads"], pruned["cross_heads"]) == ([0, 1], [2, 2], [1, 2])
+    assert (pruned["encoder_total"], pruned["decoder_total"], pruned["cross_total"]) == (1, 4, 3)
+    assert baseline["parameters"] == sum(p.numel() for p in tiny_model().parameters())
+    assert baseline["parameters"] - pruned["parameters"] == 4 * (4 * 8 * 4)  # four heads of four 8 × 4 matrices
+    assert (pruned["kind"], pruned["scope"], pruned["lam"], pruned["seed"], pruned["updates"]) == (
+        "pruned",
+        "all",
+        0.01,
+        1,
+        40,
+    )
+    assert (pruned["bleu"], pruned["p_value"]) == (20.5, 0.03)
+    frame = table.to_pandas()
+    assert math.isnan(frame.loc[0, "lam"])
+    assert math.isnan(frame.loc[0, "p_value"])
+
+
+def test_as_many_models_as_rows(call: Callable[..., None], files) -> None:
+    with pytest.raises(ValueError):
+        call(gather, settings={"rows": ROWS[:1]}, **files)
