@@ -6,13 +6,11 @@ PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
 
-# The rules call `python`, which must be the one of the environment.
-export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
-
 .PHONY: reproduce test
 
+# The rules call `python`, which must be the one of the environment.
 reproduce: $(INSTALLED)
-	$(VENV)/bin/snakemake --cores $(CORES)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
 test: $(INSTALLED)
 	$(VENV)/bin/ruff check .
@@ -21,9 +19,9 @@ test: $(INSTALLED)
 	$(VENV)/bin/snakemake --lint
 	$(VENV)/bin/pytest
 
-# pip of $(PYTHON) installs into the environment, so that Python's own ensurepip, which some systems leave out, is not needed.
+# The pip of $(PYTHON) installs into the environment: Python's own ensurepip is missing on some systems.
 $(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; try: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; try: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear --without-pip $(VENV)
 	$(PYTHON) -m pip --python $(VENV)/bin/python install -c constraints.txt -e '.[test]'
 	touch $@

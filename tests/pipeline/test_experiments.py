@@ -27,6 +27,14 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     assert {"train_baseline", "prune", "figure10"} <= set(run.printed.split())
 
 
+def test_results_can_go_to_another_folder(project, tmp_path: Path) -> None:
+    raw = "results/smoke/tatoeba_en_fr/corpus/raw.parquet"
+    run = project.run("--directory", str(tmp_path / "elsewhere"), raw)
+    assert run.status == 0, run.printed
+    assert (tmp_path / "elsewhere" / raw).is_file()
+    assert not (project.root / raw).exists()
+
+
 def test_an_unknown_key_stops_before_any_work(project) -> None:
     values = project.settings()
     values["training"]["updats"] = 5
@@ -46,8 +54,10 @@ def test_a_missing_corpus_is_named_before_any_work(project) -> None:
 
 
 def test_your_own_text_without_a_parser_says_what_to_set(project) -> None:
-    pairs = [f"number {number} is here\tNummer {number} ist hier\n" for number in range(2000)]
-    (project.root / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
+    # Digits as letters, since sentences that differ in their numbers alone are kept in one split.
+    words = [str(number).translate(str.maketrans("0123456789", "abcdefghij")) for number in range(4000)]
+    pairs = "".join(f"{word} is here\t{word} ist hier\n" for word in words)
+    (project.root / "pairs.tsv").write_text(pairs, encoding="utf-8")
     run = project.configured(with_one_corpus(project.settings(), LOCAL)).run(
         "results/smoke/mine/parses/analysis.parquet"
     )

@@ -48,13 +48,14 @@ def test_sentences_meet_different_companions_in_every_epoch(news: TokenStore) ->
     assert len(first & second) < 0.1 * len(first)
 
 
-@pytest.mark.parametrize("batch_tokens", [1500, 4000, 16_000])
+@pytest.mark.parametrize("batch_tokens", [500, 1500, 4000, 5000, 16_000])
 def test_updates_have_the_size_asked_for(news: TokenStore, batch_tokens: int) -> None:
     updates = epoch_updates(news, seed=1, epoch=0, batch_tokens=batch_tokens, micro_batch_tokens=1500)
-    sizes = [sum(int((news.source_lengths[m] + 1).sum()) for m in update) for update in updates[:-1]]
-    assert np.mean(sizes) == pytest.approx(batch_tokens, rel=0.15)
-    assert max(sizes) <= batch_tokens + 750
-    assert min(sizes) >= batch_tokens - 750
+    sizes = np.array([sum(int((news.source_lengths[m] + 1).sum()) for m in update) for update in updates[:-1]])
+    assert sizes.mean() == pytest.approx(batch_tokens, rel=0.02)
+    assert sizes.std() < 0.15 * batch_tokens
+    assert sizes.max() < 1.15 * batch_tokens
+    assert len({len(update) for update in updates[:-1]}) == 1  # threads share an update evenly
 
 
 def test_micro_batches_fit_on_either_side_and_hold_little_padding(news: TokenStore) -> None:
@@ -82,9 +83,11 @@ def test_a_sentence_above_the_limit_stands_alone(store: Callable[..., TokenStore
     assert [1] in [m.tolist() for m in in_order(data, tokens=12)]
 
 
-def test_a_micro_batch_is_no_larger_than_the_batch(news: TokenStore) -> None:
-    updates = epoch_updates(news, seed=1, epoch=0, batch_tokens=500, micro_batch_tokens=4000)
-    assert all(len(m) * int(news.source_lengths[m].max() + 1) <= 500 for update in updates for m in update)
+def test_a_set_smaller_than_a_batch_is_one_update(store: Callable[..., TokenStore]) -> None:
+    data = store([[5] * 3] * 10, [[6]] * 10)
+    updates = epoch_updates(data, seed=1, epoch=0, batch_tokens=1000, micro_batch_tokens=12)
+    assert len(updates) == 1
+    assert sorted(len(micro_batch) for micro_batch in updates[0]) == [1, 3, 3, 3]
 
 
 def test_in_order_has_every_sentence_once_by_length(news: TokenStore) -> None:

@@ -224,8 +224,8 @@ def encoder_series():
 
 
 def everything():
-    """The files that `rule all` asks for."""
+    """The files that `rule all` asks for: figures, tables, and the scores of all corpora."""
     results = f"results/{experiment.experiment}"
-    return [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)] + [
-        f"{results}/tables/table{n}.md" for n in (1, 2)
-    ]
+    figures = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
+    tables = [f"{results}/tables/table{n}.md" for n in (1, 2)]
+    return figures + tables + [f"{results}/{corpus}/scores.parquet" for corpus in corpora()]
