@@ -81,7 +81,11 @@ Look = Callable[[int, int], list[int]]  # from a sentence and a piece to the pie
 
 
 def measured(
-    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Transformer], corpus: Corpus, looks: list[Look]
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_model: Callable[..., Transformer],
+    corpus: Corpus,
+    looks: list[Look],
+    heads: Heads = HEADS,
 ) -> list[dict]:
     """Columns of heads that look where they are told, with six tenths of their attention parked on EOS."""
 
@@ -103,13 +107,13 @@ def measured(
             )
 
     monkeypatch.setattr(maps, "attention_maps", attention_maps)
-    sentences, aligned = align(dict(enumerate(corpus.trees)), corpus.texts, corpus.bpe, HEADS.relations)
+    sentences, aligned = align(dict(enumerate(corpus.trees)), corpus.texts, corpus.bpe, heads.relations)
     assert len(sentences) == len(corpus.texts)
-    table = relation_table(aligned.values(), HEADS.relations).to_pylist()
+    table = relation_table(aligned.values(), heads.relations).to_pylist()
     baselines = {f"{row['relation']}_{row['direction']}": row["baseline_accuracy"] for row in table}
     ranks = maps.frequency_ranks(corpus.store, vocabulary=80)
-    found = measure(tiny_model(vocabulary=80), corpus.store, sentences, ranks, HEADS)
-    return encoder_columns(found, baselines, Settings(heads=HEADS, seed=1, device="cpu"))
+    found = measure(tiny_model(vocabulary=80), corpus.store, sentences, ranks, heads)
+    return encoder_columns(found, baselines, Settings(heads=heads, seed=1, device="cpu"))
 
 
 def follow(corpus: Corpus, relation: str, *, to_head: bool) -> Look:
@@ -165,6 +169,25 @@ def test_constructed_heads_get_exactly_their_labels(
     assert columns[5]["rarest"] == columns[5]["two_rarest"] == 1.0
     pieces = corpus.store.source_lengths
     assert columns[0]["positional_share"] == pytest.approx(1 - 150 / pieces.sum())  # all but the first of a sentence
+
+
+def test_the_piece_that_speaks_for_a_word_is_as_configured(
+    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Transformer], corpus: Corpus
+) -> None:
+    sentences, _ = align(dict(enumerate(corpus.trees)), corpus.texts, corpus.bpe, ["nsubj"])
+    whole = follow(corpus, "nsubj", to_head=True)
+
+    def all_but_the_first(number: int, piece: int) -> list[int]:
+        words = sentences[number].words
+        return words[-1] if piece in [pieces[0] for pieces in words] else whole(number, piece)
+
+    accuracy = {}
+    for from_word in ("mean", "first"):
+        heads = HEADS.model_copy(update={"from_word": from_word})
+        columns = measured(monkeypatch, tiny_model, corpus, [all_but_the_first], heads)
+        accuracy[from_word] = columns[0]["nsubj_dependent_to_head"]
+    assert accuracy["mean"] > 0.5
+    assert accuracy["first"] == 0.0
 
 
 def test_sentences_with_a_word_without_pieces_are_left_out(corpus: Corpus) -> None:

@@ -37,6 +37,28 @@ def greedy(model: Transformer, source: list[int], limit: int) -> list[int]:
     return output
 
 
+def plain_beam_search(model: Transformer, source: list[int], *, beam: int, length_penalty: float) -> list[int]:
+    """Lists of hypotheses, each scored anew by the uncached decoder at every step."""
+    open_: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[tuple[float, list[int]]] = []
+    for length in range(1, 2 * len(source) + 11):
+        target = torch.tensor([[BOS, *ids] for _, ids in open_])
+        states = model(torch.tensor([[*source, EOS]]).expand(len(open_), -1), target)
+        log_p = model.logits(states[:, -1]).log_softmax(-1).tolist()
+        candidates = [
+            (score + log_p[row][token], [*ids, token])
+            for row, (score, ids) in enumerate(open_)
+            for token in range(len(log_p[row]))
+            if token not in (PAD, BOS)
+        ]
+        candidates.sort(reverse=True)
+        finished += [(s / length**length_penalty, ids[:-1]) for s, ids in candidates[:beam] if ids[-1] == EOS]
+        open_ = [(score, ids) for score, ids in candidates if ids[-1] != EOS][:beam]
+        if len(finished) >= beam:
+            break
+    return max(finished)[1] if finished else open_[0][1]
+
+
 @pytest.fixture(params=["full", "pruned"])
 def model(request: pytest.FixtureRequest, tiny_model: Callable[..., Transformer]) -> Transformer:
     """A model that ends some sentences early and others not at all."""
@@ -51,6 +73,18 @@ def test_a_beam_of_one_is_the_greedy_loop(model: Transformer) -> None:
     outputs = translate(model, SOURCES, **SETTINGS | {"beam": 1})
     assert outputs == [greedy(model, source, 2 * len(source) + 10) for source in SOURCES]
     assert len({len(output) for output in outputs}) > 1
+
+
+@pytest.mark.parametrize("beam, length_penalty", [(2, 1.0), (4, 0.0), (5, 1.3)])
+@torch.inference_mode()
+def test_beam_search_equals_the_plain_one(
+    model: Transformer, tiny_model: Callable[..., Transformer], beam: int, length_penalty: float
+) -> None:
+    for searched in (model, tiny_model(seed=5), tiny_model(seed=8)):
+        searched.softmax_embedding *= 0.7
+        outputs = translate(searched, SOURCES, beam=beam, length_penalty=length_penalty, max_length_ratio=2.0)
+        for source, output in zip(SOURCES, outputs, strict=True):
+            assert output == plain_beam_search(searched, source, beam=beam, length_penalty=length_penalty)
 
 
 @torch.inference_mode()

@@ -70,6 +70,7 @@ def test_a_corpus_that_is_not_pruned_has_a_baseline_alone(smoke) -> None:
     models = smoke.file("libreoffice_en_ru/models")
     assert [path.name for path in models.iterdir()] == ["baseline"]
     assert smoke.file("libreoffice_en_ru/heads/baseline/seed1.parquet").is_file()
+    assert pd.read_parquet(smoke.file("libreoffice_en_ru/scores.parquet"))["kind"].tolist() == ["baseline"]
     assert read_json(models / "baseline/seed1/model.json")["training"]["training"]["updates"] == 20
 
 

@@ -161,8 +161,9 @@ def test_the_number_of_threads_does_not_show(gated, data: Data, tmp_path: Path) 
 
 
 def test_every_micro_batch_of_every_update_has_its_own_dropout(
-    gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gated, store: Callable[..., TokenStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    alike = store([[5, 6, 7]] * 64, [[8, 9]] * 64)  # so that all batches draw equally many numbers
     masks = []
 
     def look(x: torch.Tensor, rate: float, training: bool) -> torch.Tensor:
@@ -177,10 +178,9 @@ def test_every_micro_batch_of_every_update_has_its_own_dropout(
         layer.feed_forward.expand.weight.data.zero_()
         layer.feed_forward.expand.bias.data.fill_(1.0)  # all that differs is the mask
         layer.feed_forward.requires_grad_(False)
-    plan = replace(PLAN, updates=4)
-    finished(model, plan, data, tmp_path)
+    finished(model, replace(PLAN, updates=4), Data(alike, alike, "alike"), tmp_path)
     assert len(masks) >= 16
-    assert len(set(masks)) > 0.8 * len(masks)
+    assert len(set(masks)) > 0.9 * len(masks)
 
 
 def gradients(model: Transformer, plan: Plan, data: Data, folder: Path) -> dict[str, torch.Tensor]:

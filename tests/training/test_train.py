@@ -14,6 +14,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+import specialized_heads
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError, file_hash
@@ -79,7 +80,8 @@ def test_killed_and_started_again_gives_the_same_bytes(
     whole, killed = outputs(tmp_path / "whole"), outputs(tmp_path / "killed")
     call(train, settings=SETTINGS, **tokens, **whole)
 
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    package = str(Path(specialized_heads.__file__).parents[1])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
     arguments = ["--settings", json.dumps(SETTINGS)]
     for name, path in (tokens | killed).items():
         arguments += [f"--{name}", str(path)]

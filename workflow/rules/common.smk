@@ -224,7 +224,7 @@ def encoder_series():
 
 
 def everything():
-    """The files that `rule all` asks for: figures, tables, and the scores of all corpora."""
+    """What is made where no target is named: figures, tables, and the scores of all corpora."""
     results = f"results/{experiment.experiment}"
     figures = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
     tables = [f"{results}/tables/table{n}.md" for n in (1, 2)]

@@ -46,7 +46,8 @@ def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Zero each element with probability `rate` (to the nearest 2^-16 on a CPU) and scale the rest by 1 / (1 - rate)."""
-    if not training or rate == 0.0:
+    threshold = round(rate * 2**16)
+    if not training or threshold == 0:
         return x
     if x.is_cuda:
         return F.dropout(x, rate)
@@ -54,7 +55,6 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
     draws.random_(-(2**63), None, generator=getattr(_random, "generator", None))
     uniform = draws.view(torch.int16)[: x.numel()].view(x.shape)
-    threshold = round(rate * 2**16)
     kept = uniform.clamp(threshold - 2**15 - 1, threshold - 2**15).sub_(threshold - 2**15 - 1)  # 0 or 1
     return x * kept.to(x.dtype).mul_(1.0 / (1.0 - threshold / 2**16))
 

@@ -9,11 +9,10 @@ from typing import Literal
 
 from specialized_heads import stage
 from specialized_heads.config import Section, Training
-from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import choose_device, load, save
 from specialized_heads.model.gates import HardConcrete, hard, probability_open
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.training.loop import Data, Plan, finish, train
+from specialized_heads.training.loop import Plan, finish, load_data, train
 
 SCOPES = {"encoder": ("encoder",), "all": KINDS}
 
@@ -88,7 +87,7 @@ def main() -> None:
         gate_learning_rate=settings.gate_learning_rate,
         **settings.training.model_dump(),
     )
-    data = Data(load_tokens(files.train), load_tokens(files.dev), stage.file_hash(files.train))
+    data = load_data(files.train, files.dev)
     train(model, plan, data, state=files.state, records=files.log)
     gates = remove_closed_heads(model)
     stage.log.info("%d of %d heads kept", sum(row["kept"] for row in gates), len(gates))

@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.functional import dropout_seed, keep_freed_memory
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import atomic, log, progress
+from specialized_heads.stage import atomic, file_hash, log, progress
 from specialized_heads.training.batching import Batch, epoch_updates, make_batch
 from specialized_heads.training.objective import cross_entropy_sum, evaluate
 from specialized_heads.training.schedule import learning_rate
@@ -64,6 +64,11 @@ class Data:
     train: TokenStore
     dev: TokenStore
     hash: str
+
+
+def load_data(train: Path, dev: Path) -> Data:
+    """Map the token files of a training and a development set."""
+    return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
 
 
 def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: Path) -> None:

@@ -6,10 +6,9 @@ table 2). Everything else is the same for both, the seed of the data order inclu
 
 from specialized_heads import stage
 from specialized_heads.config import Model, Section, Training, Vocabulary
-from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import architecture_of, choose_device, save
 from specialized_heads.model.transformer import Architecture, Transformer, initialise
-from specialized_heads.training.loop import Data, Plan, finish, train
+from specialized_heads.training.loop import Plan, finish, load_data, train
 
 
 class Settings(Section):
@@ -40,7 +39,7 @@ def main() -> None:
     initialise(model, seed=settings.seed)
     model.to(choose_device(settings.device))
     plan = Plan(seed=settings.seed, **settings.training.model_dump())
-    data = Data(load_tokens(files.train), load_tokens(files.dev), stage.file_hash(files.train))
+    data = load_data(files.train, files.dev)
     train(model, plan, data, state=files.state, records=files.log)
     save(model, files.output, training={**files.settings, "data_hash": data.hash})
     finish(files.state)
