@@ -71,7 +71,8 @@ def test_two_runs_give_the_same_bytes(call: Callable[..., None], tokens: dict[st
     assert contents(first)[0] != contents(third)[0]
     assert contents(first)[2] != contents(third)[2]
     assert not first["state"].exists()
-    assert json.loads(contents(first)[1])["training"] == SETTINGS | {"data_hash": file_hash(tokens["train"])}
+    data_hash = f"{file_hash(tokens['train'])} {file_hash(tokens['dev'])}"
+    assert json.loads(contents(first)[1])["training"] == SETTINGS | {"data_hash": data_hash}
 
 
 def test_killed_and_started_again_gives_the_same_bytes(
