@@ -1,6 +1,7 @@
 """Small models with fixed weights and small token stores that all tests share, and a stage's `main` called in this process."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,18 @@ from safetensors.numpy import save_file
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.transformer import Architecture, Transformer
 
+ROOT = Path(__file__).parents[1]
+
 Ids = Sequence[Sequence[int]]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with test data; SPECIALIZED_HEADS_SHARED, or `shared` beside the repository."""
+    folder = Path(os.environ.get("SPECIALIZED_HEADS_SHARED", ROOT.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no test data in {folder}; set SPECIALIZED_HEADS_SHARED")
+    return folder / "data"
 
 
 @pytest.fixture(autouse=True)

@@ -219,8 +219,12 @@ class Experiment(Section):
                 )
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds: a seed occurs twice")
-        for name in self.corpora:
-            self.for_corpus(name)
+        for name, corpus in self.corpora.items():
+            if self.for_corpus(name).parser.engine == "embedded" and corpus.source.kind != "embedded":
+                raise ValueError(
+                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza, "
+                    f"or override it for this corpus"
+                )
         return self
 
     def for_corpus(self, name: str) -> "Experiment":

@@ -15,15 +15,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "resources"))  # the maintainers' scripts are tested too
 
 
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """The folder with test data; SPECIALIZED_HEADS_SHARED, or `shared` beside the repository."""
-    folder = Path(os.environ.get("SPECIALIZED_HEADS_SHARED", ROOT.parent / "shared"))
-    if not (folder / "data").is_dir():
-        pytest.skip(f"no test data in {folder}; set SPECIALIZED_HEADS_SHARED")
-    return folder / "data"
-
-
 @pytest.fixture
 def stage() -> Callable[..., subprocess.CompletedProcess]:
     """`stage("parse", settings={...}, text=path, ...)`: run one stage in its own process."""

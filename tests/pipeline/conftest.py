@@ -132,12 +132,3 @@ def edit() -> Callable[[Workflow, str], None]:
             stream.write("\n# changed\n")
 
     return append
-
-
-@pytest.fixture
-def shared() -> Path:
-    """The folder with test data; SPECIALIZED_HEADS_SHARED, or `shared` beside the repository."""
-    folder = Path(os.environ.get("SPECIALIZED_HEADS_SHARED", ROOT.parent / "shared"))
-    if not (folder / "data").is_dir():
-        pytest.skip(f"no test data in {folder}; set SPECIALIZED_HEADS_SHARED")
-    return folder / "data"

@@ -44,7 +44,8 @@ def main() -> None:
     }
     if files.baseline:
         baseline = read_lines(files.baseline, references=references)
-        if translation == baseline:  # sacreBLEU counts larger differences only and would call no difference significant
+        # sacreBLEU counts strictly larger differences only and would call no difference at all significant.
+        if bleu.corpus_score(baseline, [references]).score == score.score:
             result["p_value"] = 1.0
         else:
             systems = [("baseline", baseline), ("system", translation)]
