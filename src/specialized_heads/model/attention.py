@@ -83,7 +83,8 @@ class MultiHeadAttention(nn.Module):
         """The heads' outputs (B, H, T, K), gated."""
         if tape is None and query.is_cuda:
             rate = self.dropout if self.training else 0.0
-            context = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=rate)
+            mask = None if bias is None else bias.to(query.dtype)
+            context = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
         else:  # on short sentences on a CPU plain products are faster than the fused kernel
             scores = (query / math.sqrt(self.head_width)) @ key.transpose(-1, -2)  # (B, H, T, S)
             if bias is not None:
