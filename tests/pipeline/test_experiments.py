@@ -13,9 +13,9 @@ LOCAL = {"kind": "local", "path": "pairs.tsv"}
 
 
 def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The smoke experiment with one corpus of another source."""
+    """The smoke experiment with one corpus of another source, to be parsed by Stanza unless `values` says otherwise."""
     corpus = {"title": "Mine", "source": source, "target_language": "de"} | more
-    return values | {"corpora": {"mine": corpus}}
+    return {"parser": {"engine": "stanza"}} | values | {"corpora": {"mine": corpus}}
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "config/libreoffice.yaml", "config/local.yaml", "config/smoke.yaml"])
@@ -54,15 +54,11 @@ def test_a_missing_corpus_is_named_before_any_work(project) -> None:
 
 
 def test_your_own_text_without_a_parser_says_what_to_set(project) -> None:
-    # Digits as letters, since sentences that differ in their numbers alone are kept in one split.
-    words = [str(number).translate(str.maketrans("0123456789", "abcdefghij")) for number in range(4000)]
-    pairs = "".join(f"{word} is here\t{word} ist hier\n" for word in words)
-    (project.root / "pairs.tsv").write_text(pairs, encoding="utf-8")
-    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run(
-        "results/smoke/mine/parses/analysis.parquet"
-    )
+    values = project.settings() | {"parser": {"engine": "embedded"}}
+    run = project.configured(with_one_corpus(values, LOCAL)).run()
     assert run.status == 1
-    assert "set parser.engine: stanza" in run.printed
+    assert "corpora.mine: only embedded corpora have embedded parses; set parser.engine: stanza" in run.printed
+    assert not (project.root / "results").exists()
 
 
 def test_a_mistake_in_the_text_is_shown_with_its_line(project) -> None:
