@@ -7,9 +7,10 @@ import pytest
 import sentencepiece
 from safetensors.numpy import load_file
 
-from specialized_heads.corpus.bpe import BEGIN, END, PADDING, UNKNOWN, learn, load_bpe
+from specialized_heads.corpus.bpe import learn, load_bpe
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import encode, load_tokens
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.stage import UserError
 
 
@@ -20,8 +21,8 @@ def russian(everyday: Pairs) -> sentencepiece.SentencePieceProcessor:
 
 
 def test_special_ids_and_size(russian: sentencepiece.SentencePieceProcessor) -> None:
-    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (PADDING, UNKNOWN, BEGIN, END)
-    assert (PADDING, UNKNOWN, BEGIN, END) == (0, 1, 2, 3)
+    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
+    assert (PAD, UNKNOWN, BOS, EOS) == (0, 1, 2, 3)
     assert russian.get_piece_size() == 120
 
 
@@ -84,7 +85,7 @@ def test_stages_round_trip(tmp_path: Path, stage, everyday: Pairs) -> None:
         assert target.decode(tokens.target_ids(row).tolist()) == everyday.target[row]
         assert len(tokens.source_ids(row)) == tokens.source_lengths[row]
         assert len(tokens.target_ids(row)) == tokens.target_lengths[row]
-    assert tokens.target.min() > END
+    assert tokens.target.min() > EOS
 
 
 def test_the_store_is_a_plain_safetensors_file(tmp_path: Path, stage, everyday: Pairs) -> None:

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.vocabulary import EOS, PAD
 from specialized_heads.heads import maps
 from specialized_heads.model.attention import Tape
-from specialized_heads.model.transformer import EOS, PAD, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import make_batch
 
 SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]]

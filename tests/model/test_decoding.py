@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 from specialized_heads.model.decoding import Cache, step, translate
-from specialized_heads.model.transformer import BOS, EOS, PAD, Architecture, Transformer
+from specialized_heads.model.transformer import Architecture, Transformer
 
 SOURCES = [[5, 9, 4, 17], [8], [], [6, 6, 12, 13, 14, 15, 4], [11, 10]]
 SETTINGS = {"beam": 4, "length_penalty": 1.0, "max_length_ratio": 2.0}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.model.transformer import BOS, EOS, PAD
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 from specialized_heads.training.batching import epoch_updates, in_order, make_batch
 
 SIZES = {"batch_tokens": 4000, "micro_batch_tokens": 1500}

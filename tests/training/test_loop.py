@@ -11,10 +11,11 @@ import torch
 import torch.nn.functional as F
 
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model import transformer
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open
-from specialized_heads.model.transformer import PAD, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.training import loop
 from specialized_heads.training.batching import make_batch

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.model.transformer import PAD, Transformer
+from specialized_heads.corpus.vocabulary import PAD
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.objective import cross_entropy_sum, evaluate
 

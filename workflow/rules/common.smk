@@ -28,7 +28,6 @@ wildcard_constraints:
     experiment=re.escape(experiment.experiment),
     corpus="|".join(map(re.escape, experiment.corpora)),
     model=r"baseline|(pruned|scratch)/(encoder|all)_lambda[^/]+",
-    kind="pruned|scratch",
     scope="encoder|all",
     penalty=r"[0-9.e+-]+",
     seed=r"\d+",

@@ -15,9 +15,9 @@ import sentencepiece
 
 from specialized_heads.config import Section, Vocabulary
 from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.stage import UserError, arguments, atomic, log, run
 
-PADDING, UNKNOWN, BEGIN, END = range(4)
 # Characters beyond this share of the text are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999
 # More sentences change a vocabulary of this size little and cost memory. One draw for the models of all seeds.
@@ -58,10 +58,10 @@ def learn(texts: list[str], *, size: int, name: str) -> bytes:
             character_coverage=COVERAGE,
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
-            pad_id=PADDING,
+            pad_id=PAD,
             unk_id=UNKNOWN,
-            bos_id=BEGIN,
-            eos_id=END,
+            bos_id=BOS,
+            eos_id=EOS,
             num_threads=1,  # the result depends on nothing but the text
             minloglevel=2,
         )

@@ -4,7 +4,6 @@ Relevance is averaged over the development set; all that needs attention maps ov
 section 5 are those of encoder heads; decoder and cross-attention heads have relevance and confidence.
 """
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,13 +68,13 @@ def measure(
         `hits` (N, H, R, 2) and `arcs` (N, R, 2) per aligned sentence.
     """
     reach = int(store.source_lengths.max()) + 1
-    certainty, queries = defaultdict(lambda: torch.zeros(0)), defaultdict(int)
+    certainty, queries = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
     offsets, rare, either, counted = 0, 0, 0, 0
     hits, counts = [], []
     for batch in maps.attention_maps(model, store):
         for kind in KINDS:
             total, number = maps.confidence(batch.weights[kind], batch.queries[kind], batch.keys[kind])
-            certainty[kind] = total + certainty[kind] if queries[kind] else total
+            certainty[kind] = certainty[kind] + total
             queries[kind] += number
         weights, real = batch.weights["encoder"], batch.queries["encoder"]
         best = maps.argmax(weights, real)
@@ -177,8 +176,10 @@ def examples(
     for number in range(len(store)):
         ids = store.source_ids(number)
         rank = ranks[torch.from_numpy(np.array(ids, dtype=np.int64))]
-        if len(ids) in EXAMPLE_TOKENS and int(rank.max()) >= settings.rare_cutoff and len(chosen) < EXAMPLES:
+        if len(ids) in EXAMPLE_TOKENS and int(rank.max()) >= settings.rare_cutoff:
             chosen.append((number, int(rank.argmax())))
+        if len(chosen) == EXAMPLES:
+            break
     picked = maps.select(store, [number for number, _ in chosen])
     attention = {}
     for batch in maps.attention_maps(model, picked):
@@ -231,13 +232,13 @@ def main() -> None:
     relevance, conservation = head_relevance(model, dev, epsilon=settings.heads.relevance_epsilon)
     rows = []
     for kind in KINDS:
+        shares = np.concatenate([relevance[kind, attention.layer] for attention in model.attentions(kind)])
         for number, (layer, head) in enumerate(maps.head_numbers(model, kind)):
-            position = model.attentions(kind)[layer - 1].heads.index(head - 1)
             row = {
                 "type": kind,
                 "layer": layer,
                 "head": head,
-                "relevance": float(relevance[kind, layer - 1][position]),
+                "relevance": float(shares[number]),
                 "confidence": float(found["confidence"][kind][number]),
             }
             rows.append(row | (columns[number] if kind == "encoder" else {}))

@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model.attention import MultiHeadAttention, Tape
-from specialized_heads.model.transformer import KINDS, PAD, FeedForward, Transformer
+from specialized_heads.model.transformer import KINDS, FeedForward, Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import Batch, cut, make_batch
 

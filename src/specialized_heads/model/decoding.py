@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from specialized_heads.model.transformer import BOS, EOS, PAD, Transformer
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from specialized_heads.model.transformer import Transformer
 
 
 @dataclass

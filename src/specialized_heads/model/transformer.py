@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model.attention import MultiHeadAttention, Tape
 from specialized_heads.model.functional import dropout
 
-PAD, UNKNOWN, BOS, EOS = 0, 1, 2, 3
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
 Heads = tuple[tuple[int, ...], ...]  # per layer, the numbers of its heads, from 0
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.model.transformer import BOS, EOS, PAD
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

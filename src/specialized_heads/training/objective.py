@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model.functional import cross_entropy
-from specialized_heads.model.transformer import PAD, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
 
