@@ -223,8 +223,12 @@ def encoder_series():
 
 
 def everything():
-    """What is made where no target is named: figures, tables, and the scores of all corpora."""
+    """What is made where no target is named: figures, tables, and of each corpus the scores and the heads of its models."""
     results = f"results/{experiment.experiment}"
-    figures = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
-    tables = [f"{results}/tables/table{n}.md" for n in (1, 2)]
-    return figures + tables + [f"{results}/{corpus}/scores.parquet" for corpus in corpora()]
+    files = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
+    files += [f"{results}/tables/table{n}.md" for n in (1, 2)]
+    for corpus in corpora():
+        files.append(f"{results}/{corpus}/scores.parquet")
+        for model in models(corpus, "baseline", "pruned"):
+            files += [f"{results}/{corpus}/heads/{model}/seed{seed}.parquet" for seed in experiment.seeds]
+    return files
