@@ -11,41 +11,14 @@ import sys
 import types
 import typing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from specialized_heads.stage import UserError
+from specialized_heads.corpus.sources import Downloads, Source
+from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-
-
-class Section(BaseModel):
-    """A part of the configuration: immutable, and closed to unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Embedded(Section):
-    """A corpus that is kept in the repository, with the parses of its analysis sentences."""
-
-    kind: Literal["embedded"]
-    name: str = Field(description="folder under resources/")
-
-
-class Local(Section):
-    """Your own text: one pair per line, source TAB target, optionally TAB document."""
-
-    kind: Literal["local"]
-    path: str = Field(description="TSV file, plain or .gz, relative to the working directory")
-    group_by: Literal["document", "sentence"] = Field(
-        "sentence",
-        description="unit that is never divided between splits: 'document' (third column) or 'sentence' "
-        "(all pairs connected by an equal source or target)",
-    )
-    limit: int | None = Field(
-        None, ge=1, description="read at most so many pairs, the same random draw in every run; null: all"
-    )
 
 
 class Filters(Section):
@@ -183,7 +156,7 @@ class Heads(Section):
 class Corpus(Section):
     """One parallel corpus and the part of the study that runs on it."""
 
-    source: Annotated[Embedded | Local, Field(discriminator="kind")]
+    source: Source
     source_language: str = Field("en", min_length=2)
     target_language: str = Field(min_length=2)
     title: str = Field(min_length=1, description="how figures and tables call it")
@@ -208,6 +181,7 @@ class Experiment(Section):
     decoding: Decoding = Decoding()
     parser: Parser = Parser()
     heads: Heads = Heads()
+    downloads: Downloads = Downloads()
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU where there is one")
 
     @model_validator(mode="after")
@@ -241,6 +215,10 @@ class Experiment(Section):
             sections[section] = _validate(kind, merged, prefix=f"corpora.{name}.override.{section}")
         return self.model_copy(update=sections)
 
+
+SOURCE_KINDS = [
+    typing.get_args(kind.model_fields["kind"].annotation)[0] for kind in typing.get_args(typing.get_args(Source)[0])
+]
 
 OVERRIDABLE: dict[str, type[Section]] = {
     "vocabulary": Vocabulary,
@@ -286,7 +264,7 @@ def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> An
 def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     """One problem as `path.of.key: what is wrong`, with the nearest known key for an unknown one."""
     # A discriminated union puts its tag into the location; it is no key of the file.
-    location = [part for part in problem["loc"] if part not in ("embedded", "local")]
+    location = [part for part in problem["loc"] if part not in SOURCE_KINDS]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if problem["type"] == "extra_forbidden":
         known = _known_keys(kind, list(problem["loc"][:-1]))

@@ -23,6 +23,12 @@ from tqdm import tqdm
 log = logging.getLogger("specialized_heads")
 
 
+class Section(pydantic.BaseModel):
+    """Settings: immutable, and closed to unknown keys."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
 class UserError(Exception):
     """A mistake in the configuration or the data. The message says what is wrong, where, and what to do."""
 

@@ -1,10 +1,13 @@
 """Parallel text on disk: a parquet file with the string columns `source`, `target` and `document`, one row per pair.
 
 The document is the unit that is never divided between training and held-out sets. An empty document means that the source
-does not say; the clean stage then derives it from the sentences.
+does not say; the clean stage then derives it from the sentences. Before the split there is a fourth column, `set`: the
+held-out set (`dev`, `test` or `analysis`) that the source itself assigns a pair to, and empty for all other pairs.
+
+A corpus of millions is never held as Python strings: it goes from stage to stage in blocks (Arrow record batches).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +17,8 @@ import pyarrow.parquet as pq
 from specialized_heads.stage import UserError, atomic
 
 COLUMNS = ("source", "target", "document")
+SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
+BLOCK = 65_536  # pairs per block, and per row group of a file
 
 
 @dataclass(frozen=True)
@@ -54,3 +59,43 @@ def read_pairs(path: Path) -> Pairs:
     if missing := set(COLUMNS) - set(table.column_names):
         raise UserError(f"{path}: column {min(missing)} is missing; needed are {', '.join(COLUMNS)}")
     return Pairs(*(table[name].to_pylist() for name in COLUMNS))
+
+
+def block(
+    source: Sequence[str],
+    target: Sequence[str],
+    *,
+    document: Sequence[str] | None = None,
+    set_: str = "",
+) -> pa.RecordBatch:
+    """Pairs as a block of `SCHEMA`; without documents they are empty, and all pairs are of one set."""
+    documents = pa.repeat("", len(source)) if document is None else pa.array(document, pa.string())
+    columns = [pa.array(source, pa.string()), pa.array(target, pa.string()), documents, pa.repeat(set_, len(source))]
+    return pa.record_batch(columns, schema=SCHEMA)
+
+
+def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA) -> int:
+    """Write blocks as zstd parquet, atomically, one row group after the other; returns the number of pairs."""
+    rows = 0
+    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        for batch in blocks:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The blocks of a file, in order.
+
+    Raises:
+        UserError: the file is missing, is not parquet, or lacks a column.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            if missing := set(columns or COLUMNS) - set(file.schema_arrow.names):
+                raise UserError(f"{path}: column {min(missing)} is missing")
+            yield from file.iter_batches(BLOCK, columns=columns)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except pa.ArrowException as error:
+        raise UserError(f"{path}: not a parquet file of sentence pairs ({error})") from None
