@@ -45,7 +45,7 @@ def test_sentences_meet_different_companions_in_every_epoch(news: TokenStore) ->
         return {frozenset(m.tolist()) for u in epoch_updates(news, seed=1, epoch=epoch, **SIZES) for m in u}
 
     first, second = companions(0), companions(1)
-    assert len(first & second) < 0.1 * len(first)
+    assert len(first & second) < 0.15 * len(first)  # some long sentences stand alone
 
 
 @pytest.mark.parametrize("batch_tokens", [500, 1500, 4000, 5000, 16_000])
@@ -54,7 +54,7 @@ def test_updates_have_the_size_asked_for(news: TokenStore, batch_tokens: int) ->
     sizes = np.array([sum(int((news.source_lengths[m] + 1).sum()) for m in update) for update in updates[:-1]])
     assert sizes.mean() == pytest.approx(batch_tokens, rel=0.02)
     assert sizes.std() < 0.15 * batch_tokens
-    assert sizes.max() < 1.15 * batch_tokens
+    assert sizes.max() < 1.2 * batch_tokens
     assert len({len(update) for update in updates[:-1]}) == 1  # threads share an update evenly
 
 
@@ -67,8 +67,8 @@ def test_micro_batches_fit_on_either_side_and_hold_little_padding(news: TokenSto
             padded += size
             tokens += int(lengths.sum())
     share = 1 - tokens / padded
-    print(f"padding: {share:.1%} of all tokens")
-    assert share < 0.08
+
+    assert share < 0.05
 
 
 def test_a_sentence_above_the_limit_stands_alone(store: Callable[..., TokenStore]) -> None:

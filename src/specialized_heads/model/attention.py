@@ -92,7 +92,7 @@ class MultiHeadAttention(nn.Module):
             weights = softmax(scores)
             context = dropout(weights.to(value.dtype), self.dropout, self.training) @ value
         if self.gate is not None:
-            context = context * self.gate().to(context.dtype)[:, None, None]
+            context = (context * self.gate()[:, None, None]).to(context.dtype)  # gates are float32
         if tape is not None:
             tape[self.kind, self.layer, "weights"] = weights
             tape[self.kind, self.layer, "values"] = value

@@ -6,6 +6,7 @@ Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate sour
 Shapes: B sentences, S source and T target tokens, D width, V target vocabulary.
 """
 
+import copy
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,6 +60,17 @@ class Architecture:
         return cls(**{**values, **heads})
 
 
+class LayerNorm(nn.LayerNorm):
+    """LayerNorm with ε 1e-6, its statistics in float32 and its result in the precision of the products that follow."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, eps=1e-6)
+        self.precision = torch.float32
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.float()).to(self.precision)
+
+
 class FeedForward(nn.Module):
     """ReLU feed-forward sub-layer (B, T, D) -> (B, T, D)."""
 
@@ -81,7 +93,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
         super().__init__()
         self.dropout = dropout
-        self.attention_norm = nn.LayerNorm(a.width, eps=1e-6)
+        self.attention_norm = LayerNorm(a.width)
         self.attention = MultiHeadAttention(
             kind="encoder",
             layer=layer,
@@ -90,7 +102,7 @@ class EncoderLayer(nn.Module):
             head_width=a.head_width,
             dropout=dropout,
         )
-        self.feed_forward_norm = nn.LayerNorm(a.width, eps=1e-6)
+        self.feed_forward_norm = LayerNorm(a.width)
         self.feed_forward = FeedForward(
             kind="encoder_feed_forward", layer=layer, width=a.width, inner=a.feed_forward, dropout=dropout
         )
@@ -107,11 +119,11 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.dropout = dropout
         common = {"layer": layer, "width": a.width, "head_width": a.head_width, "dropout": dropout}
-        self.attention_norm = nn.LayerNorm(a.width, eps=1e-6)
+        self.attention_norm = LayerNorm(a.width)
         self.attention = MultiHeadAttention(kind="decoder", heads=a.decoder[layer], **common)
-        self.cross_norm = nn.LayerNorm(a.width, eps=1e-6)
+        self.cross_norm = LayerNorm(a.width)
         self.cross = MultiHeadAttention(kind="cross", heads=a.cross[layer], **common)
-        self.feed_forward_norm = nn.LayerNorm(a.width, eps=1e-6)
+        self.feed_forward_norm = LayerNorm(a.width)
         self.feed_forward = FeedForward(
             kind="decoder_feed_forward", layer=layer, width=a.width, inner=a.feed_forward, dropout=dropout
         )
@@ -143,9 +155,9 @@ class Transformer(nn.Module):
         self.target_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
         self.softmax_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
         self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
-        self.encoder_norm = nn.LayerNorm(a.width, eps=1e-6)
+        self.encoder_norm = LayerNorm(a.width)
         self.decoder = nn.ModuleList(DecoderLayer(a, n, dropout) for n in range(len(a.decoder)))
-        self.decoder_norm = nn.LayerNorm(a.width, eps=1e-6)
+        self.decoder_norm = LayerNorm(a.width)
         self.register_buffer("positions", sinusoids(512, a.width), persistent=False)
 
     def forward(self, source: Tensor, target: Tensor, tape: Tape | None = None) -> Tensor:
@@ -203,6 +215,30 @@ class Transformer(nn.Module):
             "cross": [layer.cross for layer in self.decoder],
         }
         return [attention for kind in kinds or KINDS for attention in by_kind[kind]]
+
+    def in_precision(self, dtype: torch.dtype) -> "Transformer":
+        """A copy for training whose matrix products run in a narrower type; `refresh` brings the weights up to date.
+
+        LayerNorms, embeddings, gates and the residual stream stay in float32, and are the very tensors of this model.
+        """
+        shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
+        narrow = copy.deepcopy(self, shared)
+        for layer in (*narrow.encoder, *narrow.decoder):
+            for module in layer.modules():
+                if isinstance(module, LayerNorm):
+                    module.precision = dtype
+                elif isinstance(module, MultiHeadAttention | nn.Linear):
+                    for name, weight in list(module.named_parameters(recurse=False)):
+                        setattr(module, name, nn.Parameter(weight.detach().to(dtype), weight.requires_grad))
+        narrow.encoder_norm.precision = narrow.decoder_norm.precision = dtype
+        return narrow
+
+    def refresh(self, source: "Transformer") -> None:
+        """Copy the weights of `source` into this model, which is in another precision."""
+        pairs = [(new, old) for new, old in zip(self.parameters(), source.parameters(), strict=True) if new is not old]
+        with torch.no_grad():
+            for new, old in pairs:
+                new.copy_(old)
 
     def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:
         """Remove heads from the weight matrices for good.

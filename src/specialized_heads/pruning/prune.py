@@ -9,10 +9,11 @@ from typing import Literal
 
 from specialized_heads import stage
 from specialized_heads.config import Section, Training
-from specialized_heads.model.checkpoint import choose_device, load, save
+from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import HardConcrete, hard, probability_open
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.training.loop import Plan, finish, load_data, train
+from specialized_heads.training.parallel import team
 
 SCOPES = {"encoder": ("encoder",), "all": KINDS}
 
@@ -80,7 +81,6 @@ def main() -> None:
     settings = Settings.model_validate(files.settings)
     model = load(files.baseline, dropout=settings.dropout)
     attach_gates(model, scope=settings.scope, log_alpha=settings.gate_init)
-    model.to(choose_device(settings.device))
     plan = Plan(
         seed=settings.seed,
         penalty=settings.penalty,
@@ -88,12 +88,14 @@ def main() -> None:
         **settings.training.model_dump(),
     )
     data = load_data(files.train, files.dev)
-    train(model, plan, data, state=files.state, records=files.log)
-    gates = remove_closed_heads(model)
-    stage.log.info("%d of %d heads kept", sum(row["kept"] for row in gates), len(gates))
-    stage.write_json(files.gates, gates)
-    save(model, files.output, training={**files.settings, "data_hash": data.hash})
-    finish(files.state)
+    with team(settings.device) as (together, device):
+        train(model.to(device), plan, data, state=files.state, records=files.log, team=together)
+        if together.writes:
+            gates = remove_closed_heads(model)
+            stage.log.info("%d of %d heads kept", sum(row["kept"] for row in gates), len(gates))
+            stage.write_json(files.gates, gates)
+            save(model, files.output, training={**files.settings, "data_hash": data.hash})
+            finish(files.state)
 
 
 if __name__ == "__main__":

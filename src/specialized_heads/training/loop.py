@@ -7,18 +7,18 @@ machine, ends with the same bytes as an undisturbed one.
 
 On a CPU the micro-batches of an update run side by side, one thread each: small matrices leave most of a core's time to
 everything but the product, and that does not speed up with threads inside of an operation. Every micro-batch has its own
-seed for dropout, and gradients are added up in order, so the number of threads does not show in the result.
+seed for dropout, and gradients are added up in order, so the number of threads does not show in the result. With several
+processes (`parallel`) each takes every so many-th micro-batch. The batches of the next update are made during this one.
 """
 
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import atomic, file_hash, log, progress
 from specialized_heads.training.batching import Batch, epoch_updates, make_batch
 from specialized_heads.training.objective import cross_entropy_sum, evaluate
+from specialized_heads.training.parallel import Team
 from specialized_heads.training.schedule import learning_rate
 
 SAVE_SECONDS = 60.0
@@ -53,6 +54,9 @@ class Plan:
     precision: str
     log_every: int
     evaluate_every: int
+    average: int = 1
+    average_every: int = 1000
+    compile: bool = False
     penalty: float = 0.0  # λ, per head
     gate_learning_rate: float = 0.0  # peak, for log α; same shape over time as the model's
 
@@ -71,7 +75,7 @@ def load_data(train: Path, dev: Path) -> Data:
     return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
 
 
-def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: Path) -> None:
+def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: Path, team: Team | None = None) -> None:
     """Train the parameters of `model` that require gradients, in place.
 
     The loss is the cross-entropy per target token plus, if the model has gates, λ·L_C (eq. 11).
@@ -82,26 +86,30 @@ def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: P
         data: on what.
         state: directory for the resumable state; removed by `finish` once the results are safe.
         records: JSONL log: training loss, development loss, learning rate, P(open) of the gates.
+        team: the processes that train together; None: this one alone. Only the first one writes.
     """
+    team = team or Team()
     keep_freed_memory()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    run = _Run(model, plan, data, workers=threads if model.source_embedding.device.type == "cpu" else 1)
+    workers = threads if model.source_embedding.device.type == "cpu" else 1
+    run = _Run(model, plan, data, workers=workers, team=team)
     fingerprint = _fingerprint(model, plan, data)
     run.resume(state / "state.pt", fingerprint)
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
-    with open(records, "w", encoding="utf-8") as stream:
+    run.working.train()
+    with open(records if team.writes else os.devnull, "w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
-        for sentences in progress(run.batches(), what="training", total=plan.updates - run.update, unit="update"):
-            run.step(sentences)
+        for batches in progress(run.updates(), what="training", total=plan.updates - run.update, unit="update"):
+            run.step(batches)
             if run.update % plan.log_every == 0 or run.update == plan.updates:
                 record = run.record()
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 log.info("%s, %.0f target tokens/s", _line(record, plan), speed)
-            if time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
+            if team.writes and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
                 run.save(state / "state.pt", fingerprint)
                 saved = time.monotonic()
     run.pool.shutdown()
@@ -114,26 +122,50 @@ def finish(state: Path) -> None:
     shutil.rmtree(state, ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class _Update:
+    """One process' share of an update: where it stands, target tokens of all shares, numbered micro-batches."""
+
+    epoch: int
+    position: int
+    tokens: int
+    batches: list[tuple[int, Batch]]
+
+
 class _Run:
     """A training run in progress: everything that a kill must not lose."""
 
-    def __init__(self, model: Transformer, plan: Plan, data: Data, *, workers: int) -> None:
-        self.model, self.plan, self.data = model, plan, data
+    def __init__(self, model: Transformer, plan: Plan, data: Data, *, workers: int, team: Team) -> None:
+        self.model, self.plan, self.data, self.team = model, plan, data, team
         self.pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         self.device = model.source_embedding.device
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.gate_noise = torch.Generator().manual_seed(plan.seed)
+        # Products run on a narrow copy of the matrices, made once per update; the weights themselves stay in float32.
+        self.working = model.in_precision(torch.bfloat16) if plan.precision == "bf16" else model
+        if plan.compile:
+            for layer in (*self.working.encoder, *self.working.decoder):
+                layer.compile(dynamic=True)
         log_alphas = {id(gate.log_alpha) for gate in self.gates}
-        weights = [p for p in model.parameters() if p.requires_grad and p.numel() and id(p) not in log_alphas]
+        pairs = zip(model.parameters(), self.working.parameters(), strict=True)
+        trained = [(p, w) for p, w in pairs if p.requires_grad and p.numel() and id(p) not in log_alphas]
+        weights = [weight for weight, _ in trained]
         self.trained = weights + [gate.log_alpha for gate in self.gates]
+        self.differentiated = [narrow for _, narrow in trained] + [gate.log_alpha for gate in self.gates]
         groups = [{"params": weights, "peak": 1.0}]
         if self.gates:
             relative = plan.gate_learning_rate / self.rate(min(plan.warmup, plan.updates))
             groups.append({"params": [gate.log_alpha for gate in self.gates], "peak": relative})
+        # All gradients in one block of memory: cleared, and summed over processes, by one operation.
+        self.gradient = torch.zeros(sum(p.numel() for p in self.trained), device=self.device)
+        pieces = self.gradient.split([p.numel() for p in self.trained])
+        for parameter, piece in zip(self.trained, pieces, strict=True):
+            parameter.grad = piece.view_as(parameter)
         self.optimizer = torch.optim.Adam(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.update = self.epoch = self.position = self.tokens = 0
         self.loss = torch.zeros((), device=self.device)  # summed since the last record
         self.loss_tokens = 0
+        self.mean = [torch.zeros_like(p) for p in weights] if plan.average > 1 else []  # sum of the weights to average
         self.records: list[dict[str, Any]] = []
 
     def rate(self, update: int) -> float:
@@ -147,64 +179,89 @@ class _Run:
             width=self.model.architecture.width,
         )
 
-    def batches(self) -> Iterator[list[Any]]:
-        """The micro-batches of each update from the current position to the end of the run."""
-        while self.update < self.plan.updates:
+    def updates(self) -> Iterator["_Update"]:
+        """This process' share of each update, from the current position to the end of the run."""
+        with ThreadPoolExecutor(1) as ahead:
+            upcoming = (ahead.submit(self.make, *place) for place in self.places())
+            waiting = next(upcoming, None)
+            while waiting is not None:
+                update, waiting = waiting.result(), next(upcoming, None)
+                yield update
+
+    def places(self) -> Iterator[tuple[int, int, list[np.ndarray]]]:
+        """Epoch, position and micro-batches of each update that is left."""
+        left, epoch, position = self.plan.updates - self.update, self.epoch, self.position
+        while left:
             updates = epoch_updates(
                 self.data.train,
                 seed=self.plan.seed,
-                epoch=self.epoch,
+                epoch=epoch,
                 batch_tokens=self.plan.batch_tokens,
                 micro_batch_tokens=self.plan.micro_batch_tokens,
+                multiple=self.team.size,
             )
-            for sentences in updates[self.position :]:
-                if self.update == self.plan.updates:
-                    return
-                self.position += 1
-                yield sentences
-            self.epoch, self.position = self.epoch + 1, 0
+            for number, sentences in list(enumerate(updates))[position:][:left]:
+                yield epoch, number, sentences
+                left -= 1
+            epoch, position = epoch + 1, 0
 
-    def step(self, sentences: list[Any]) -> None:
+    def make(self, epoch: int, position: int, sentences: list[np.ndarray]) -> "_Update":
+        """Pad this process' micro-batches of an update."""
+        lengths = self.data.train.target_lengths
+        tokens = int(sum((lengths[chunk] + 1).sum() for chunk in sentences))
+        own = range(self.team.rank, len(sentences), self.team.size)
+        batches = [(index, make_batch(self.data.train, sentences[index]).to(self.device)) for index in own]
+        return _Update(epoch, position, tokens, batches)
+
+    def step(self, update: "_Update") -> None:
         """One update from its micro-batches, normalised by the target tokens of all of them."""
-        batches = [make_batch(self.data.train, chunk) for chunk in sentences]
-        tokens = sum(batch.target_tokens for batch in batches)
         for gate in self.gates:
             gate.draw(self.gate_noise)
-        losses = self.pool.map(lambda index, batch: self.gradients(index, batch, tokens), count(), batches)
+        self.gradient.zero_()
+        losses = self.pool.map(lambda pair: self.gradients(*pair, update.tokens), update.batches)
         for loss, gradients in losses:  # in order, whichever is ready first
             self.loss += loss
             for parameter, gradient in zip(self.trained, gradients, strict=True):
-                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+                parameter.grad.add_(gradient)
+        self.team.add_up(self.gradient)
         if self.gates:
             (self.plan.penalty * self.expected_heads()).backward()  # λ·L_C, eq. (10) and (11)
-        self.update += 1
+        self.update, self.epoch, self.position = self.update + 1, update.epoch, update.position + 1
         rate = self.rate(self.update)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["peak"]
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.tokens += tokens
-        self.loss_tokens += tokens
+        if self.mean:
+            self.average()
+        self.working.refresh(self.model)
+        self.tokens += update.tokens
+        self.loss_tokens += update.tokens
+
+    def average(self) -> None:
+        """At the last `average` multiples of `average_every`, counted from the end, add up the weights; then divide."""
+        plan, weights = self.plan, self.optimizer.param_groups[0]["params"]
+        back = plan.updates - self.update
+        if back % plan.average_every == 0 and back < plan.average * plan.average_every:
+            torch._foreach_add_(self.mean, [weight.detach() for weight in weights])
+        if back == 0:
+            for weight, total in zip(weights, self.mean, strict=True):
+                weight.data.copy_(total / plan.average)
 
     def gradients(self, index: int, batch: Batch, tokens: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Summed cross-entropy of a micro-batch, and the gradients of its share of the mean over `tokens`."""
         seed = int(np.random.SeedSequence([self.plan.seed, self.update, index]).generate_state(1, np.uint64)[0] >> 1)
-        with dropout_seed(seed, self.device), self.autocast():
-            loss = cross_entropy_sum(self.model, batch.to(self.device), label_smoothing=self.plan.label_smoothing)
-        gradients = torch.autograd.grad(loss / tokens, self.trained, materialize_grads=True)
+        with dropout_seed(seed, self.device):
+            loss = cross_entropy_sum(self.working, batch, label_smoothing=self.plan.label_smoothing)
+        gradients = torch.autograd.grad(loss / tokens, self.differentiated, materialize_grads=True)
         return loss.detach(), gradients
 
     def expected_heads(self) -> Tensor:
         """L_C: the expected number of open gates."""
         return torch.stack([probability_open(gate.log_alpha).sum() for gate in self.gates]).sum()
 
-    def autocast(self) -> Any:
-        if self.plan.precision == "bf16":
-            return torch.autocast(self.device.type, dtype=torch.bfloat16)
-        return nullcontext()
-
     def record(self) -> dict[str, Any]:
         """Write down the losses since the last record; the development loss at its own interval."""
+        self.team.add_up(self.loss)
         record: dict[str, Any] = {
             "update": self.update,
             "epoch": self.epoch,
@@ -232,6 +289,7 @@ class _Run:
             "gate_noise": self.gate_noise.get_state(),
             "counters": [self.update, self.epoch, self.position, self.tokens, self.loss_tokens],
             "loss": self.loss,
+            "mean": self.mean,
             "records": json.dumps(self.records),
         }
         with atomic(path) as temporary:
@@ -250,10 +308,11 @@ class _Run:
             log.info("the saved state %s is of other settings or data; starting over", path)
             return
         self.model.load_state_dict(state["model"])
+        self.working.refresh(self.model)
         self.optimizer.load_state_dict(state["optimizer"])
         self.gate_noise.set_state(state["gate_noise"].cpu())
         self.update, self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
-        self.loss = state["loss"]
+        self.loss, self.mean = state["loss"], state["mean"]
         self.records = json.loads(state["records"])
         log.info("going on at update %d", self.update)
 

@@ -6,9 +6,10 @@ table 2). Everything else is the same for both, the seed of the data order inclu
 
 from specialized_heads import stage
 from specialized_heads.config import Model, Section, Training, Vocabulary
-from specialized_heads.model.checkpoint import architecture_of, choose_device, save
+from specialized_heads.model.checkpoint import architecture_of, save
 from specialized_heads.model.transformer import Architecture, Transformer, initialise
 from specialized_heads.training.loop import Plan, finish, load_data, train
+from specialized_heads.training.parallel import team
 
 
 class Settings(Section):
@@ -37,12 +38,13 @@ def main() -> None:
     )
     model = Transformer(architecture, dropout=sizes.dropout)
     initialise(model, seed=settings.seed)
-    model.to(choose_device(settings.device))
     plan = Plan(seed=settings.seed, **settings.training.model_dump())
     data = load_data(files.train, files.dev)
-    train(model, plan, data, state=files.state, records=files.log)
-    save(model, files.output, training={**files.settings, "data_hash": data.hash})
-    finish(files.state)
+    with team(settings.device) as (together, device):
+        train(model.to(device), plan, data, state=files.state, records=files.log, team=together)
+        if together.writes:
+            save(model, files.output, training={**files.settings, "data_hash": data.hash})
+            finish(files.state)
 
 
 if __name__ == "__main__":
