@@ -1,0 +1,240 @@
+"""Source wmt: news text of the WMT shared tasks (appendix B.1), and the analysis sentences of section 5.2.
+
+What the column `member` of `resources/datasets.csv` says of the text inside of a file:
+
+- `training/europarl-v7.de-en.{language}`: two files, one per language, aligned line by line; each may be packed again (.gz).
+- `dev/newstest2015-{pair}-{side}.{language}.sgm`: two files of segments in documents, the source side and its reference.
+- `wiki/ru-en/wiki.ru-en`: lines of `first ||| second`; nothing: the file itself has lines of `first TAB second`. The order is
+  that of the row's languages.
+
+A news test set is used in the direction of the corpus, whichever language its documents were written in; where it was only
+published in the other direction, source and reference change places.
+
+The analysis sentences are drawn from the source side of the datasets under `analysis`, whose other language may differ from
+the corpus's: then their target is empty. The draw depends on nothing but these datasets and the number, so all corpora that
+name the same ones analyse the same sentences. A drawn pair of a dataset that is also under `train` does not go to training.
+"""
+
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from specialized_heads.corpus.archives import lines, member, members, open_packed, refuse_damage
+from specialized_heads.corpus.datasets import Dataset, files_of, named
+from specialized_heads.corpus.opus import aligned, blocks
+from specialized_heads.corpus.pairs import block
+from specialized_heads.corpus.sources import Wmt
+from specialized_heads.stage import UserError
+
+ANALYSIS_SEED = 1
+LARGEST = 64 << 20  # bytes of one file of segments; a news test set has less than one million
+ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+Row = tuple[str, str, str]  # source, target, document
+
+
+def read(
+    source: Wmt, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
+) -> Iterator[pa.RecordBatch]:
+    """The training pairs, then those of the development, test and analysis sets, with `set` saying which.
+
+    Raises:
+        UserError: an unknown dataset, a damaged or incomplete file, two sides that do not match, too little text for the
+            analysis set.
+    """
+    wanted = files_of(source, source_language=source_language, target_language=target_language)
+    paths = {dataset.file: path for dataset, path in zip(wanted, files, strict=True)}
+    languages = (source_language, target_language)
+
+    def rows(name: str, dropped: Counter[str]) -> Iterator[Row]:
+        dataset = named(name, kind="wmt")
+        return _rows(dataset, paths[dataset.file], languages=languages, counts=dropped)
+
+    sizes = {name: sum(map(_has_source, rows(name, Counter()))) for name in source.analysis}
+    drawn = _draw(sizes, size=source.analysis_size) if sizes else {}
+    for name in source.train:
+        marked = _marked(rows(name, counts), drawn.get(name, ()))
+        yield from blocks(_undrawn(marked, counts))
+    for set_, datasets in (("dev", source.dev), ("test", source.test)):
+        for name in datasets:
+            yield from _of_set(set_, rows(name, counts))
+    for name in source.analysis:
+        marked = _marked(rows(name, Counter()), drawn[name])
+        yield from _of_set("analysis", (row for row, chosen in marked if chosen))
+
+
+def _of_set(name: str, rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
+    for batch in blocks(rows):
+        yield block(batch["source"], batch["target"], document=batch["document"], set_=name)
+
+
+def _has_source(row: Row) -> bool:
+    return bool(row[0].strip())
+
+
+def _draw(sizes: dict[str, int], *, size: int) -> dict[str, list[int]]:
+    """Draw source sentences that have text, without replacement: their sorted numbers in each dataset.
+
+    Args:
+        sizes: such sentences per dataset, in the order of the configuration.
+    """
+    total = sum(sizes.values())
+    if total < size:
+        raise UserError(
+            f"source.analysis_size: {size} sentences are wanted, {', '.join(sizes)} hold {total}; "
+            "name more datasets under analysis, or make it smaller"
+        )
+    random = np.random.default_rng(ANALYSIS_SEED)
+    numbers = np.sort(random.choice(total, size, replace=False, shuffle=False))
+    ends = np.cumsum([0, *sizes.values()])
+    return {
+        name: (numbers[(numbers >= start) & (numbers < end)] - start).tolist()
+        for name, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
+    }
+
+
+def _marked(rows: Iterator[Row], drawn: Iterable[int]) -> Iterator[tuple[Row, bool]]:
+    """The rows, and whether each was drawn."""
+    left = iter(drawn)
+    following, number = next(left, None), 0
+    for row in rows:
+        chosen = _has_source(row) and number == following
+        number += _has_source(row)
+        if chosen:
+            following = next(left, None)
+        yield row, chosen
+
+
+def _undrawn(marked: Iterator[tuple[Row, bool]], counts: Counter[str]) -> Iterator[Row]:
+    for row, chosen in marked:
+        if chosen:
+            counts["drawn_for_analysis"] += 1
+        else:
+            yield row
+
+
+def _rows(dataset: Dataset, path: Path, *, languages: tuple[str, str], counts: Counter[str]) -> Iterator[Row]:
+    """All pairs of a dataset; without targets where it is in another language than the second of `languages`."""
+    source, target = languages
+    own = (dataset.source_language, dataset.target_language)
+    if dataset.source_language and target not in own:
+        other = own[own[0] == source]
+        return ((first, "", "") for first, _, _ in _rows(dataset, path, languages=(source, other), counts=counts))
+    if "{side}" in dataset.member:
+        return _segments(dataset, path, languages=languages)
+    if "{language}" in dataset.member:
+        return _two_files(dataset, path, languages=languages)
+    return _columns(dataset, path, swapped=source != own[0], counts=counts)
+
+
+def _two_files(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> Iterator[Row]:
+    names = [dataset.member.format(language=language) for language in languages]
+    with _lines_of(path, names[0]) as first, _lines_of(path, names[1]) as second:
+        for source, target in aligned(first, second, name=f"{path}: {names[0]} and {names[1]}"):
+            yield source, target, ""
+
+
+@contextmanager
+def _lines_of(path: Path, name: str) -> Iterator[Iterator[str]]:
+    """The lines of a member of an archive, which may be packed itself."""
+    with member(path, name) as stream:
+        if not name.endswith(".gz"):
+            yield lines(stream)
+            return
+
+        def unpacked() -> Iterator[str]:
+            with refuse_damage(path), gzip.open(stream) as text:
+                yield from lines(text)
+
+        yield unpacked()
+
+
+def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str]) -> Iterator[Row]:
+    """The pairs of a file with two columns; a few lines of the published files have more or fewer, and are dropped."""
+    separator = "|||" if dataset.member else "\t"
+    with member(path, dataset.member) if dataset.member else open_packed(path) as stream:
+        for line in lines(stream):
+            parts = [part.strip() for part in line.split(separator)]
+            if not any(parts):
+                continue
+            if len(parts) != 2:
+                counts["not_two_columns"] += 1
+                continue
+            first, second = parts
+            yield (second, first, "") if swapped else (first, second, "")
+
+
+def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> Iterator[Row]:
+    """The pairs of a news test set; its documents are named with the year, since names recur."""
+    held = set(members(path))
+    source, target = languages
+    # In the direction of the corpus; else in the other one, for which the set of 2014 has either text as either side.
+    choices = [
+        [dataset.member.format(pair=pair, side=side, language=language) for side, language in zip(sides, languages)]
+        for pair, sides in [
+            (source + target, ("src", "ref")),
+            (target + source, ("src", "ref")),
+            (target + source, ("ref", "src")),
+        ]
+    ]
+    names = next((names for names in choices if held.issuperset(names)), None)
+    if names is None:
+        raise UserError(f"{path}: no {dataset.name} from {source} to {target} in it; choose another test set")
+    texts = []
+    for name in names:
+        with member(path, name) as stream:
+            data = stream.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise UserError(f"{path}: {name}: larger than {LARGEST} bytes; this is no test set")
+        texts.append(segments(data, name=f"{path}: {name}"))
+    first, second = texts
+    if [place for place, _ in first] != [place for place, _ in second]:
+        raise UserError(f"{path}: {names[0]} and {names[1]} do not have the same documents and segments")
+    for ((document, _), source_text), (_, target_text) in zip(first, second, strict=True):
+        yield source_text, target_text, f"{dataset.name}/{document}"
+
+
+def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
+    """The segments of an NIST SGML file: document and number in it (from 1), and the text with single spaces.
+
+    The files are no well-formed XML, so tags are looked for. Only the five entities of XML and numbers are resolved; a
+    declaration of others is refused, and nothing is ever fetched.
+
+    Raises:
+        UserError: not UTF-8, declared entities, or a segment without an end.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name}: not UTF-8 ({error.reason})") from None
+    if re.search(r"<!ENTITY", text, flags=re.IGNORECASE):
+        raise UserError(f"{name}: declares entities of its own; no release of WMT does, get the file from elsewhere")
+    found = []
+    document, number = "", 0
+    for part in re.split(r"(?=<(?:doc|seg)\b)", text, flags=re.IGNORECASE)[1:]:
+        tag, _, content = part.partition(">")
+        if tag[1:4].lower() == "doc":
+            document, number = next(iter(re.findall(r'docid\s*=\s*"([^"]*)"', tag, flags=re.IGNORECASE)), ""), 0
+            continue
+        number += 1
+        end = re.search(r"</seg\s*>", content, flags=re.IGNORECASE)
+        if end is None:
+            raise UserError(f"{name}: document {document!r}, segment {number}: no </seg>; get the file again")
+        found.append(((document, number), " ".join(ENTITY.sub(_resolved, content[: end.start()]).split())))
+    return found
+
+
+def _resolved(entity: re.Match[str]) -> str:
+    word, decimal, hexadecimal = entity.groups()
+    if word:
+        return NAMED[word]
+    code = int(decimal) if decimal else int(hexadecimal, 16)
+    # Surrogates and what lies above Unicode are no characters.
+    return entity[0] if code > 0x10FFFF or 0xD800 <= code < 0xE000 else chr(code)

@@ -1,0 +1,109 @@
+"""The table of known datasets, and which files a source needs of it."""
+
+import re
+from pathlib import PurePosixPath
+
+import pytest
+import sacrebleu.dataset
+
+from specialized_heads.corpus.datasets import files_of, known
+from specialized_heads.corpus.sources import Local, OpenSubtitles, Opus, Wmt
+from specialized_heads.stage import UserError
+
+NEWS = [f"newstest{year}" for year in range(2012, 2020)]
+
+
+def wmt(**keys: object) -> Wmt:
+    return Wmt(kind="wmt", **{"train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]} | keys)
+
+
+def test_rows_are_complete_and_agree_on_shared_files() -> None:
+    files: dict[str, tuple] = {}
+    for dataset in known().values():
+        assert dataset.url == "" or re.match(r"https?://", dataset.url)
+        assert dataset.url or "register" in dataset.description
+        assert dataset.sha256 is None or re.fullmatch("[0-9a-f]{64}", dataset.sha256)
+        assert dataset.licence
+        assert dataset.citation
+        assert not PurePosixPath(dataset.file).is_absolute()
+        about = (dataset.url, dataset.bytes, dataset.sha256)
+        assert files.setdefault(dataset.file, about) == about
+
+
+@pytest.mark.parametrize("pair", [("en", "ru"), ("ru", "en"), ("en", "de"), ("de", "en")])
+@pytest.mark.parametrize("year", range(2015, 2020))
+def test_news_test_sets_have_the_names_that_sacrebleu_knows(year: int, pair: tuple[str, str]) -> None:
+    theirs = sacrebleu.dataset.DATASETS[f"wmt{year % 100}"].langpairs["-".join(pair)]
+    ours = [
+        known()[f"newstest{year}"].member.format(pair="".join(pair), side=side, language=language)
+        for side, language in zip(("src", "ref"), pair, strict=True)
+    ]
+    assert [PurePosixPath(name).name for name in ours] == [PurePosixPath(name).name for name in theirs]
+
+
+def test_the_set_of_2019_is_the_one_that_sacrebleu_checks() -> None:
+    theirs = sacrebleu.dataset.DATASETS["wmt19"]
+    assert known()["newstest2019"].url == theirs.data[0]
+    assert theirs.md5[0] in known()["newstest2019"].description
+
+
+def test_opus_pairs_are_alphabetical_whatever_the_direction() -> None:
+    source = Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12", sha256="0" * 64)
+    for languages in (("en", "ru"), ("ru", "en")):
+        (file,) = files_of(source, source_language=languages[0], target_language=languages[1])
+        assert file.url == "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/en-ru.txt.zip"
+        assert file.file == "opus/Tatoeba/v2023-04-12/en-ru.txt.zip"
+        assert file.sha256 == "0" * 64
+
+
+def test_subtitles_are_the_alignment_and_the_two_sides() -> None:
+    files = files_of(OpenSubtitles(kind="opensubtitles"), source_language="ru", target_language="en")
+    assert [file.url.removeprefix("https://object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/") for file in files] == [
+        "xml/en-ru.xml.gz",
+        "raw/ru.zip",
+        "raw/en.zip",
+    ]
+
+
+def test_a_file_with_several_datasets_is_wanted_once() -> None:
+    source = wmt(train=["europarl_v7_en_fr"], dev=NEWS[:2], test=NEWS[2:3], analysis=["europarl_v7_en_fr"])
+    europarl, news = files_of(source, source_language="en", target_language="fr")
+    assert europarl.file == "wmt/training-parallel-europarl-v7.tgz"
+    assert news.name == "newstest2012, newstest2013, newstest2014"
+    assert news.citation.count("Findings") == 3
+
+
+def test_analysis_text_may_be_of_another_pair() -> None:
+    source = wmt(analysis=["europarl_v7_en_fr"])
+    files = files_of(source, source_language="en", target_language="ru")
+    assert "wmt/training-parallel-europarl-v7.tgz" in [file.file for file in files]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"train": ["comoncrawl_en_ru"]}, "unknown wmt dataset 'comoncrawl_en_ru'; nearest known: commoncrawl_en_ru"),
+        ({"test": ["opus"]}, "unknown wmt dataset 'opus'"),
+        ({"train": ["europarl_v7_en_fr"]}, "dataset europarl_v7_en_fr is en-fr, but the corpus needs en-ru"),
+    ],
+)
+def test_datasets_that_do_not_fit(keys: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        files_of(wmt(**keys), source_language="en", target_language="ru")
+
+
+def test_analysis_text_must_be_in_the_source_language() -> None:
+    with pytest.raises(UserError, match="dataset giga_fren is en-fr, but the corpus needs ru"):
+        files_of(wmt(analysis=["giga_fren"]), source_language="ru", target_language="en")
+
+
+def test_nothing_is_fetched_for_text_of_your_own() -> None:
+    assert files_of(Local(kind="local", path="x.tsv"), source_language="en", target_language="ru") == []
+
+
+@pytest.mark.parametrize("name", ["../etc", "a/b", "", "v1?x=", "%2e%2e"])
+def test_names_of_opus_cannot_lead_elsewhere(name: str) -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        Opus(kind="opus", corpus=name, version="v1")
+    with pytest.raises(ValueError, match="pattern"):
+        OpenSubtitles(kind="opensubtitles", version=name)

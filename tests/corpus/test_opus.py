@@ -1,0 +1,75 @@
+"""Source opus: archives in the layout of OPUS's Moses releases."""
+
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from specialized_heads.corpus.opus import read
+from specialized_heads.corpus.sources import Opus
+from specialized_heads.stage import UserError
+
+# Line ends inside of a sentence that are no line feeds must not count as such.
+ENGLISH = "A cat.\nA dog.\u2028And a bird.\nA house.\n"
+RUSSIAN = "Кот.\nПёс.\x85 И птица.\nДом.\n"
+IDS = "".join(f"en/{name}.xml.gz\tru/{name}.xml.gz\t{n}\t{n}\n" for n, name in enumerate("aab", start=1))
+
+
+def release(path: Path, files: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in ({"README": "About.", "LICENSE": "Free."} | files).items():
+            archive.writestr(name, text)
+    return path
+
+
+def rows(path: Path, *, languages: tuple[str, str] = ("en", "ru"), **keys: str) -> list[tuple[str, ...]]:
+    source = Opus(kind="opus", corpus="Books", version="v1", **keys)
+    counts: Counter[str] = Counter()
+    batches = read(source, [path], source_language=languages[0], target_language=languages[1], counts=counts)
+    found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert not counts
+    return found
+
+
+def test_both_orders_of_files_and_both_directions(tmp_path: Path) -> None:
+    texts = {"Books.en-ru.en": ENGLISH, "Books.en-ru.ru": RUSSIAN}
+    expected = list(zip(ENGLISH.split("\n"), RUSSIAN.split("\n"), strict=True))[:3]
+    for number, order in enumerate((texts, dict(reversed(texts.items())))):
+        path = release(tmp_path / f"{number}.zip", order)
+        assert rows(path) == [(*pair, "", "") for pair in expected]
+        assert rows(path, languages=("ru", "en")) == [(*pair[::-1], "", "") for pair in expected]
+
+
+def test_documents_come_from_the_ids(tmp_path: Path) -> None:
+    texts = {"Books.en-ru.en": ENGLISH, "Books.en-ru.ru": RUSSIAN}
+    path = release(tmp_path / "ids.zip", texts | {"Books.en-ru.ids": IDS})
+    assert [row[2] for row in rows(path, group_by="document")] == ["en/a.xml.gz", "en/a.xml.gz", "en/b.xml.gz"]
+    with pytest.raises(UserError, match=r"no files end in \.en-ru\.ids.*set group_by to 'sentence'"):
+        rows(release(tmp_path / "none.zip", texts), group_by="document")
+    short = release(tmp_path / "short.zip", texts | {"Books.en-ru.ids": IDS[: IDS.index("\n") + 1]})
+    with pytest.raises(UserError, match=r"short\.zip: the text and the \.ids file .* the second ends after line 1"):
+        rows(short, group_by="document")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"B.en-ru.en": ENGLISH, "B.en-ru.ru": "Кот.\n"}, "differ in length: the second ends after line 1"),
+        ({"B.en-ru.en": "A cat.\n", "B.en-ru.ru": RUSSIAN}, "differ in length: the first ends after line 1"),
+        ({"B.en-ru.en": ENGLISH}, r"no files end in \.en-ru\.ru"),
+        ({"B.en-ru.en": "1", "B.en-ru.ru": "1", "C.en-ru.ru": "1"}, r"2 files end in \.en-ru\.ru"),
+    ],
+)
+def test_archives_that_are_no_parallel_text(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        rows(release(tmp_path / "x.zip", files))
+
+
+def test_a_long_text_comes_in_blocks(tmp_path: Path) -> None:
+    lines = [f"line {n}" for n in range(70_000)]
+    path = release(tmp_path / "x.zip", {f"B.en-ru.{side}": "\n".join(lines) for side in ("en", "ru")})
+    source = Opus(kind="opus", corpus="B", version="v1")
+    batches = list(read(source, [path], source_language="en", target_language="ru", counts=Counter()))
+    assert [batch.num_rows for batch in batches] == [65_536, 70_000 - 65_536]
+    assert [text for batch in batches for text in batch["target"].to_pylist()] == lines

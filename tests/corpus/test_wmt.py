@@ -1,0 +1,244 @@
+"""Source wmt: every published format in its real layout, the held-out sets, and the draw of analysis sentences."""
+
+import gzip
+import io
+import tarfile
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from specialized_heads.corpus.datasets import files_of
+from specialized_heads.corpus.sources import Wmt
+from specialized_heads.corpus.wmt import read, segments
+from specialized_heads.stage import UserError
+
+
+def text(name: str, language: str, lines: int = 3) -> str:
+    return "".join(f"{name} {language} {n}\n" for n in range(1, lines + 1))
+
+
+def sgm(tag: str, language: str, documents: dict[str, list[str]]) -> str:
+    body = "".join(
+        f'<doc sysid="ref" docid="{name}" genre="news" origlang="en">\n<p>\n'
+        + "".join(f'<seg id="{n}">{segment}</seg>\n' for n, segment in enumerate(texts, start=1))
+        + "</p>\n</doc>\n"
+        for name, texts in documents.items()
+    )
+    return f'<{tag} setid="newstest" srclang="any" trglang="{language}">\n{body}</{tag}>\n'
+
+
+def tar(path: Path, files: dict[str, str | bytes]) -> None:
+    """A tar archive as statmt.org has them, with entries for the folders."""
+    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as archive:
+        for folder in dict.fromkeys(name.rpartition("/")[0] for name in files if "/" in name):
+            info = tarfile.TarInfo(folder)
+            info.type = tarfile.DIRTYPE
+            archive.addfile(info)
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+def both(stem: str, other: str) -> dict[str, str]:
+    """Two aligned files of a pair with English; a third in another language must not be taken for either."""
+    return {f"{stem}.{other}": text(stem, other), f"{stem}.en": text(stem, "en"), f"{stem}.cs": text(stem, "cs", 9)}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Small releases of everything that resources/datasets.csv knows for EN-RU and EN-FR, under their names below data/."""
+    folder = tmp_path / "data"
+    (folder / "wmt").mkdir(parents=True)
+    wmt = folder / "wmt"
+    tar(wmt / "training-parallel-europarl-v7.tgz", both("training/europarl-v7.fr-en", "fr"))
+    tar(wmt / "training-parallel-commoncrawl.tgz", both("commoncrawl.ru-en", "ru") | both("commoncrawl.fr-en", "fr"))
+    tar(wmt / "training-parallel-nc-v13.tgz", both("training-parallel-nc-v13/news-commentary-v13.ru-en", "ru"))
+    giga = {
+        f"giga-fren.release2.fixed.{side}.gz": gzip.compress(text("giga", side, 5).encode()) for side in ("en", "fr")
+    }
+    tar(wmt / "training-giga-fren.tar", giga)
+    tar(wmt / "wiki-titles.tgz", {"wiki/ru-en/wiki.ru-en": "Кот ||| Cat\n ||| \nПёс ||| Dog ||| x\n"})
+    (wmt / "news-commentary-v14.en-ru.tsv.gz").write_bytes(gzip.compress("A cat.\tКот.\n\t\nA dog.\n".encode()))
+    (wmt / "wikititles-v1.ru-en.tsv.gz").write_bytes(gzip.compress("Кот\tCat\n".encode()))
+    with zipfile.ZipFile(wmt / "1mcorpus.zip", "w") as archive:
+        for side in ("ru", "en"):
+            archive.writestr(f"corpus.en_ru.1m.{side}", text("yandex", side))
+    english = {"guardian.1": ["AT&amp;T", "  two\nlines "], "bbc.2": ["&#1076;&#x430; &unknown; &#55296; 3 < 4"]}
+    russian = {"guardian.1": ["ATT", "две строки"], "bbc.2": ["да"]}
+    tar(
+        wmt / "wmt19-dev.tgz",
+        {
+            "dev/newstest2013.en": text("dev", "en"),
+            "dev/newstest2013.ru": text("dev", "ru"),
+            "dev/newstest2014-ruen-src.ru.sgm": sgm("srcset", "ru", russian),
+            "dev/newstest2014-ruen-ref.en.sgm": sgm("refset", "en", english),
+            "dev/newstest2015-enru-src.en.sgm": sgm("srcset", "en", {"a": ["from English"]}),
+            "dev/newstest2015-enru-ref.ru.sgm": sgm("refset", "ru", {"a": ["с английского"]}),
+            "dev/newstest2015-ruen-src.ru.sgm": sgm("srcset", "ru", {"a": ["с русского"]}),
+            "dev/newstest2015-ruen-ref.en.sgm": sgm("refset", "en", {"a": ["from Russian"]}),
+        },
+    )
+    return folder
+
+
+def rows(
+    data: Path, *, languages: tuple[str, str] = ("en", "ru"), counts: Counter[str] | None = None, **keys: object
+) -> list[tuple[str, str, str, str]]:
+    keys = {"kind": "wmt", "train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]} | keys
+    source = Wmt.model_validate(keys)
+    direction = {"source_language": languages[0], "target_language": languages[1]}
+    files = [data / file.file for file in files_of(source, **direction)]
+    batches = read(source, files, **direction, counts=Counter() if counts is None else counts)
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def pairs(found: list[tuple[str, str, str, str]], set_: str = "") -> list[tuple[str, str]]:
+    return [row[:2] for row in found if row[3] == set_]
+
+
+def lines(name: str, source: str, target: str) -> list[tuple[str, str]]:
+    return [(f"{name} {source} {n}", f"{name} {target} {n}") for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [
+        ("commoncrawl_en_ru", lines("commoncrawl.ru-en", "en", "ru")),
+        ("news_commentary_v13_en_ru", lines("training-parallel-nc-v13/news-commentary-v13.ru-en", "en", "ru")),
+        ("yandex_1m_en_ru", lines("yandex", "en", "ru")),
+        ("news_commentary_v14_en_ru", [("A cat.", "Кот.")]),
+        ("wiki_titles_v1_ru_en", [("Cat", "Кот")]),
+        ("wiki_headlines_ru_en", [("Cat", "Кот")]),
+    ],
+)
+def test_training_formats_in_both_directions(data: Path, dataset: str, expected: list[tuple[str, str]]) -> None:
+    assert pairs(rows(data, train=[dataset])) == expected
+    assert pairs(rows(data, train=[dataset], languages=("ru", "en"))) == [pair[::-1] for pair in expected]
+
+
+def test_archives_inside_of_archives(data: Path) -> None:
+    keys = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["giga_fren"]}
+    assert pairs(rows(data, train=["giga_fren"], **keys)) == [(f"giga en {n}", f"giga fr {n}") for n in range(1, 6)]
+
+
+def test_lines_without_two_columns_are_counted_and_blank_ones_are_no_pairs(data: Path) -> None:
+    counts: Counter[str] = Counter()
+    rows(data, train=["news_commentary_v14_en_ru", "wiki_headlines_ru_en"], counts=counts)
+    assert counts == {"not_two_columns": 2}
+
+
+def test_news_tests_have_documents_and_resolved_entities(data: Path) -> None:
+    found = rows(data)
+    assert pairs(found, "dev") == lines("dev", "en", "ru")
+    assert [row for row in found if row[3] == "test"] == [
+        ("AT&T", "ATT", "newstest2014/guardian.1", "test"),
+        ("two lines", "две строки", "newstest2014/guardian.1", "test"),
+        ("да &unknown; &#55296; 3 < 4", "да", "newstest2014/bbc.2", "test"),
+    ]
+
+
+def test_a_news_test_is_that_of_the_direction(data: Path) -> None:
+    assert pairs(rows(data, test=["newstest2015"]), "test") == [("from English", "с английского")]
+    backward = rows(data, test=["newstest2015"], languages=("ru", "en"))
+    assert pairs(backward, "test") == [("с русского", "from Russian")]
+
+
+def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(data: Path) -> None:
+    analysis = {"analysis": ["europarl_v7_en_fr", "giga_fren"], "analysis_size": 4}
+    english_french = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["giga_fren"]}
+    everything = rows(data, train=analysis["analysis"], **english_french)
+    counts: Counter[str] = Counter()
+    own = rows(data, train=analysis["analysis"], **english_french, **analysis, counts=counts)
+    drawn = pairs(own, "analysis")
+    assert len(drawn) == 4
+    assert all(source and target for source, target in drawn)
+    assert sorted(pairs(own) + drawn) == sorted(pairs(everything))
+    assert not set(pairs(own)) & set(drawn)
+    assert counts == {"drawn_for_analysis": 4}
+    # With Russian the sentences are the same, and nothing is known of their translation.
+    other = rows(data, **analysis)
+    assert pairs(other, "analysis") == [(source, "") for source, _ in drawn]
+    assert pairs(other) == lines("commoncrawl.ru-en", "en", "ru")
+    assert rows(data, **analysis) == other
+
+
+def test_blank_sentences_are_not_drawn(data: Path) -> None:
+    path = data / "wmt" / "training-parallel-europarl-v7.tgz"
+    stem = "training/europarl-v7.fr-en"
+    tar(path, {f"{stem}.en": "\none\n \ntwo\n", f"{stem}.fr": "vide\nun\nvide\n\n"})
+    found = rows(data, analysis=["europarl_v7_en_fr"], analysis_size=2)
+    assert pairs(found, "analysis") == [("one", ""), ("two", "")]
+    with pytest.raises(UserError, match="analysis_size: 3 sentences are wanted, europarl_v7_en_fr hold 2"):
+        rows(data, analysis=["europarl_v7_en_fr"], analysis_size=3)
+
+
+def test_sides_that_do_not_match_are_refused(data: Path) -> None:
+    wmt = data / "wmt"
+    tar(wmt / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n", "commoncrawl.ru-en.en": "1\n2\n"})
+    with pytest.raises(UserError, match=r"commoncrawl\.tgz: .* differ in length: the second ends after line 1"):
+        rows(data)
+    files = {
+        "dev/newstest2015-enru-src.en.sgm": sgm("srcset", "en", {"a": ["1", "2"], "b": ["3"]}),
+        "dev/newstest2015-enru-ref.ru.sgm": sgm("refset", "ru", {"a": ["1"], "b": ["2", "3"]}),
+        "dev/newstest2013.en": "1\n",
+        "dev/newstest2013.ru": "1\n",
+    }
+    tar(wmt / "wmt19-dev.tgz", files)
+    with pytest.raises(UserError, match="do not have the same documents and segments"):
+        rows(data, train=["yandex_1m_en_ru"], test=["newstest2015"])
+
+
+def test_what_is_not_in_the_archive_is_named(data: Path) -> None:
+    with pytest.raises(UserError, match=r"wmt19-dev\.tgz: no newstest2018 from en to ru in it"):
+        rows(data, test=["newstest2018"])
+    tar(data / "wmt" / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n"})
+    with pytest.raises(UserError, match=r"no file commoncrawl\.ru-en\.en in it; it holds commoncrawl\.ru-en\.ru"):
+        rows(data)
+
+
+@pytest.mark.parametrize("name", ["training-parallel-commoncrawl.tgz", "wmt19-dev.tgz"])
+def test_damaged_archives_are_refused(data: Path, name: str) -> None:
+    path = data / "wmt" / name
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UserError, match=name):
+        rows(data)
+
+
+def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
+    packed = gzip.compress(text("giga", "en", 500).encode())
+    files = {"giga-fren.release2.fixed.en.gz": packed[:-20], "giga-fren.release2.fixed.fr.gz": packed}
+    tar(data / "wmt" / "training-giga-fren.tar", files)
+    with pytest.raises(UserError, match=r"training-giga-fren\.tar: not a complete"):
+        rows(data, train=["giga_fren"], dev=["giga_fren"], test=["giga_fren"], languages=("en", "fr"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            '<!DOCTYPE x [<!ENTITY a "haha"><!ENTITY b "&a;&a;">]><doc docid="1"><seg>&b;</seg></doc>',
+            "declares entities",
+        ),
+        ('<!DOCTYPE x [<!entity b SYSTEM "file:///etc/passwd">]><doc><seg>&b;</seg></doc>', "declares entities"),
+        ('<doc docid="1"><seg id="1">a</seg><seg id="2">b</doc>', "document '1', segment 2: no </seg>"),
+        ("<doc><seg>\udcff</seg></doc>", "not UTF-8"),
+    ],
+)
+def test_hostile_or_broken_segments(content: str, message: str) -> None:
+    with pytest.raises(UserError, match=f"x: {message}"):
+        segments(content.encode("utf-8", "surrogateescape"), name="x")
+
+
+def test_many_segments_without_end_take_no_long_time() -> None:
+    with pytest.raises(UserError, match="segment 1: no </seg>"):
+        segments(b"<doc>" + b"<seg>" * 1_000_000, name="x")
+
+
+def test_a_document_type_is_not_fetched() -> None:
+    head = '<?xml version="1.0"?>\n<!DOCTYPE mteval SYSTEM "http://127.0.0.1:9/mteval.dtd">\n'
+    found = segments(f'{head}<DOC docid="a"><SEG id="1"> x </SEG></DOC>'.encode(), name="x")
+    assert found == [(("a", 1), "x")]
