@@ -1,60 +1,145 @@
-"""Stage raw: what is read from a file of the user's own, and what a mistake in it looks like."""
+"""Stage raw: what it writes for any source, which pairs a limit leaves, and what it says of the files."""
 
-import gzip
+import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
-from specialized_heads.corpus.raw import draw, read_tsv
-from specialized_heads.stage import UserError
+from specialized_heads.corpus import raw
+from specialized_heads.corpus.pairs import Pairs, block, read_blocks, read_pairs, write_pairs
+from specialized_heads.corpus.raw import draw, even
+from specialized_heads.stage import UserError, file_hash, read_json
 
 RESOURCES = Path(__file__).parents[2] / "resources"
 
 
-def test_reads_plain_and_gzip_alike(tmp_path: Path) -> None:
-    text = "\ufeffA cat.\tКот.\tbook\r\n\nA dog.\tПёс.\tletters\n"
-    (tmp_path / "own.tsv").write_bytes(text.encode())
-    (tmp_path / "own.tsv.gz").write_bytes(gzip.compress(text.encode()))
-    expected = Pairs(["A cat.", "A dog."], ["Кот.", "Пёс."], ["book", "letters"])
-    assert read_tsv(tmp_path / "own.tsv", group_by="document") == expected
-    assert read_tsv(tmp_path / "own.tsv.gz", group_by="document") == expected
-    assert read_tsv(tmp_path / "own.tsv", group_by="sentence").document == ["", ""]
+@pytest.fixture
+def read(call: Callable[..., None], tmp_path: Path) -> Callable[..., tuple[pa.Table, dict]]:
+    """`read(source, files)`: the stage's table and card."""
+
+    def run(source: dict, files: list[Path], *, languages: tuple[str, str] = ("en", "ru")) -> tuple[pa.Table, dict]:
+        settings = {"source": source, "source_language": languages[0], "target_language": languages[1]}
+        output, card = tmp_path / "raw.parquet", tmp_path / "raw.json"
+        call(raw, settings=settings, resource=files, output=output, card=card)
+        return pa.Table.from_batches(read_blocks(output)), read_json(card)
+
+    return run
 
 
-@pytest.mark.parametrize(
-    ("content", "group_by", "message"),
-    [
-        (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab"),
-        (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
-        (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", r"line 2: not UTF-8"),
-        (b"", "sentence", r"own\.tsv: the file is empty"),
-        (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
-    ],
-)
-def test_mistakes_name_file_line_and_remedy(tmp_path: Path, content: bytes, group_by: str, message: str) -> None:
-    (tmp_path / "own.tsv").write_bytes(content)
-    with pytest.raises(UserError, match=message):
-        read_tsv(tmp_path / "own.tsv", group_by=group_by)
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """1000 numbered pairs."""
+    path = tmp_path / "own.tsv"
+    path.write_text("".join(f"{number}\tx{number}\n" for number in range(1000)))
+    return path
 
 
-def test_missing_and_truncated_files(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.tsv: no such file"):
-        read_tsv(tmp_path / "none.tsv", group_by="sentence")
-    (tmp_path / "own.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 1000)[:-10])
-    with pytest.raises(UserError, match="not a complete gzip file"):
-        read_tsv(tmp_path / "own.tsv.gz", group_by="sentence")
+def test_a_file_of_ones_own(read, own: Path) -> None:
+    own.write_text("a\tb\n\nc\td\n")
+    table, card = read({"kind": "local", "path": str(own), "licence": "CC0"}, [own])
+    assert table.to_pydict() == {"source": ["a", "c"], "target": ["b", "d"], "document": ["", ""], "set": ["", ""]}
+    assert card == {
+        "kind": "local",
+        "files": [{"file": "own.tsv", "bytes": 9, "sha256": hashlib.sha256(b"a\tb\n\nc\td\n").hexdigest()}],
+        "licence": "CC0",
+        "citation": "",
+        "read": 3,
+        "dropped": {"blank_line": 1},
+        "pairs": 2,
+    }
 
 
-def test_limit_keeps_order_and_repeats(everyday: Pairs) -> None:
-    drawn = draw(everyday, limit=50)
-    rows = [everyday.source.index(text) for text in drawn.source]
-    assert len(drawn) == 50
-    assert rows == sorted(rows)
-    assert rows != list(range(50))
-    assert drawn == draw(everyday, limit=50)
-    assert draw(everyday, limit=10_000) == everyday
+def test_a_limit_draws_the_same_pairs_in_every_run_and_keeps_their_order(read, own: Path, tmp_path: Path) -> None:
+    source = {"kind": "local", "path": str(own), "limit": 50}
+    table, card = read(source, [own])
+    first = (tmp_path / "raw.parquet").read_bytes()
+    numbers = [int(text) for text in table["source"].to_pylist()]
+    # The draw of numpy's generator with seed 1, as models trained before have seen it.
+    assert numbers == sorted(np.random.default_rng(1).choice(1000, 50, replace=False).tolist())
+    assert table["target"].to_pylist() == [f"x{number}" for number in numbers]
+    assert (card["read"], card["dropped"], card["pairs"]) == (1000, {"over_limit": 950}, 50)
+    read(source, [own])
+    assert (tmp_path / "raw.parquet").read_bytes() == first
+    table, card = read(source | {"limit": 1000}, [own])
+    assert (table.num_rows, card["dropped"]) == (1000, {})
+    assert {path.name for path in tmp_path.iterdir()} == {"own.tsv", "raw.parquet", "raw.json"}
+
+
+def test_a_limit_leaves_held_out_sets_whole(read, own: Path, tmp_path: Path) -> None:
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("a\tb\nc\td\ne\tf\n")
+    table, card = read({"kind": "local", "path": str(own), "dev": str(dev), "limit": 2}, [own, dev])
+    assert table["set"].to_pylist() == ["", "", "dev", "dev", "dev"]
+    assert (card["read"], card["dropped"], card["pairs"]) == (1003, {"over_limit": 998}, 5)
+    assert [entry["file"] for entry in card["files"]] == ["own.tsv", "dev.tsv"]
+
+
+def test_a_draw_does_not_depend_on_blocks() -> None:
+    texts = [str(number) for number in range(500)]
+
+    def drawn(size: int) -> list[str]:
+        blocks = [block(texts[at : at + size], texts[at : at + size]) for at in range(0, 500, size)]
+        held = block(["held"], ["out"], set_="test")
+        kept = draw([blocks[0], held, *blocks[1:]], limit=20, free=500)
+        return [text for batch in kept for text in batch["source"].to_pylist()]
+
+    assert sorted(drawn(7)) == sorted(drawn(500)) == sorted(drawn(499))
+    assert len(drawn(7)) == 21
+
+
+def test_blocks_are_made_even(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw, "BLOCK", 10)
+    texts = [str(number) for number in range(57)]
+    cuts = [0, 3, 3, 40, 41, 57]
+    blocks = [block(texts[a:b], texts[a:b]) for a, b in zip(cuts, cuts[1:])]
+    found = list(even(blocks))
+    assert [batch.num_rows for batch in found] == [10, 10, 10, 10, 10, 7]
+    assert [text for batch in found for text in batch["source"].to_pylist()] == texts
+    assert list(even([])) == []
+
+
+def test_nothing_to_read(read, own: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"own\.tsv: no such file; check the source's paths"):
+        own.unlink()
+        read({"kind": "local", "path": str(own)}, [own])
+    (tmp_path / "own.tsv.json").write_text("{}")
+    with pytest.raises(UserError, match=r"own\.tsv: no such file; remove .*own\.tsv\.json too and run again"):
+        read({"kind": "local", "path": str(own)}, [own])
+
+
+def test_a_mistake_leaves_no_file(read, own: Path, tmp_path: Path) -> None:
+    own.write_text("one\ttwo\nno tab\n")
+    with pytest.raises(UserError, match="line 2: no tab"):
+        read({"kind": "local", "path": str(own)}, [own])
+    assert [path.name for path in tmp_path.iterdir()] == ["own.tsv"]
+
+
+def test_a_fetched_file_with_another_hash_is_refused(read, tmp_path: Path) -> None:
+    path = tmp_path / "en-ru.txt.zip"
+    path.write_bytes(b"PK")
+    source = {"kind": "opus", "corpus": "Tatoeba", "version": "v1", "sha256": "0" * 64}
+    with pytest.raises(
+        UserError, match=rf"zip: sha256 is [0-9a-f]{{64}}, expected is {'0' * 64}; remove it and .*zip\.json"
+    ):
+        read(source, [path])
+
+
+@pytest.mark.parametrize("name", ["tatoeba_en_fr", "libreoffice_en_ru"])
+def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
+    files = [RESOURCES / name / "corpus.parquet", RESOURCES / name / "provenance.json"]
+    table, card = read({"kind": "embedded", "name": name}, files)
+    pairs, provenance = read_pairs(files[0]), read_json(files[1])
+    assert table["source"].to_pylist() == pairs.source
+    assert table["target"].to_pylist() == pairs.target
+    assert table["document"].to_pylist() == pairs.document
+    assert set(table["set"].to_pylist()) == {""}
+    assert card["files"][0]["sha256"] == provenance["corpus_sha256"]
+    assert card["made_from"] == provenance["packages"]
+    assert (card["licence"], card["pairs"]) == (provenance["licence"], len(pairs))
 
 
 def test_parquet_keeps_text_and_bytes(tmp_path: Path, everyday: Pairs) -> None:
@@ -75,6 +160,7 @@ def test_embedded_corpora_are_what_their_provenance_says(name: str) -> None:
     pairs = read_pairs(RESOURCES / name / "corpus.parquet")
     provenance = json.loads((RESOURCES / name / "provenance.json").read_text())
     assert len(pairs) == provenance["pairs"]
+    assert file_hash(RESOURCES / name / "corpus.parquet") == provenance["corpus_sha256"]
     assert f"{len(pairs)} pairs" in (RESOURCES / name / "README.md").read_text()
     assert all(pairs.source)
     assert all(pairs.target)
@@ -85,9 +171,14 @@ def test_stage_reports_a_mistake_in_one_line(tmp_path: Path, stage) -> None:
     (tmp_path / "own.tsv").write_text("no tab here\n")
     done = stage(
         "raw",
-        settings={"source": {"kind": "local", "path": "own.tsv"}},
+        settings={
+            "source": {"kind": "local", "path": "own.tsv"},
+            "source_language": "en",
+            "target_language": "de",
+        },
         resource=tmp_path / "own.tsv",
         output=tmp_path / "raw.parquet",
+        card=tmp_path / "raw.json",
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")

@@ -1,95 +1,125 @@
-"""Stage raw: bring a source of parallel text into one parquet file, as it is.
+"""Stage raw: bring a source of parallel text into one parquet file, as it is, and say in a card where it comes from.
 
-Nothing is filtered here. What is decided is the document of a pair: the file's own, or empty where pairs shall be grouped
-by their sentences (which the clean stage does). A limit draws the same pairs in every run, and keeps their order.
+Nothing is filtered here. What is decided is the document of a pair (the source's own, or empty where pairs shall be grouped
+by their sentences, which the clean stage does), and which pairs a `limit` leaves: the same random draw in every run, in the
+original order, among the pairs that the source does not assign to a held-out set itself. The source is read once, block by
+block; the draw is made from what was written.
 """
 
-import gzip
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import numpy as np
-from pydantic import Field
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from specialized_heads.config import Embedded, Local, Section
-from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
-from specialized_heads.stage import UserError, arguments, log, run
+from specialized_heads.config import Section
+from specialized_heads.corpus.datasets import files_of
+from specialized_heads.corpus.pairs import BLOCK, COLUMNS, read_blocks, write_blocks
+from specialized_heads.corpus.sources import Source
+from specialized_heads.stage import UserError, arguments, atomic, file_hash, log, run, write_json
 
 # The corpus is shared by the models of all seeds, so the drawn pairs must not depend on one of them.
 LIMIT_SEED = 1
 
 
 class Settings(Section):
-    """What affects the result: the source, as in the configuration."""
+    """What affects the result: the source, as in the configuration, and the languages of the corpus."""
 
-    source: Annotated[Embedded | Local, Field(discriminator="kind")]
+    source: Source
+    source_language: str
+    target_language: str
 
 
-def read_tsv(path: Path, *, group_by: str) -> Pairs:
-    """Read a UTF-8 file of source TAB target, optionally TAB document, plain or gzip (by its `.gz` suffix).
+def even(blocks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same pairs in blocks of `BLOCK`, so that neither a reader's habits nor a draw shape the file."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in blocks:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= BLOCK:
+            whole = pa.concat_batches(waiting)
+            yield from (whole.slice(start, BLOCK) for start in range(0, rows - rows % BLOCK, BLOCK))
+            waiting, rows = [whole.slice(rows - rows % BLOCK)], rows % BLOCK
+    if rows:
+        yield pa.concat_batches(waiting)
 
-    Args:
-        path: the file. White lines are skipped.
-        group_by: `document` needs the third column; `sentence` leaves the documents empty.
+
+def draw(blocks: Iterable[pa.RecordBatch], *, limit: int, free: int) -> Iterator[pa.RecordBatch]:
+    """`limit` of the `free` pairs without a set, drawn without replacement, and all pairs with one; in their order."""
+    drawn = np.zeros(free, dtype=bool)
+    drawn[np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)] = True
+    position = 0
+    for batch in blocks:
+        kept = pc.not_equal(batch["set"], "").to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(~kept)
+        kept[rows] = drawn[position : position + len(rows)]
+        position += len(rows)
+        yield batch.filter(pa.array(kept))
+
+
+def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any]) -> dict[str, Any]:
+    """What the files are: name, bytes and sha256 as they lie there; address, licence and citation as known of them.
 
     Raises:
-        UserError: no file, no pair in it, not UTF-8 or not gzip, or a line without the columns it needs (with its number).
+        UserError: a file is not the one whose hash the table of datasets, or the configuration, gives.
     """
-    pairs = Pairs([], [], [])
-    for number, line in _lines(path):
-        columns = line.split("\t")
-        if len(columns) < 2:
-            raise UserError(f"{path}: line {number}: no tab; each line must be source TAB target (TAB document)")
-        if group_by == "document" and (len(columns) < 3 or not columns[2].strip()):
-            raise UserError(
-                f"{path}: line {number}: no document in the third column; add it, or set group_by to 'sentence'"
-            )
-        pairs.source.append(columns[0])
-        pairs.target.append(columns[1])
-        pairs.document.append(columns[2].strip() if group_by == "document" else "")
-    if not len(pairs):
-        raise UserError(f"{path}: the file is empty; each line must be source TAB target (TAB document)")
-    return pairs
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that hold more than white space, with their numbers from 1."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; check the source's path in the configuration")
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                if text.strip():
-                    yield number, text
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8") from None
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: not a complete gzip file ({error})") from None
-
-
-def draw(pairs: Pairs, *, limit: int) -> Pairs:
-    """At most `limit` pairs, drawn without replacement, in their original order."""
-    if len(pairs) <= limit:
-        return pairs
-    rows = np.random.default_rng(LIMIT_SEED).choice(len(pairs), limit, replace=False)
-    return pairs.take(sorted(rows.tolist()))
+    source = settings.source
+    known = files_of(source, source_language=settings.source_language, target_language=settings.target_language)
+    entries = []
+    for number, path in enumerate(files):
+        entry: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": file_hash(path)}
+        if known:
+            dataset = known[number]
+            if dataset.sha256 not in (None, entry["sha256"]):
+                raise UserError(
+                    f"{path}: sha256 is {entry['sha256']}, expected is {dataset.sha256}; remove it and {path}.json, so that "
+                    "it is fetched again, or put the right one there"
+                )
+            entry |= {"dataset": dataset.name, "url": dataset.url}
+            entry |= {"licence": dataset.licence, "citation": dataset.citation}
+        entries.append(entry)
+    shared = {name: "; ".join(dict.fromkeys(getattr(row, name) for row in known)) for name in ("licence", "citation")}
+    return {"kind": source.kind, "files": entries} | shared | provenance
 
 
 def main() -> None:
-    """Read `--resource` (an embedded corpus.parquet, or a TSV file) and write `--output`."""
-    files = arguments(__doc__, files=["resource", "output"])
-    source = Settings.model_validate(files.settings).source
-    if source.kind == "embedded":
-        pairs = read_pairs(files.resource)
-    else:
-        pairs = read_tsv(files.resource, group_by=source.group_by)
-        if source.limit is not None:
-            pairs = draw(pairs, limit=source.limit)
-    write_pairs(files.output, pairs)
-    log.info("raw: %d pairs from %s", len(pairs), files.resource)
+    """Read the files `--resource` of a source; write `--output` and its `--card`."""
+    files = arguments(__doc__, files=["output", "card"], many=["resource"])
+    settings = Settings.model_validate(files.settings)
+    source = settings.source
+    for path in files.resource:
+        if not path.is_file():
+            fetched = path.with_name(f"{path.name}.json")
+            remedy = f"remove {fetched} too" if fetched.exists() else "check the source's paths in the configuration"
+            raise UserError(f"{path}: no such file; {remedy} and run again")
+    # Each kind of source is read by the module of its name; importing only that one, others do not make a corpus stale.
+    reader = import_module(f"specialized_heads.corpus.{source.kind}")
+    provenance = reader.provenance(source, files.resource) if hasattr(reader, "provenance") else {}
+    described = card(settings, files.resource, provenance=provenance)
+
+    dropped: Counter[str] = Counter()
+    languages = {"source_language": settings.source_language, "target_language": settings.target_language}
+    with atomic(files.output) as everything:
+        rows = write_blocks(everything, even(reader.read(source, files.resource, **languages, counts=dropped)))
+        sets = Counter[str]()
+        for batch in read_blocks(everything, columns=["set"]):
+            sets.update(dict(zip(*(column.to_pylist() for column in pc.value_counts(batch["set"]).flatten()))))
+        read = rows + dropped.total()
+        if not sets[""]:
+            raise UserError(f"no pair was read from {', '.join(map(str, files.resource))}; dropped: {dict(dropped)}")
+        limit = getattr(source, "limit", None)
+        if limit is not None and limit < sets[""]:
+            dropped["over_limit"] = sets[""] - limit
+            blocks = read_blocks(everything, columns=[*COLUMNS, "set"])
+            rows = write_blocks(everything, even(draw(blocks, limit=limit, free=sets[""])))
+    described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
+    write_json(files.card, described)
+    log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))
 
 
 if __name__ == "__main__":

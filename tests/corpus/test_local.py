@@ -1,0 +1,187 @@
+"""Text of the user's own: what is read from each format and packing, and what a mistake in it looks like."""
+
+import gzip
+import lzma
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from specialized_heads.corpus import local
+from specialized_heads.corpus.pairs import SCHEMA
+from specialized_heads.corpus.sources import Local
+from specialized_heads.stage import UserError
+
+TSV = "\ufeffA cat.\tКот.\tbook\tmore\r\n\nA dog.\tПёс.\tletters\n"
+ROWS = [("A cat.", "Кот.", "book", ""), ("A dog.", "Пёс.", "letters", "")]
+
+
+def read(counts: Counter[str] | None = None, **source: Any) -> list[tuple[str, ...]]:
+    """The rows of a source: source, target, document, set."""
+    chosen = Local.model_validate({"kind": "local"} | {key: str(value) for key, value in source.items()})
+    files = [Path(path) for path in chosen.files().values()]
+    counted = Counter() if counts is None else counts
+    blocks = list(local.read(chosen, files, source_language="en", target_language="ru", counts=counted))
+    assert all(batch.schema == SCHEMA for batch in blocks)
+    return [tuple(row.values()) for batch in blocks for row in batch.to_pylist()]
+
+
+def packed(path: Path, content: bytes) -> Path:
+    """The content as the file, packed as its suffix says."""
+    match path.suffix:
+        case ".gz":
+            content = gzip.compress(content)
+        case ".xz":
+            content = lzma.compress(content)
+        case ".zst":
+            content = pa.compress(content, "zstd", asbytes=True)
+        case ".zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr(path.stem, content)
+            return path
+    path.write_bytes(content)
+    return path
+
+
+PACKINGS = ["", ".gz", ".xz", ".zst", ".zip"]
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_tab_separated_pairs(tmp_path: Path, packing: str) -> None:
+    path = packed(tmp_path / f"own.tsv{packing}", TSV.encode())
+    counts: Counter[str] = Counter()
+    assert read(path=path, group_by="document", counts=counts) == ROWS
+    assert counts == {"blank_line": 1}
+    assert [row[2] for row in read(path=path)] == ["", ""]
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_parquet(tmp_path: Path, packing: str, kind: pa.DataType) -> None:
+    names = ("target", "source", "document", "score")
+    columns = [["Кот.", None, "Пёс."], ["A cat.", "Nothing.", "A dog."], ["book", "book", "letters"]]
+    table = pa.table([*(pa.array(column).cast(kind) for column in columns), [1.0, 2.0, 3.0]], names=names)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    path = packed(tmp_path / f"own.parquet{packing}", sink.getvalue().to_pybytes())
+    counts: Counter[str] = Counter()
+    assert read(path=path, group_by="document", counts=counts) == ROWS
+    assert counts == {"null": 1}
+    assert [row[2] for row in read(path=path)] == ["", ""]
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_two_texts(tmp_path: Path, packing: str) -> None:
+    source = packed(tmp_path / f"x.en{packing}", b"A cat.\n\nA dog.\n\n")
+    target = packed(tmp_path / f"x.ru{packing}", "Кот.\n\nПёс.\nИ всё.".encode())
+    counts: Counter[str] = Counter()
+    rows = read(source_path=source, target_path=target, counts=counts)
+    assert rows == [("A cat.", "Кот.", "", ""), ("A dog.", "Пёс.", "", ""), ("", "И всё.", "", "")]
+    assert counts == {"blank_line": 1}
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 5), (5, 3), (0, 2)])
+def test_two_texts_of_different_length(tmp_path: Path, first: int, second: int) -> None:
+    (tmp_path / "x.en").write_text("a\n" * first)
+    (tmp_path / "x.ru").write_text("b\n" * second)
+    with pytest.raises(UserError, match=rf"x\.en has {first} lines, .*x\.ru has {second}; line i of one"):
+        read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
+
+
+def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "own.tsv").write_text("a\tb\tbook\n")
+    (tmp_path / "dev.tsv").write_text("c\td\tletters\n")
+    pq.write_table(pa.table({"source": ["e"], "target": ["f"]}), tmp_path / "test.parquet")
+    (tmp_path / "analysis.txt").write_text("g\nh\ti\n")
+    paths = {"dev": "dev.tsv", "test": "test.parquet", "analysis": "analysis.txt", "path": "own.tsv"}
+    paths = {key: tmp_path / name for key, name in paths.items()}
+    sentences = [("a", "b", "", ""), ("c", "d", "", "dev"), ("e", "f", "", "test")]
+    sentences += [("g", "", "", "analysis"), ("h", "i", "", "analysis")]
+    assert read(**paths) == sentences
+    # A held-out set without documents is one.
+    documents = ["book", "letters", "test", "analysis", "analysis"]
+    assert [row[2] for row in read(**paths, group_by="document")] == documents
+
+
+def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
+    (tmp_path / "own.tsv").write_text("a\tb\n")
+    pq.write_table(pa.table({"source": ["c", None]}), tmp_path / "analysis.parquet")
+    counts: Counter[str] = Counter()
+    rows = read(path=tmp_path / "own.tsv", analysis=tmp_path / "analysis.parquet", counts=counts)
+    assert rows[1:] == [("c", "", "", "analysis")]
+    assert counts == {"null": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "group_by", "message"),
+    [
+        (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab"),
+        (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
+        (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", r"line 2: not UTF-8"),
+        (b"", "sentence", r"own\.tsv: the file is empty"),
+        (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
+    ],
+)
+def test_mistakes_in_lines_name_file_line_and_remedy(
+    tmp_path: Path, content: bytes, group_by: str, message: str
+) -> None:
+    (tmp_path / "own.tsv").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read(path=tmp_path / "own.tsv", group_by=group_by)
+
+
+@pytest.mark.parametrize(
+    ("columns", "group_by", "message"),
+    [
+        ({"source": ["a"], "text": ["b"]}, "sentence", "column target is missing; there are source, text"),
+        ({"source": ["a"], "target": ["b"]}, "document", "column document is missing; .* group_by to 'sentence'"),
+        ({"source": ["a"], "target": [1]}, "sentence", "column target is int64; it must be text"),
+        ({"source": ["a"] * 2, "target": ["b"] * 2, "document": ["c", None]}, "document", "row 2: no document"),
+        ({"source": pa.array([], "string"), "target": pa.array([], "string")}, "sentence", "the file is empty"),
+    ],
+)
+def test_mistakes_in_parquet_name_column_and_remedy(
+    tmp_path: Path, columns: dict[str, Any], group_by: str, message: str
+) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "own.parquet")
+    with pytest.raises(UserError, match=rf"own\.parquet: .*{message}"):
+        read(path=tmp_path / "own.parquet", group_by=group_by)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_damaged_parquet(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "own.parquet"
+    pq.write_table(pa.table({"source": ["a"] * 100, "target": ["b"] * 100}), path)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(UserError, match=r"own\.parquet: not a whole parquet file"):
+        read(path=path)
+
+
+def test_missing_and_truncated_files(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.tsv: no such file; check the source's paths"):
+        read(path=tmp_path / "none.tsv")
+    with pytest.raises(UserError, match=r"none\.en: no such file"):
+        read(source_path=tmp_path / "none.en", target_path=tmp_path / "none.ru")
+    (tmp_path / "own.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 1000)[:-10])
+    with pytest.raises(UserError, match=r"own\.tsv\.gz: not a complete gz file"):
+        read(path=tmp_path / "own.tsv.gz")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"path": "a", "source_path": "b", "target_path": "c"},
+        {"source_path": "b"},
+        {"path": "a", "target_path": "c"},
+        {"source_path": "b", "target_path": "c", "group_by": "document"},
+    ],
+)
+def test_a_configuration_that_names_no_one_way_to_read(keys: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        Local.model_validate({"kind": "local"} | keys)

@@ -1,0 +1,156 @@
+"""Fetching as a part of the workflow: once, kept whatever Snakemake does, and going on after a kill."""
+
+import http.server
+import io
+import os
+import signal
+import subprocess
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specialized_heads.stage import file_hash, read_json
+
+RAW = "results/smoke/mine/corpus/raw"
+# Spaces and quotes may stand in any path.
+FOLDER = "my data's"
+FILE = f"{FOLDER}/opus/Some-Corpus/v1/de-en.txt.zip"
+NOWHERE = "http://127.0.0.1:9/"
+
+
+def archive() -> bytes:
+    """A corpus as OPUS has it."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as packed:
+        packed.writestr("README", "about")
+        for language in ("en", "de"):
+            packed.writestr(f"Some-Corpus.de-en.{language}", "".join(f"{language} {i}\n" for i in range(5000)))
+    return content.getvalue()
+
+
+@dataclass
+class Server:
+    """What is sent, how slowly, and which bytes were asked for."""
+
+    address: str = ""
+    content: bytes = field(default_factory=archive)
+    pause: float = 0.0
+    asked: list[str | None] = field(default_factory=list)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        state: Server = self.server.state
+        wanted = self.headers.get("Range")
+        state.asked.append(wanted)
+        if not self.path.endswith("/Some-Corpus/v1/moses/de-en.txt.zip"):
+            self.send_error(404)
+            return
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        self.send_response(206 if start else 200)
+        self.send_header("ETag", '"one"')
+        self.send_header("Content-Length", str(len(state.content) - start))
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(state.content) - 1}/{len(state.content)}")
+        self.end_headers()
+        for begin in range(start, len(state.content), 1024):
+            time.sleep(state.pause)
+            try:
+                self.wfile.write(state.content[begin : begin + 1024])
+            except OSError:
+                return
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.daemon_threads = True
+        running.state = Server(f"http://127.0.0.1:{running.server_address[1]}/")
+        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield running.state
+        running.shutdown()
+
+
+def with_opus(project, address: str, *, version: str = "v1", **downloads: Any):
+    """The smoke experiment with one corpus of OPUS, to be had at `address`."""
+    values = project.settings()
+    source = {"kind": "opus", "corpus": "Some-Corpus", "version": version}
+    values["corpora"] = {"mine": {"title": "Mine", "source": source, "target_language": "de"}}
+    values["parser"] = {"engine": "stanza"}
+    opus = "https://object.pouta.csc.fi/OPUS-"
+    values["downloads"] = {"directory": FOLDER, "mirrors": {opus: address}, "attempts": 1} | downloads
+    return project.configured(values)
+
+
+def test_a_corpus_is_fetched_once(project, server) -> None:
+    workflow = with_opus(project, server.address)
+    run = workflow.run(f"{RAW}.parquet")
+    assert run.status == 0, run.printed
+    assert {"download", "corpus_raw"} <= run.rules
+    file = project.root / FILE
+    assert file.read_bytes() == server.content
+    card = read_json(project.root / f"{RAW}.json")
+    assert card["pairs"] == card["read"] == 5000
+    assert card["files"][0]["sha256"] == file_hash(file)
+    assert card["files"][0]["url"].startswith("https://object.pouta.csc.fi/OPUS-Some-Corpus/v1/")
+    assert read_json(file.with_name("de-en.txt.zip.json"))["mirror"] is True
+
+    # Neither where it is fetched from nor how long one waits makes the file another one.
+    again = with_opus(project, NOWHERE, timeout=5).run("--dry-run", f"{RAW}.parquet")
+    assert "Nothing to be done" in again.printed
+    assert len(server.asked) == 1
+
+
+def test_a_file_put_there_by_hand_needs_no_network(project) -> None:
+    """Though Snakemake deletes what a job declares before it starts."""
+    file = project.root / FILE
+    file.parent.mkdir(parents=True)
+    content = archive()
+    file.write_bytes(content)
+    run = with_opus(project, NOWHERE).run(f"{RAW}.parquet")
+    assert run.status == 0, run.printed
+    assert file.read_bytes() == content
+    assert read_json(project.root / f"{RAW}.json")["pairs"] == 5000
+
+
+def test_a_missing_release_is_said_in_one_line(project, server) -> None:
+    run = with_opus(project, server.address, version="v0").run(f"{RAW}.parquet")
+    assert run.status == 1
+    assert "the server answers 404 Not Found; check the name and version of the corpus" in run.printed
+    assert f"place the file by hand as {FOLDER}/opus/Some-Corpus/v0/de-en.txt.zip" in run.printed
+    assert "Traceback" not in run.printed
+    assert not (project.root / f"{RAW}.parquet").exists()
+
+
+def test_after_a_kill_the_same_command_goes_on(project, server) -> None:
+    server.pause = 0.05
+    workflow = with_opus(project, server.address)
+    partial = project.root / FILE.replace("de-en", ".partial.de-en")
+    running = workflow.start(f"{RAW}.parquet", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not (partial.exists() and partial.stat().st_size > 10_000):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not (project.root / FILE).exists()
+    arrived = partial.stat().st_size
+    assert arrived < len(server.content)
+    server.pause = 0
+    # The lock that the killed Snakemake left is Snakemake's own matter.
+    workflow.run("--unlock")
+    run = workflow.run(f"{RAW}.parquet")
+    assert run.status == 0, run.printed
+    assert server.asked == [None, f"bytes={arrived}-"]
+    assert (project.root / FILE).read_bytes() == server.content
+    assert [path.name for path in Path(project.root / FILE).parent.iterdir() if path.name.startswith(".")] == []
