@@ -1,17 +1,22 @@
 """Stages bpe and tokens: ids, exact recovery of the text from pieces, the store on disk, and mistakes in the sizes."""
 
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sentencepiece
-from safetensors.numpy import load_file
+from safetensors.numpy import save
 
+from specialized_heads.corpus import bpe, pairs, preprocess, tokens
 from specialized_heads.corpus.bpe import learn, load_bpe
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.corpus.tokens import encode, load_tokens
+from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.stage import UserError
+
+LANGUAGES = {"source_language": "en", "target_language": "ru"}
 
 
 @pytest.fixture
@@ -53,51 +58,107 @@ def test_too_small_a_vocabulary_says_the_smallest(everyday: Pairs) -> None:
     learn(everyday.target, size=smallest, name="target")
 
 
-def test_blocks_do_not_show(
-    russian: sentencepiece.SentencePieceProcessor, everyday: Pairs, monkeypatch: pytest.MonkeyPatch
+def test_the_text_of_a_model_is_read_once(everyday: Pairs) -> None:
+    assert learn(iter(everyday.source), size=100, name="source") == learn(everyday.source, size=100, name="source")
+    with pytest.raises(UserError, match="more than the 3 training sentences support"):
+        learn(iter(everyday.source[:3]), size=30_000, name="source")
+
+
+def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(
+    tmp_path: Path, everyday: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids, offsets = encode(everyday.target, russian)
-    monkeypatch.setattr("specialized_heads.corpus.tokens.BLOCK", 7)
-    in_blocks, block_offsets = encode(everyday.target, russian)
-    assert np.array_equal(ids, in_blocks)
-    assert np.array_equal(offsets, block_offsets)
-
-
-def test_stages_round_trip(tmp_path: Path, stage, everyday: Pairs) -> None:
     write_pairs(tmp_path / "train.parquet", everyday)
-    models = {"source_model": tmp_path / "bpe.source.model", "target_model": tmp_path / "bpe.target.model"}
-    settings = {"vocabulary": {"source": 100, "target": 120}}
-    done = stage("bpe", settings=settings, train=tmp_path / "train.parquet", **models)
-    assert done.returncode == 0, done.stderr
-    for name in ("1", "2"):
-        output = tmp_path / f"{name}.safetensors"
-        done = stage("tokens", settings={}, text=tmp_path / "train.parquet", output=output, **models)
-        assert done.returncode == 0, done.stderr
-    assert (tmp_path / "1.safetensors").read_bytes() == (tmp_path / "2.safetensors").read_bytes()
 
-    tokens = load_tokens(tmp_path / "1.safetensors")
-    assert len(tokens) == len(everyday)
-    assert (tokens.source.dtype, tokens.source_offsets.dtype) == (np.int32, np.int64)
-    assert isinstance(tokens.target, np.memmap)
-    source, target = load_bpe(models["source_model"]), load_bpe(models["target_model"])
-    for row in range(len(tokens)):
-        assert source.decode(tokens.source_ids(row).tolist()) == everyday.source[row]
-        assert target.decode(tokens.target_ids(row).tolist()) == everyday.target[row]
-        assert len(tokens.source_ids(row)) == tokens.source_lengths[row]
-        assert len(tokens.target_ids(row)) == tokens.target_lengths[row]
-    assert tokens.target.min() > EOS
+    def sampled() -> list[str]:
+        return list(chain.from_iterable(bpe.sample(tmp_path / "train.parquet", "target")))
+
+    assert sampled() == everyday.target
+    monkeypatch.setattr(bpe, "SAMPLE", 100)
+    drawn = sampled()
+    monkeypatch.setattr(pairs, "READ", 7)
+    assert sampled() == drawn
+    rows = [everyday.target.index(text) for text in drawn]
+    assert rows == sorted(set(rows))
+    assert len(rows) == 100
+    assert rows[0] < 50 and rows[-1] > 450  # from the whole file
+    # The rows that models were made with when all sentences were held at once.
+    assert rows == sorted(np.random.default_rng(1).choice(500, 100, replace=False).tolist())
 
 
-def test_the_store_is_a_plain_safetensors_file(tmp_path: Path, stage, everyday: Pairs) -> None:
-    write_pairs(tmp_path / "text.parquet", everyday)
-    for name in ("source", "target"):
-        (tmp_path / name).write_bytes(learn(getattr(everyday, name), size=100, name=name))
-    files = {"source_model": tmp_path / "source", "target_model": tmp_path / "target"}
-    stage("tokens", settings={}, text=tmp_path / "text.parquet", output=tmp_path / "t.safetensors", **files)
-    tokens = load_tokens(tmp_path / "t.safetensors")
-    for name, values in load_file(tmp_path / "t.safetensors").items():
-        assert np.array_equal(getattr(tokens, name), values)
-        assert getattr(tokens, name).dtype == values.dtype
+@pytest.fixture
+def made(tmp_path: Path, call: Callable[..., None], everyday: Pairs) -> Callable[..., Path]:
+    """`made("1.safetensors", preprocess="paper")`: both stages on the everyday corpus, whose models stay beside."""
+    write_pairs(tmp_path / "train.parquet", everyday)
+
+    def run(name: str, *, mode: preprocess.Mode = "none") -> Path:
+        models = {f"{side}_model": tmp_path / f"bpe.{side}.model" for side in tokens.SIDES}
+        settings = {"vocabulary": {"source": 100, "target": 120, "preprocess": mode}} | LANGUAGES
+        call(bpe, settings=settings, train=tmp_path / "train.parquet", **models)
+        files = {"text": tmp_path / "train.parquet", "output": tmp_path / "tokens" / name}
+        call(tokens, settings={"preprocess": mode} | LANGUAGES, **files, **models)
+        return files["output"]
+
+    return run
+
+
+@pytest.mark.parametrize("mode", ["none", "paper"])
+def test_stages_round_trip(tmp_path: Path, made: Callable[..., Path], everyday: Pairs, mode: preprocess.Mode) -> None:
+    store = load_tokens(made("train.safetensors", mode=mode))
+    assert len(store) == len(everyday)
+    assert (store.source.dtype, store.source_offsets.dtype) == (np.int32, np.int64)
+    assert isinstance(store.target, np.memmap)
+    source, target = load_bpe(tmp_path / "bpe.source.model"), load_bpe(tmp_path / "bpe.target.model")
+    sources = preprocess.apply(everyday.source, language="en", mode=mode)
+    targets = preprocess.apply(everyday.target, language="ru", mode=mode)
+    assert (sources == everyday.source) == (mode == "none")
+    for row in range(len(store)):
+        assert source.decode(store.source_ids(row).tolist()) == sources[row]
+        assert target.decode(store.target_ids(row).tolist()) == targets[row]
+        assert len(store.source_ids(row)) == store.source_lengths[row]
+        assert len(store.target_ids(row)) == store.target_lengths[row]
+    assert store.target.min() > EOS
+    pieces = "".join(source.id_to_piece(piece) for piece in range(EOS + 1, 100))
+    assert (pieces == pieces.lower()) == (mode == "paper")  # the text that was learned from
+
+
+def test_each_side_is_preprocessed_in_its_language(
+    tmp_path: Path, call: Callable[..., None], made: Callable[..., Path], everyday: Pairs
+) -> None:
+    made("x.safetensors")
+    write_pairs(tmp_path / "one.parquet", Pairs(["a child's"], ["кот'а дом"], [""]))
+    models = {f"{side}_model": tmp_path / f"bpe.{side}.model" for side in tokens.SIDES}
+    files = {"text": tmp_path / "one.parquet", "output": tmp_path / "one.safetensors"} | models
+    call(tokens, settings={"preprocess": "paper"} | LANGUAGES, **files)
+    store = load_tokens(files["output"])
+    for ids, side, text in ((store.source, "source", "a child 's"), (store.target, "target", "кот ' а дом")):
+        assert ids.tolist() == load_bpe(models[f"{side}_model"]).encode(text)
+
+
+def test_blocks_do_not_show(made: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = made("whole.safetensors").read_bytes()
+    monkeypatch.setattr(pairs, "READ", 7)
+    assert made("blocks.safetensors").read_bytes() == whole
+
+
+def test_the_store_is_the_file_that_safetensors_writes(made: Callable[..., Path]) -> None:
+    path = made("train.safetensors")
+    store = load_tokens(path)
+    assert path.read_bytes() == save({name: np.array(getattr(store, name)) for name in tokens.DTYPES})
+    assert [other.name for other in path.parent.iterdir()] == ["train.safetensors"]
+
+
+def test_a_set_without_targets_has_a_store(
+    tmp_path: Path, call: Callable[..., None], made: Callable[..., Path]
+) -> None:
+    made("x.safetensors")
+    write_pairs(tmp_path / "analysis.parquet", Pairs(["The cat.", "A dog."], ["", ""], ["", ""]))
+    models = {f"{side}_model": tmp_path / f"bpe.{side}.model" for side in tokens.SIDES}
+    files = {"text": tmp_path / "analysis.parquet", "output": tmp_path / "analysis.safetensors"} | models
+    call(tokens, settings={"preprocess": "paper"} | LANGUAGES, **files)
+    store = load_tokens(files["output"])
+    assert len(store) == 2
+    assert store.target_lengths.tolist() == [0, 0]
+    assert store.source_lengths.min() > 0
 
 
 def test_wrong_token_files_are_mistakes_of_the_user(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 
 COLUMNS = [
-    *("kind", "scope", "lam", "seed", "bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature", "sentences"),
+    *("kind", "scope", "lam", "seed", "bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature"),
+    *("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high", "signature_tokenised", "sentences"),
     *("encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total"),
     *("parameters", "updates"),
 ]
@@ -32,6 +33,8 @@ def files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, P
             model.keep_heads({"encoder": [[], [1]], "cross": [[0], [0, 1]]})
         save(model, tmp_path / f"{name}.safetensors", training={"training": {"updates": 40}})
         score = {"bleu": 20.5, "bleu_low": 19.0, "bleu_high": 22.0, "chrf": 50.0, "signature": "s", "sentences": 60}
+        score |= {"bleu_tokenised": 21.5, "bleu_tokenised_low": 20.0, "bleu_tokenised_high": 23.0}
+        score |= {"signature_tokenised": "t"}
         (tmp_path / f"{name}.score.json").write_text(
             json.dumps(score | {"p_value": None if name == "baseline" else 0.03})
         )
@@ -57,7 +60,8 @@ def test_columns_and_rows(call: Callable[..., None], files, tiny_model: Callable
         1,
         40,
     )
-    assert (pruned["bleu"], pruned["p_value"]) == (20.5, 0.03)
+    assert (pruned["bleu"], pruned["p_value"], pruned["signature"]) == (20.5, 0.03, "s")
+    assert (pruned["bleu_tokenised"], pruned["signature_tokenised"]) == (21.5, "t")
     frame = table.to_pandas()
     assert math.isnan(frame.loc[0, "lam"])
     assert math.isnan(frame.loc[0, "p_value"])

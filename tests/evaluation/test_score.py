@@ -1,6 +1,8 @@
-"""Scores against sacreBLEU called directly, the paired test at its ends, and mistakes in the files."""
+"""Scores against sacreBLEU called directly and BLEU written out, the paired test at its ends, and mistakes in the files."""
 
 import json
+import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
+from specialized_heads.corpus.preprocess import apply
 from specialized_heads.evaluation import score
 from specialized_heads.stage import UserError
 
@@ -21,16 +24,23 @@ LIKE = [line.replace("больших", "малых") if i % 4 == 1 or i == 2 els
 
 @pytest.fixture
 def scored(call: Callable[..., None], tmp_path: Path) -> Callable[..., dict]:
-    """`scored(system, baseline)`: what the stage writes."""
+    """`scored(system, baseline)`: what the stage writes; tokens are those of the system unless others are given."""
 
-    def run(system: list[str], baseline: list[str] | None = None) -> dict:
+    def run(
+        system: list[str],
+        baseline: list[str] | None = None,
+        *,
+        tokenised: list[str] | None = None,
+        preprocess: str = "none",
+    ) -> dict:
         write_pairs(tmp_path / "test.parquet", Pairs(["–"] * 60, REFERENCES, ["1"] * 60))
         files = {"references": tmp_path / "test.parquet", "output": tmp_path / "score.json"}
-        for name, lines in (("translation", system), ("baseline", baseline)):
+        tokenised = apply(system, language="ru", mode="paper") if tokenised is None else tokenised
+        for name, lines in (("translation", system), ("baseline", baseline), ("tokenised", tokenised)):
             if lines is not None:
                 files[name] = tmp_path / f"{name}.txt"
                 files[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        call(score, **files)
+        call(score, settings={"preprocess": preprocess, "language": "ru"}, **files)
         return json.loads(files["output"].read_text())
 
     return run
@@ -49,6 +59,57 @@ def test_scores_are_sacrebleu_s(scored: Callable[..., dict]) -> None:
 
 def test_a_perfect_translation(scored: Callable[..., dict]) -> None:
     assert scored(REFERENCES)["bleu"] == pytest.approx(100)
+
+
+def bleu_of_tokens(lines: list[str], references: list[str]) -> float:
+    """BLEU of white-space tokens, written out: geometric mean of clipped n-gram precisions, and the brevity penalty."""
+    pairs = [(line.split(), reference.split()) for line, reference in zip(lines, references, strict=True)]
+    total = 0.0
+    for n in range(1, 5):
+        hits = asked = 0
+        for line, reference in pairs:
+            found, right = (Counter(zip(*(words[i:] for i in range(n)))) for words in (line, reference))
+            hits += (found & right).total()
+            asked += found.total()
+        total += math.log(hits / asked) / 4
+    length, wanted = (sum(len(pair[side]) for pair in pairs) for side in (0, 1))
+    return 100 * min(1.0, math.exp(1 - wanted / length)) * math.exp(total)
+
+
+def test_bleu_of_tokens_is_that_of_lower_case_moses_tokens(scored: Callable[..., dict]) -> None:
+    shorter = [line.replace("больших ", "") for line in BAD]
+    for lines in (BAD, shorter, [line.upper() for line in BAD]):
+        tokens = [line.lower().replace(".", " .") for line in lines]
+        result = scored(lines)
+        expected = bleu_of_tokens(tokens, [line.lower().replace(".", " .") for line in REFERENCES])
+        assert result["bleu_tokenised"] == pytest.approx(expected, abs=1e-9)
+        assert result["bleu_tokenised_low"] < expected < result["bleu_tokenised_high"] < expected + 10
+    assert result["bleu"] < result["bleu_tokenised"]  # in capitals
+    assert result["signature_tokenised"] != result["signature"]
+    for part in ("case:lc", "tok:none", "bs:1000", "tokens:moses.ru-sacremoses-"):
+        assert part in result["signature_tokenised"]
+
+
+def test_the_given_tokens_are_scored_and_not_split_again(scored: Callable[..., dict]) -> None:
+    tokens = apply(REFERENCES, language="ru", mode="paper")
+    assert scored(BAD, tokenised=tokens)["bleu_tokenised"] == pytest.approx(100)
+    joined = [line.replace(" .", ".") for line in tokens]
+    assert scored(BAD, tokenised=joined)["bleu_tokenised"] < 90
+
+
+def test_a_model_that_knows_lower_case_alone_is_scored_without_case(scored: Callable[..., dict]) -> None:
+    lower = [line.lower() for line in REFERENCES]
+    without = scored(lower, preprocess="paper")
+    assert (without["bleu"], without["chrf"]) == (pytest.approx(100), pytest.approx(100))
+    assert "case:lc" in without["signature"] and "tok:13a" in without["signature"]
+    assert scored(lower)["bleu"] < 95
+
+    systems = [("baseline", LIKE), ("system", [line.lower() for line in GOOD])]  # of which only one pays for its case
+    metric = BLEU(references=[REFERENCES], lowercase=True)
+    expected = PairedTest(systems, {"BLEU": metric}, None, test_type="bs", n_samples=1000)()[1]["BLEU"][1].p_value
+    assert expected > 0.01
+    assert scored(systems[1][1], LIKE, preprocess="paper")["p_value"] == expected
+    assert scored(systems[1][1], LIKE)["p_value"] < 0.01
 
 
 def test_different_from_the_baseline(scored: Callable[..., dict]) -> None:
@@ -80,6 +141,8 @@ def test_a_wrong_number_of_lines(scored: Callable[..., dict], lines: list[str]) 
         scored(lines)
     with pytest.raises(UserError, match=rf"{len(lines)} lines for 60 sentences"):
         scored(BAD, lines)
+    with pytest.raises(UserError, match=rf"tokenised.txt: {len(lines)} lines for 60 sentences"):
+        scored(BAD, tokenised=lines)
 
 
 def test_empty_and_odd_lines_keep_their_place(scored: Callable[..., dict]) -> None:

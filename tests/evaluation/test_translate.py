@@ -1,4 +1,4 @@
-"""The translation stage: one line per sentence in the order of the set, whatever the batches."""
+"""The translation stage: one line per sentence in the order of the set, whatever the batches, as text and as tokens."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,12 @@ from specialized_heads.model import decoding
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 
-SETTINGS = {"decoding": {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0}, "device": "cpu"}
+SETTINGS = {
+    "decoding": {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0},
+    "preprocess": "none",
+    "language": "en",
+    "device": "cpu",
+}
 
 
 @pytest.fixture
@@ -28,7 +33,20 @@ def files(token_file, sentences, tiny_model: Callable[..., Transformer], tmp_pat
         "tokens": token_file("test", sources, targets),
         "bpe": tmp_path / "bpe.model",
         "output": tmp_path / "translation.txt",
+        "tokenised": tmp_path / "translation.tokenised.txt",
     }
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, call: Callable[..., None], files: dict[str, Path]) -> Callable[..., tuple]:
+    """`told("He's here .", preprocess=...)`: the first line of both files where the model says just this."""
+
+    def run(said: str, **settings: str) -> tuple[str, str]:
+        monkeypatch.setattr(sentencepiece.SentencePieceProcessor, "decode", lambda self, ids: said, raising=True)
+        call(translate, settings=SETTINGS | settings, **files)
+        return tuple(files[name].read_text(encoding="utf-8").split("\n")[0] for name in ("output", "tokenised"))
+
+    return run
 
 
 @pytest.mark.parametrize("tokens", [1, 25, 2000])
@@ -46,3 +64,27 @@ def test_lines_are_in_the_order_of_the_set(
     for line, source in zip(lines, sources, strict=True):
         assert line == bpe.decode(decoding.translate(model, [source], **SETTINGS["decoding"])[0])
     assert len(set(lines)) > 10
+
+
+def test_raw_translations_are_tokenised_as_the_paper_scores_them(told: Callable[..., tuple]) -> None:
+    text, tokens = told('He doesn\'t say "No".')
+    assert text == 'He doesn\'t say "No".'
+    assert tokens == 'he doesn \'t say " no " .'
+    assert told("L'homme.", language="fr") == ("L'homme.", "l' homme .")
+
+
+def test_tokens_of_the_model_are_scored_as_they_are(told: Callable[..., tuple]) -> None:
+    text, tokens = told("he doesn 't  know  e - mails .", preprocess="paper")
+    assert text == "he doesn't know e - mails."
+    assert tokens == "he doesn 't know e - mails ."
+    # Not the tokens of the detokenised text, which Moses would not split here.
+    assert told("mr .", preprocess="paper") == ("mr.", "mr .")
+
+
+@pytest.mark.parametrize("preprocess", ["none", "paper"])
+def test_both_files_have_a_line_for_every_sentence(
+    call: Callable[..., None], files: dict[str, Path], preprocess: str
+) -> None:
+    call(translate, settings=SETTINGS | {"preprocess": preprocess}, **files)
+    for name in ("output", "tokenised"):
+        assert files[name].read_text(encoding="utf-8").count("\n") == 30

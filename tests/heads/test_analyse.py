@@ -15,6 +15,7 @@ import torch
 from specialized_heads.config import Heads
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.pairs import Pairs, write_pairs
+from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads import analyse, maps
 from specialized_heads.heads.analyse import Settings, align, encoder_columns, measure
@@ -113,7 +114,9 @@ def measured(
     baselines = {f"{row['relation']}_{row['direction']}": row["baseline_accuracy"] for row in table}
     ranks = maps.frequency_ranks(corpus.store, vocabulary=80)
     found = measure(tiny_model(vocabulary=80), corpus.store, sentences, ranks, heads)
-    return encoder_columns(found, baselines, Settings(heads=heads, seed=1, device="cpu"))
+    return encoder_columns(
+        found, baselines, Settings(heads=heads, preprocess="none", language="en", seed=1, device="cpu")
+    )
 
 
 def follow(corpus: Corpus, relation: str, *, to_head: bool) -> Look:
@@ -201,6 +204,30 @@ def test_sentences_with_a_word_without_pieces_are_left_out(corpus: Corpus) -> No
     assert words == [word.form for word in trees[0]]
 
 
+def test_words_meet_the_pieces_of_preprocessed_text() -> None:
+    """Words are those of the raw sentence; a sentence that is another one after preprocessing is left out."""
+    texts = ["Ms. Bell's dogs don't bark.", "Dogs bark.", "DOTMULTI dogs bark."]
+    forms = [["Ms.", "Bell", "'s", "dogs", "do", "n't", "bark", "."], ["Dogs", "bark", "."], ["dogs", "bark", "."]]
+    trees = {}
+    for number, words in enumerate(forms):
+        after, trees[number] = 0, []
+        for form in words:
+            start = texts[number].index(form, after)
+            after = start + len(form)
+            trees[number].append(Word(form, start, after, 0, "root", "X"))
+    processed = apply(texts, language="en", mode="paper")
+    bpe = sentencepiece.SentencePieceProcessor(model_proto=learn(processed, size=40, name="source"))
+    sentences, aligned = align(trees, texts, bpe, ["nsubj"], processed=processed)
+    assert set(sentences) == set(aligned) == {0, 1}
+    assert aligned[0] == trees[0]
+    pieces = bpe.encode(processed[0], out_type=str)
+    words = ["".join(pieces[p] for p in word).replace("▁", " ").strip() for word in sentences[0].words]
+    # Moses cuts "don't" as "don 't": its first piece or pieces belong to both words that it overlaps.
+    assert words[:4] + words[6:] == ["ms.", "bell", "'s", "dogs", "bark", "."]
+    assert words[4].startswith("do") and words[5].endswith("'t")
+    assert sum(map(len, sentences[0].words)) >= len(set(sum(sentences[0].words, [])))
+
+
 @pytest.fixture
 def files(corpus: Corpus, tmp_path: Path, token_file: Callable[..., Path]) -> dict[str, Path]:
     """What the stage reads and writes; the tree of sentence 7 is missing."""
@@ -222,7 +249,7 @@ def files(corpus: Corpus, tmp_path: Path, token_file: Callable[..., Path]) -> di
     }
 
 
-SETTINGS = {"heads": HEADS.model_dump(), "seed": 1, "device": "cpu"}
+SETTINGS = {"heads": HEADS.model_dump(), "preprocess": "none", "language": "en", "seed": 1, "device": "cpu"}
 
 
 @pytest.fixture
@@ -281,6 +308,22 @@ def test_stage(
         assert np.array(sentence["attention"]).shape == (len(sentence["tokens"]),) * 2
         assert np.sum(sentence["attention"], axis=1) == pytest.approx(1.0, abs=1e-4)
         assert sentence["rarest"] < len(sentence["tokens"]) - 1
+
+
+def test_stage_on_preprocessed_text(
+    call: Callable[..., None],
+    files: dict[str, Path],
+    previous_token_model: Transformer,
+    corpus: Corpus,
+) -> None:
+    """Raw text in capitals is, for a model of lower-case text, the text of the other test: so are its heads."""
+    save(previous_token_model, files["model"], training={})
+    call(analyse, settings=SETTINGS, **files)
+    expected = files["output"].read_bytes()
+    write_pairs(files["text"], Pairs([text.upper() for text in corpus.texts], ["–"] * 150, ["1"] * 150))
+    call(analyse, settings=SETTINGS | {"preprocess": "paper"}, **files)
+    assert files["output"].read_bytes() == expected
+    assert json.loads(files["report"].read_text())["aligned"] == 149
 
 
 def test_stage_repeats(call: Callable[..., None], files: dict[str, Path], previous_token_model: Transformer) -> None:

@@ -1,4 +1,7 @@
-"""Subwords and words meet by character offsets: in any script, with any white space, for characters no model knows."""
+"""Subwords and words meet by character offsets: in any script, with any white space, for characters no model knows.
+
+Also where the text was preprocessed before it was cut into subwords.
+"""
 
 import io
 import unicodedata
@@ -6,7 +9,14 @@ import unicodedata
 import pytest
 import sentencepiece
 
-from specialized_heads.parsing.alignment import SPACE, piece_spans, words_to_pieces
+from specialized_heads.corpus.preprocess import apply
+from specialized_heads.parsing.alignment import (
+    SPACE,
+    piece_spans,
+    raw_characters,
+    raw_piece_spans,
+    words_to_pieces,
+)
 
 TRAINING = [
     "The cat sat on the mat, and 2019 cats had fine gloves.",
@@ -150,3 +160,78 @@ def test_touching_is_not_overlapping() -> None:
 
 def test_an_empty_text_has_no_pieces(models) -> None:
     assert piece_spans(models["as_is"], "") == []
+
+
+# Language, raw sentence, and its words as a treebank would have them.
+HARD = {
+    "apostrophes": ("en", "I don't know Bell's dogs' names.", "I do n't know Bell 's dogs ' names ."),
+    "French apostrophes": ("fr", "L'homme n'est pas là.", "L' homme n' est pas là ."),
+    "hyphens": ("en", "A well-known e-mail -- yes-no.", "A well - known e-mail -- yes - no ."),
+    "a letter that becomes two": ("en", "In İzmir, İİ!", "In İzmir , İİ !"),
+    "sigma at the end of a token": ("el", "ΟΔΥΣΣΕΥΣ'ΟΔΟΣ ΣΣ", "ΟΔΥΣΣΕΥΣ ' ΟΔΟΣ ΣΣ"),
+    "ligatures and ß": ("de", "STRAẞE ﬁne Ǆ Ⅷ ½", "STRAẞE ﬁne Ǆ Ⅷ ½"),
+    "decomposed letters": ("fr", "Voila\u0300 l'e\u0301te\u0301.", "Voila\u0300 l' e\u0301te\u0301 ."),
+    "dots": ("en", "Wait...what.. no....", "Wait ... what .. no ...."),
+    "an ellipsis": ("ru", "…Что?!", "… Что ?!"),
+    "quotes": ("en", "\"Go,\" he said: 'On.'", "\" Go , \" he said : ' On . '"),
+    "curly quotes": ("en", "“It’s” «so» „low‟", "“ It ’s ” « so » „ low ‟"),
+    "URLs": ("en", "See http://www.x.com/a-b_c?d=1,2&e now", "See http://www.x.com/a-b_c?d=1,2&e now"),
+    "numbers": ("en", "In 1999,2000 1,000,000.50 (a,b)", "In 1999,2000 1,000,000.50 ( a , b )"),
+    "XML": ("en", "a&b <i>x</i> [y] | &amp;", "a & b < i > x < /i > [ y ] | & amp ;"),
+    "odd spaces": ("en", " One\u00a0two\u2009 three\u2028four ", "One two three four"),
+    "characters no model knows": ("en", "cat 😀😀漢字 ☃", "cat 😀😀 漢字 ☃"),
+    "abbreviations": ("en", "Mr. J. Smith et al. went.", "Mr. J. Smith et al. went ."),
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+@pytest.mark.parametrize("name", ["as_is", "bytes"])
+def test_pieces_of_preprocessed_text_lead_to_the_raw_words(models, name: str, case: str) -> None:
+    language, raw, words = HARD[case]
+    [processed] = apply([raw], language=language, mode="paper")
+    assert processed != raw
+    spans = raw_piece_spans(models[name], processed, raw)
+    assert [identity for identity, _, _ in spans] == models[name].encode(processed)
+    for (_, start, end), (_, following, _) in zip(spans, [*spans[1:], (0, len(raw), 0)]):
+        assert 0 <= start <= end <= len(raw) and start <= following
+    covered = {i for _, start, end in spans for i in range(start, end)}
+    assert covered >= {i for i, letter in enumerate(raw) if not letter.isspace()}
+
+    placed = words_at(raw, *words.split())
+    for (start, end), pieces in zip(placed, words_to_pieces(placed, spans), strict=True):
+        first, last = spans[pieces[0]], spans[pieces[-1]]
+        assert first[1] <= start < first[2] and last[1] < end <= last[2]  # from its first letter to its last
+        assert pieces == list(range(pieces[0], pieces[-1] + 1))
+        known = [spans[piece][0] for piece in pieces]
+        if name == "bytes" and not any(models[name].is_byte(identity) for identity in known):
+            spelled = "".join(models[name].id_to_piece(identity) for identity in known).replace(SPACE, "")
+            assert raw[start:end].lower().replace("ς", "σ") in spelled.replace("ς", "σ")
+
+
+def test_each_character_of_preprocessed_text_has_its_place() -> None:
+    assert raw_characters("i̇ 'ab", "İ'aB") == [0, 0, -1, 1, 2, 3]
+    assert raw_characters("", "  ") == []
+    assert raw_characters("a b", " A\u00a0 B") == [1, -1, 4]
+
+
+def test_both_halves_of_a_letter_that_became_two_belong_to_its_word(models) -> None:
+    raw = "İ x"
+    spans = raw_piece_spans(models["bytes"], "i̇ x", raw)
+    word, other = words_to_pieces([(0, 1), (2, 3)], spans)
+    assert len(word) >= 2
+    assert {spans[piece][1:] for piece in word} == {(0, 1)}
+    assert not set(word) & set(other)
+
+
+@pytest.mark.parametrize(
+    ("processed", "raw"),
+    [("a cat", "a dog"), ("a ca", "a cat"), ("a cats", "a cat"), ("&amp;", "&"), ("ab @-@ c", "ab-c"), ("tac", "cat")],
+)
+def test_another_text_is_not_aligned_by_guessing(models, processed: str, raw: str) -> None:
+    assert raw_characters(processed, raw) is None
+    assert raw_piece_spans(models["as_is"], processed, raw) is None
+
+
+def test_raw_text_needs_no_lower_case(models) -> None:
+    for text in TEXTS:
+        assert raw_piece_spans(models["as_is"], text, text) == piece_spans(models["as_is"], text)

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from specialized_heads.config import Corpus, Filters, Split, load
-from specialized_heads.corpus.clean import clean, group_by_sentence
-from specialized_heads.corpus.pairs import Pairs, read_pairs
-from specialized_heads.corpus.split import divide
+from specialized_heads.corpus.clean import Settings, clean
+from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.corpus.split import divide, read_index
 from specialized_heads.parsing.embedded import SCHEMA, embedded_parses
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
@@ -18,6 +18,7 @@ from specialized_heads.stage import UserError, file_hash, read_json, write_json
 ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
 SETTINGS = {"engine": "embedded", "language": "en"}
+LANGUAGES = ("source_language", "target_language")
 
 
 @pytest.fixture
@@ -75,12 +76,13 @@ def test_a_corpus_that_is_not_embedded_is_told_to_use_stanza(tmp_path: Path) -> 
         embedded_parses(["Stop!"], resource=tmp_path / "none.parquet")
 
 
-def dealt_sources(corpus: str, filters: Filters, sizes: list[Split]) -> list[list[str]]:
+def dealt_sources(corpus: str, filters: Filters, sizes: list[Split], *, folder: Path) -> list[list[str]]:
     """The sources of the analysis sets that the clean and the split stage make of an embedded corpus."""
-    pairs, _ = clean(read_pairs(RESOURCES / corpus / "corpus.parquet"), filters=filters)
-    if not all(pairs.document):
-        pairs = Pairs(pairs.source, pairs.target, group_by_sentence(pairs))
-    return [[pairs.source[row] for row in divide(pairs, sizes=split)[0]["analysis"]] for split in sizes]
+    cleaned = folder / "clean.parquet"
+    languages = {name: read_json(RESOURCES / corpus / "provenance.json")[name] for name in LANGUAGES}
+    clean(RESOURCES / corpus / "corpus.parquet", cleaned, settings=Settings(filters=filters, **languages))
+    index, sources = read_index(cleaned), read_pairs(cleaned).source
+    return [[sources[row] for row in divide(index, sizes=split)[0]["analysis"]] for split in sizes]
 
 
 def shipped() -> list:
@@ -95,16 +97,16 @@ def shipped() -> list:
 
 
 @pytest.mark.parametrize("corpus", shipped())
-def test_kept_parses_cover_every_shipped_configuration(corpus: Corpus) -> None:
-    (sources,) = dealt_sources(corpus.source.name, corpus.filters, [corpus.split])
+def test_kept_parses_cover_every_shipped_configuration(corpus: Corpus, tmp_path: Path) -> None:
+    (sources,) = dealt_sources(corpus.source.name, corpus.filters, [corpus.split], folder=tmp_path)
     parses, about = embedded_parses(sources, resource=RESOURCES / corpus.source.name / "parses.parquet")
     assert len(parses) >= 0.9 * corpus.split.analysis and all(parses)
     assert about["engine"] == "spacy" and about["command"].startswith("python resources/make_parses.py")
 
 
-def test_kept_parses_cover_other_sizes() -> None:
+def test_kept_parses_cover_other_sizes(tmp_path: Path) -> None:
     sizes = [Split(analysis=analysis) for analysis in (77, 2500, 4907, 5000)]
-    for sources in dealt_sources("libreoffice_en_ru", Filters(), sizes):
+    for sources in dealt_sources("libreoffice_en_ru", Filters(), sizes, folder=tmp_path):
         embedded_parses(sources, resource=RESOURCES / "libreoffice_en_ru/parses.parquet")
 
 

@@ -23,7 +23,14 @@ rule analyse_heads:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(w.corpus, "heads", seed=int(w.seed), device=experiment.device),
+        settings=lambda w: settings(
+            w.corpus,
+            "heads",
+            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
+            language=experiment.corpora[w.corpus].source_language,
+            seed=int(w.seed),
+            device=experiment.device,
+        ),
     shell:
         "python -m specialized_heads.heads.analyse --model {input.model:q} --bpe {input.bpe:q} --text {input.text:q}"
         " --analysis {input.analysis:q} --dev {input.dev:q} --train {input.train:q} --parses {input.parses:q}"

@@ -9,7 +9,8 @@ rule translate:
         bpe="results/{experiment}/{corpus}/corpus/bpe.target.model",
         code=code("specialized_heads.evaluation.translate"),
     output:
-        "results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
+        detokenised="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
+        tokenised="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.tokenised.txt",
     log:
         "results/{experiment}/{corpus}/logs/translate_{model}_seed{seed}.log",
     benchmark:
@@ -17,15 +18,23 @@ rule translate:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(w.corpus, "decoding", device=experiment.device),
+        settings=lambda w: settings(
+            w.corpus,
+            "decoding",
+            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
+            language=experiment.corpora[w.corpus].target_language,
+            device=experiment.device,
+        ),
     shell:
         "python -m specialized_heads.evaluation.translate --model {input.model:q} --tokens {input.tokens:q}"
-        " --bpe {input.bpe:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        " --bpe {input.bpe:q} --output {output.detokenised:q} --tokenised {output.tokenised:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule score:
     input:
         translation="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
+        tokenised="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.tokenised.txt",
         baseline=baseline_translation,
         references="results/{experiment}/{corpus}/corpus/test.parquet",
         code=code("specialized_heads.evaluation.score"),
@@ -39,9 +48,15 @@ rule score:
         "../../envs/pipeline.yaml"
     params:
         baseline=lambda w, input: (["--baseline", input.baseline] if input.baseline else []),
+        settings=lambda w: settings(
+            w.corpus,
+            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
+            language=experiment.corpora[w.corpus].target_language,
+        ),
     shell:
-        "python -m specialized_heads.evaluation.score --translation {input.translation:q} {params.baseline:q}"
-        " --references {input.references:q} --output {output:q} > {log:q} 2>&1"
+        "python -m specialized_heads.evaluation.score --translation {input.translation:q}"
+        " --tokenised {input.tokenised:q} {params.baseline:q} --references {input.references:q} --output {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule gather_scores:

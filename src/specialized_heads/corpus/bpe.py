@@ -1,20 +1,23 @@
 """Stage bpe: two byte-pair-encoding vocabularies, one for each language (appendix B.2), learned on the training set alone.
 
-SentencePiece is used without any text normalisation of its own (`identity`, white space kept), because heads are compared
-with words: the pieces of a sentence, joined, are exactly U+2581 and the sentence with each space written as U+2581, so
-the piece that a character belongs to follows from lengths alone. Text is NFC already. Ids: 0 padding, 1 unknown, 2 begin,
-3 end of sentence.
+The text is preprocessed as `vocabulary.preprocess` says. SentencePiece is used without any text normalisation of its own
+(`identity`, white space kept), because heads are compared with words: the pieces of a sentence, joined, are exactly
+U+2581 and the sentence with each space written as U+2581, so the piece that a character belongs to follows from lengths
+alone. Text is NFC already. Ids: 0 padding, 1 unknown, 2 begin, 3 end of sentence.
 """
 
 import io
 import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import sentencepiece
 
 from specialized_heads.config import Section, Vocabulary
-from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.corpus.pairs import read_blocks
+from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.stage import UserError, arguments, atomic, log, run
 
@@ -26,16 +29,34 @@ SAMPLE_SEED = 1
 
 
 class Settings(Section):
-    """What affects the result: the sizes, as in the configuration."""
+    """What affects the result: sizes and preprocessing, as in the configuration."""
 
     vocabulary: Vocabulary
+    source_language: str
+    target_language: str
 
 
-def learn(texts: list[str], *, size: int, name: str) -> bytes:
+def sample(path: Path, column: str) -> Iterator[list[str]]:
+    """The sentences of one side of a file, block by block; beyond a million, a random draw in their order.
+
+    No more than a block is held as Python strings.
+    """
+    rows = sum(block.num_rows for block in read_blocks(path, columns=[column]))
+    chosen = np.arange(rows)
+    if rows > SAMPLE:
+        chosen = np.sort(np.random.default_rng(SAMPLE_SEED).choice(rows, SAMPLE, replace=False))
+    first = 0
+    for block in read_blocks(path, columns=[column]):
+        begin, end = np.searchsorted(chosen, (first, first + block.num_rows))
+        yield block.column(0).take(chosen[begin:end] - first).to_pylist()
+        first += block.num_rows
+
+
+def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
     """Learn a BPE model.
 
     Args:
-        texts: training sentences of one language; beyond a million, a sample.
+        texts: training sentences of one language, read once.
         size: vocabulary size, the four special ids included.
         name: the configuration key of the size, for error messages.
 
@@ -45,13 +66,17 @@ def learn(texts: list[str], *, size: int, name: str) -> bytes:
     Raises:
         UserError: the vocabulary is larger than the text supports, or smaller than its alphabet.
     """
-    if len(texts) > SAMPLE:
-        rows = np.random.default_rng(SAMPLE_SEED).choice(len(texts), SAMPLE, replace=False)
-        texts = [texts[row] for row in np.sort(rows)]
-    model = io.BytesIO()
+    model, number = io.BytesIO(), 0
+
+    def counted() -> Iterator[str]:
+        nonlocal number
+        for text in texts:
+            number += 1
+            yield text
+
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
+            sentence_iterator=counted(),
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
@@ -68,7 +93,7 @@ def learn(texts: list[str], *, size: int, name: str) -> bytes:
     except RuntimeError as error:
         if found := re.search(r"too high \(\d+\)\. Please set it to a value <= (\d+)", str(error)):
             raise UserError(
-                f"vocabulary.{name}: {size} is more than the {len(texts)} training sentences support; set at most {found[1]}"
+                f"vocabulary.{name}: {size} is more than the {number} training sentences support; set at most {found[1]}"
             ) from None
         if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
             raise UserError(
@@ -88,13 +113,14 @@ def load_bpe(path: Path) -> sentencepiece.SentencePieceProcessor:
 def main() -> None:
     """Read `--train`; write `--source-model` and `--target-model`."""
     files = arguments(__doc__, files=["train", "source-model", "target-model"])
-    sizes = Settings.model_validate(files.settings).vocabulary
-    pairs = read_pairs(files.train)
-    for name, texts, size, path in (
-        ("source", pairs.source, sizes.source, files.source_model),
-        ("target", pairs.target, sizes.target, files.target_model),
+    settings = Settings.model_validate(files.settings)
+    sizes, mode = settings.vocabulary, settings.vocabulary.preprocess
+    for name, size, language, path in (
+        ("source", sizes.source, settings.source_language, files.source_model),
+        ("target", sizes.target, settings.target_language, files.target_model),
     ):
-        model = learn(texts, size=size, name=name)
+        blocks = (apply(texts, language=language, mode=mode) for texts in sample(files.train, name))
+        model = learn(chain.from_iterable(blocks), size=size, name=name)
         with atomic(path) as temporary:
             temporary.write_bytes(model)
         log.info("bpe: %s, %d subwords", name, size)

@@ -2,22 +2,36 @@
 
 A safetensors file holds `source` and `target` (int32, the ids of all sentences one after the other, without begin and end
 of sentence) and `source_offsets` and `target_offsets` (int64, n + 1 positions; sentence i is offsets[i] to offsets[i + 1]).
+Text goes into it block by block, so that neither the sentences nor the ids of a corpus of millions are held in memory.
 """
 
 import json
+import shutil
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import sentencepiece
-from safetensors.numpy import save_file
 
+from specialized_heads.config import Section
 from specialized_heads.corpus.bpe import load_bpe
-from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.corpus.pairs import read_blocks
+from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.stage import UserError, arguments, atomic, log, progress, run
 
-BLOCK = 50_000  # sentences turned into ids at a time; bounds memory on corpora of millions
+SIDES = ("source", "target")
 DTYPES = {"source": "<i4", "source_offsets": "<i8", "target": "<i4", "target_offsets": "<i8"}
+
+
+class Settings(Section):
+    """What affects the result besides the files."""
+
+    preprocess: Mode
+    source_language: str
+    target_language: str
 
 
 @dataclass(frozen=True)
@@ -81,31 +95,72 @@ def encode(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> tuple
     """Turn sentences into subword ids.
 
     Returns:
-        int32 ids of all sentences in a row, and int64 offsets, (len(texts) + 1,).
+        int32 ids of all sentences in a row, and the number of ids of each, int64, (len(texts),).
     """
-    ids, lengths = [], [0]
-    for start in progress(range(0, len(texts), BLOCK), what="tokens", unit="block"):
-        block = bpe.encode(texts[start : start + BLOCK], out_type=int, num_threads=1)
-        ids.append(np.fromiter((token for sentence in block for token in sentence), np.int32))
-        lengths.extend(map(len, block))
-    return np.concatenate(ids), np.cumsum(lengths, dtype=np.int64)
+    sentences = bpe.encode(texts, out_type=int, num_threads=1)
+    ids = np.fromiter(chain.from_iterable(sentences), np.int32)
+    return ids, np.fromiter(map(len, sentences), np.int64, len(texts))
+
+
+def write_tokens(path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]]) -> dict[str, np.ndarray]:
+    """Write a token file.
+
+    Args:
+        path: of the file.
+        blocks: for each block of pairs what `encode` gives for `source` and for `target`.
+
+    Returns:
+        the offsets of both sides, int64, (sentences + 1,).
+    """
+    # safetensors' own writer wants every tensor in memory. Ids wait in unnamed files until their number is known.
+    with tempfile.TemporaryFile(dir=path.parent) as source, tempfile.TemporaryFile(dir=path.parent) as target:
+        ids, lengths = dict(zip(SIDES, (source, target))), {side: [np.zeros(1, np.int64)] for side in SIDES}
+        for block in blocks:
+            for side in SIDES:
+                ids[side].write(block[side][0].astype("<i4").tobytes())
+                lengths[side].append(block[side][1])
+        offsets = {side: np.cumsum(np.concatenate(lengths[side]), dtype="<i8") for side in SIDES}
+        header, end = {}, 0
+        for name in (
+            "source_offsets",
+            "target_offsets",
+            *SIDES,
+        ):  # the order of safetensors: wide types first, then names
+            side, _, offset = name.partition("_")
+            shape = len(offsets[side]) if offset else int(offsets[side][-1])
+            begin, end = end, end + shape * np.dtype(DTYPES[name]).itemsize
+            header[name] = {"dtype": "I64" if offset else "I32", "shape": [shape], "data_offsets": [begin, end]}
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)  # arrays start at a multiple of eight bytes
+        with atomic(path) as temporary, open(temporary, "wb") as stream:
+            stream.write(len(text).to_bytes(8, "little") + text)
+            for side in SIDES:
+                stream.write(offsets[side].tobytes())
+            for side in SIDES:
+                ids[side].seek(0)
+                shutil.copyfileobj(ids[side], stream, 1 << 20)
+    return offsets
 
 
 def main() -> None:
     """Read `--text` (one split) and the two models; write `--output`."""
     files = arguments(__doc__, files=["text", "source-model", "target-model", "output"])
-    pairs = read_pairs(files.text)
-    source, source_offsets = encode(pairs.source, load_bpe(files.source_model))
-    target, target_offsets = encode(pairs.target, load_bpe(files.target_model))
-    tensors = {
-        "source": source,
-        "source_offsets": source_offsets,
-        "target": target,
-        "target_offsets": target_offsets,
-    }
-    with atomic(files.output) as temporary:
-        save_file(tensors, temporary)
-    log.info("tokens: %d sentences, %d source and %d target subwords", len(pairs), len(source), len(target))
+    settings = Settings.model_validate(files.settings)
+    models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
+    languages = {"source": settings.source_language, "target": settings.target_language}
+    files.output.parent.mkdir(parents=True, exist_ok=True)
+    blocks = (
+        {
+            side: encode(
+                apply(block[side].to_pylist(), language=languages[side], mode=settings.preprocess), models[side]
+            )
+            for side in SIDES
+        }
+        for block in progress(read_blocks(files.text, columns=SIDES), what="tokens", unit="block")
+    )
+    offsets = write_tokens(files.output, blocks)
+    source, target = (offsets[side] for side in SIDES)
+    log.info("tokens: %d sentences, %d source and %d target subwords", len(source) - 1, source[-1], target[-1])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,15 @@ from specialized_heads import stage
 from specialized_heads.config import Section
 from specialized_heads.model.transformer import KINDS
 
+# Of `score.json`, in the order of the table's columns.
+SCORES = {
+    **dict.fromkeys(("bleu", "bleu_low", "bleu_high", "chrf", "p_value"), pa.float64()),
+    "signature": pa.string(),
+    **dict.fromkeys(("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high"), pa.float64()),
+    "signature_tokenised": pa.string(),
+    "sentences": pa.int64(),
+}
+
 
 class Row(Section):
     """What the path of a model says of it, in the order of `--models` and `--scores`."""
@@ -32,10 +41,7 @@ def main() -> None:
         heads = {f"{kind}_heads": [len(layer) for layer in model["architecture"][kind]] for kind in KINDS}
         rows.append(
             row.model_dump()
-            | {
-                key: score[key]
-                for key in ("bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature", "sentences")
-            }
+            | {key: score[key] for key in SCORES}
             | heads
             | {f"{kind}_total": sum(heads[f"{kind}_heads"]) for kind in KINDS}
             | {"parameters": model["parameters"], "updates": model["training"]["training"]["updates"]}
@@ -45,9 +51,7 @@ def main() -> None:
         "scope": pa.string(),
         "lam": pa.float64(),
         "seed": pa.int64(),
-        **dict.fromkeys(("bleu", "bleu_low", "bleu_high", "chrf", "p_value"), pa.float64()),
-        "signature": pa.string(),
-        "sentences": pa.int64(),
+        **SCORES,
         **{f"{kind}_heads": pa.list_(pa.int64()) for kind in KINDS},
         **{f"{kind}_total": pa.int64() for kind in KINDS},
         "parameters": pa.int64(),

@@ -1,10 +1,16 @@
 """Stage: sacreBLEU and chrF of a translation, with bootstrap intervals, and its difference from the baseline's.
 
+There are two kinds of BLEU. `bleu` is that of detokenised text against the raw references, with sacreBLEU's own tokeniser:
+the one to compare between papers. It ignores case where the model knows lower case alone (`vocabulary.preprocess: paper`),
+as chrF then does. `bleu_tokenised` is computed as the paper's code computes it on the development set: of lower-case Moses
+tokens, as they are, on both sides. Each has its signature, which also says how `bleu_tokenised` got its tokens.
+
 The p-value is that of paired bootstrap resampling (Koehn 2004) as sacreBLEU computes it: the chance of a difference at
 least as large if the two systems were the same.
 """
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,8 +18,15 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from specialized_heads import stage
+from specialized_heads.config import Section
+from specialized_heads.corpus.preprocess import Mode, apply
 
 SAMPLES = 1000
+
+
+class Settings(Section):
+    preprocess: Mode
+    language: str  # of the translation
 
 
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
@@ -27,12 +40,20 @@ def read_lines(path: Path, *, references: list[str]) -> list[str]:
 
 
 def main() -> None:
-    files = stage.arguments(__doc__, files=("translation", "references", "output"), optional=("baseline",))
+    files = stage.arguments(__doc__, files=("translation", "tokenised", "references", "output"), optional=("baseline",))
+    settings = Settings.model_validate(files.settings)
     os.environ["SACREBLEU_SEED"] = "12345"
     references = pq.read_table(files.references, columns=["target"]).column("target").to_pylist()
     translation = read_lines(files.translation, references=references)
-    bleu, chrf = BLEU(), CHRF()
+    lowercase = settings.preprocess == "paper"
+    bleu, chrf = BLEU(lowercase=lowercase), CHRF(lowercase=lowercase)
     score = bleu.corpus_score(translation, [references], n_bootstrap=SAMPLES)
+
+    tokens = read_lines(files.tokenised, references=references)
+    reference_tokens = apply(references, language=settings.language, mode="paper")
+    tokenised_bleu = BLEU(lowercase=True, tokenize="none", force=True)  # force: tokens are meant to be tokens
+    tokenised = tokenised_bleu.corpus_score(tokens, [reference_tokens], n_bootstrap=SAMPLES)
+    moses = f"moses.{settings.language}-sacremoses-{version('sacremoses')}"
     result = {
         "bleu": score.score,
         "bleu_low": score._mean - score._ci,
@@ -40,6 +61,10 @@ def main() -> None:
         "chrf": chrf.corpus_score(translation, [references]).score,
         "p_value": None,
         "signature": str(bleu.get_signature()),
+        "bleu_tokenised": tokenised.score,
+        "bleu_tokenised_low": tokenised._mean - tokenised._ci,
+        "bleu_tokenised_high": tokenised._mean + tokenised._ci,
+        "signature_tokenised": f"{tokenised_bleu.get_signature()}|tokens:{moses}",
         "sentences": len(references),
     }
     if files.baseline:
@@ -49,11 +74,13 @@ def main() -> None:
             result["p_value"] = 1.0
         else:
             systems = [("baseline", baseline), ("system", translation)]
-            metrics = {"BLEU": BLEU(references=[references])}
+            metrics = {"BLEU": BLEU(references=[references], lowercase=lowercase)}
             _, scores = PairedTest(systems, metrics, references=None, test_type="bs", n_samples=SAMPLES)()
             result["p_value"] = scores["BLEU"][1].p_value
     stage.write_json(files.output, result)
-    stage.log.info("BLEU %.2f, chrF %.2f", result["bleu"], result["chrf"])
+    stage.log.info(
+        "BLEU %.2f, of Moses tokens %.2f; chrF %.2f", result["bleu"], result["bleu_tokenised"], result["chrf"]
+    )
 
 
 if __name__ == "__main__":

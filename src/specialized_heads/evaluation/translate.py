@@ -1,10 +1,15 @@
-"""Stage: translate a set with a model; one detokenised sentence per line, in the order of the set."""
+"""Stage: translate a set with a model; one sentence per line, in the order of the set, in two files.
+
+One holds detokenised text, as a reader wants it. The other holds what the paper scores, lower-case Moses tokens: the
+model's own where it was trained on such tokens (`vocabulary.preprocess: paper`), else those of the detokenised text.
+"""
 
 import numpy as np
 
 from specialized_heads import stage
 from specialized_heads.config import Decoding, Section
 from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import choose_device, load
 from specialized_heads.model.decoding import translate
@@ -16,11 +21,13 @@ TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` 
 
 class Settings(Section):
     decoding: Decoding
+    preprocess: Mode
+    language: str  # of the translations
     device: str
 
 
 def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "output"))
+    files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "output", "tokenised"))
     settings = Settings.model_validate(files.settings)
     keep_freed_memory()
     model = load(files.model, device=choose_device(settings.device))
@@ -32,8 +39,14 @@ def main() -> None:
         outputs = translate(model, [store.source_ids(i).tolist() for i in sentences], **settings.decoding.model_dump())
         for sentence, ids in zip(sentences, outputs, strict=True):
             translations[sentence] = bpe.decode(ids).replace("\n", " ")
-    with stage.atomic(files.output) as temporary:
-        temporary.write_text("".join(line + "\n" for line in translations), encoding="utf-8")
+    if settings.preprocess == "paper":
+        tokenised = [" ".join(line.split()) for line in translations]
+    else:
+        tokenised = apply(translations, language=settings.language, mode="paper")
+    detokenised = undo(translations, language=settings.language, mode=settings.preprocess)
+    for path, lines in ((files.output, detokenised), (files.tokenised, tokenised)):
+        with stage.atomic(path) as temporary:
+            temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     stage.log.info("%d sentences translated", len(translations))
 
 

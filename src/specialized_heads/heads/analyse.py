@@ -16,6 +16,7 @@ from sentencepiece import SentencePieceProcessor
 from specialized_heads import stage
 from specialized_heads.config import Heads, Section
 from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps, syntactic
 from specialized_heads.heads.functions import functions_of
@@ -23,7 +24,7 @@ from specialized_heads.heads.relevance import head_relevance
 from specialized_heads.model.checkpoint import choose_device, load
 from specialized_heads.model.functional import keep_freed_memory
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.parsing.alignment import piece_spans, words_to_pieces
+from specialized_heads.parsing.alignment import raw_piece_spans, words_to_pieces
 from specialized_heads.parsing.relations import DIRECTIONS, Arc, arcs, relation_table
 from specialized_heads.parsing.words import Word, read_parses
 
@@ -33,6 +34,8 @@ EXAMPLE_TOKENS = range(8, 15)  # their length in subwords, so that a map can be 
 
 class Settings(Section):
     heads: Heads
+    preprocess: Mode
+    language: str  # of the source side
     seed: int
     device: str
 
@@ -46,12 +49,32 @@ class Sentence:
 
 
 def align(
-    parses: dict[int, list[Word]], texts: list[str], bpe: SentencePieceProcessor, relations: list[str]
+    parses: dict[int, list[Word]],
+    texts: list[str],
+    bpe: SentencePieceProcessor,
+    relations: list[str],
+    *,
+    processed: list[str] | None = None,
 ) -> tuple[dict[int, Sentence], dict[int, list[Word]]]:
-    """Lay parses over subwords; sentences with a word that has no piece are left out of both results."""
+    """Lay parses over subwords.
+
+    Args:
+        parses: the words of each parsed sentence.
+        texts: the sentences as the parser saw them.
+        bpe: the model that cut them.
+        relations: whose arcs are kept.
+        processed: the sentences as BPE got them; None: `texts`.
+
+    Returns:
+        the aligned sentences, and their parses. Left out of both: a sentence whose two texts do not agree, and one with
+        a word that has no piece.
+    """
     sentences, aligned = {}, {}
     for number, words in parses.items():
-        pieces = words_to_pieces([(word.start, word.end) for word in words], piece_spans(bpe, texts[number]))
+        spans = raw_piece_spans(bpe, (processed or texts)[number], texts[number])
+        if spans is None:
+            continue
+        pieces = words_to_pieces([(word.start, word.end) for word in words], spans)
         if all(pieces):
             sentences[number] = Sentence(pieces, arcs(words, relations))
             aligned[number] = words
@@ -217,7 +240,8 @@ def main() -> None:
     store, dev, train = load_tokens(files.analysis), load_tokens(files.dev), load_tokens(files.train)
     texts = pq.read_table(files.text, columns=["source"]).column("source").to_pylist()
     parses = read_parses(files.parses)
-    sentences, aligned = align(parses, texts, bpe, settings.heads.relations)
+    processed = apply(texts, language=settings.language, mode=settings.preprocess)
+    sentences, aligned = align(parses, texts, bpe, settings.heads.relations, processed=processed)
     if not sentences:
         raise stage.UserError(
             f"{files.parses}: no parsed sentence could be aligned with {files.text}; parse that text again"

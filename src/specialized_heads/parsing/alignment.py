@@ -2,7 +2,8 @@
 
 SentencePiece says for each piece which bytes of the raw text it came from; the parser says the same for each word in
 characters. A piece belongs to every word whose characters it overlaps: "don't" in one piece belongs to both "do" and
-"n't", and a piece that holds one letter of a word is a piece of that word.
+"n't", and a piece that holds one letter of a word is a piece of that word. Where the text was preprocessed before BPE, the
+characters of both texts are counted through, white space left out, which leads from a piece to the raw sentence.
 """
 
 from collections.abc import Sequence
@@ -45,6 +46,49 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
     return spans[::-1]
 
 
+def raw_characters(processed: str, raw: str) -> list[int] | None:
+    """Find the character of the raw sentence that each character of the preprocessed one came from.
+
+    Preprocessing may change case and white space, nothing else. A character can become two in lower case ("İ").
+
+    Args:
+        processed: the sentence as BPE got it.
+        raw: the same sentence, as the parser saw it.
+
+    Returns:
+        for each character of `processed` a position in `raw`, -1 for white space. None: the characters do not agree.
+    """
+    letters = [(low, position) for position, letter in enumerate(raw) if not letter.isspace() for low in letter.lower()]
+    # Only the lower case of sigma depends on its neighbours, which tokenisation changes: ς at the end of a word.
+    expected, found = ("".join(text).replace("ς", "σ") for text in ([low for low, _ in letters], processed.split()))
+    if expected != found:
+        return None
+    positions = iter(position for _, position in letters)
+    return [-1 if letter.isspace() else next(positions) for letter in processed]
+
+
+def raw_piece_spans(processor: SentencePieceProcessor, processed: str, raw: str) -> list[tuple[int, int, int]] | None:
+    """`piece_spans` of the preprocessed sentence, with the characters of the raw one.
+
+    Returns:
+        (id, start, end) for each piece; characters [start, end) of `raw`. None: the two texts are not the same sentence.
+    """
+    spans = piece_spans(processor, processed)
+    if processed == raw:
+        return spans
+    origin = raw_characters(processed, raw)
+    if origin is None:
+        return None
+    found, after = [], 0
+    for identity, start, end in spans:
+        if start < end:
+            first, after = origin[start], origin[end - 1] + 1
+        else:  # a piece of white space alone
+            first = after
+        found.append((identity, first, after))
+    return found
+
+
 def words_to_pieces(
     word_spans: Sequence[tuple[int, int]], piece_spans: Sequence[tuple[int, int, int]]
 ) -> list[list[int]]:
@@ -52,7 +96,7 @@ def words_to_pieces(
 
     Args:
         word_spans: characters [start, end) of each of the W words.
-        piece_spans: (id, start, end) of each of the T pieces, from `piece_spans` on the same text.
+        piece_spans: (id, start, end) of each of the T pieces, from `raw_piece_spans` on the same text.
 
     Returns:
         for each word, the positions (0 to T - 1) of the pieces that overlap it. A word without pieces has an empty
