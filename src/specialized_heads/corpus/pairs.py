@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specialized_heads.stage import UserError, atomic
 
 COLUMNS = ("source", "target", "document")
 SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
-BLOCK = 65_536  # pairs per block, and per row group of a file
+BLOCK = 65_536  # pairs per row group of a file
+READ = 8_192  # pairs per block that is read: what is made of it should fit into the caches of a processor
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,19 @@ def block(
 
 
 def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA) -> int:
-    """Write blocks as zstd parquet, atomically, one row group after the other; returns the number of pairs."""
-    rows = 0
+    """Write blocks of any size as zstd parquet, atomically; returns the number of pairs."""
+    total = 0
     with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        waiting: list[pa.RecordBatch] = []
         for batch in blocks:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    return rows
+            waiting.append(batch)
+            total += batch.num_rows
+            if sum(block.num_rows for block in waiting) >= BLOCK:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting))
+    return total
 
 
 def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -94,8 +102,19 @@ def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator
         with pq.ParquetFile(path) as file:
             if missing := set(columns or COLUMNS) - set(file.schema_arrow.names):
                 raise UserError(f"{path}: column {min(missing)} is missing")
-            yield from file.iter_batches(BLOCK, columns=columns)
+            yield from file.iter_batches(READ, columns=columns)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except pa.ArrowException as error:
         raise UserError(f"{path}: not a parquet file of sentence pairs ({error})") from None
+
+
+def in_schema(batch: pa.RecordBatch, *, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
+    """A block of a file in `schema`: without columns that it lacks; missing values, and a missing `set`, are empty."""
+    columns = []
+    for name in schema.names:
+        if name == "set" and name not in batch.schema.names:
+            columns.append(pa.repeat("", batch.num_rows))
+        else:
+            columns.append(pc.fill_null(batch[name].cast(pa.string()), ""))
+    return pa.record_batch(columns, schema=schema)

@@ -1,23 +1,30 @@
 """Stage split: which documents are held out, and which training pairs must go because they occur there.
 
-Documents are put in the order of a hash of their name, which depends neither on a seed nor on the rest of the corpus. The
-analysis set takes documents from the front, each whole, until it has its size; a document that does not fit into what is
-left is passed over. Then the test set is dealt in the same way from what remains, then the development set; the rest is
-for training. So the analysis sentences, whose parses are kept, do not change with the sizes of the other sets.
+A set that the source itself assigns stays whole; sizes do not apply to it. The others are dealt: documents are put in the
+order of a hash of their name, which depends neither on a seed nor on the rest of the corpus. The analysis set takes
+documents from the front, each whole, until it has its size; a document that does not fit into what is left is passed
+over. Then the test set is dealt in the same way from what remains, then the development set; the rest is for training. So
+the analysis sentences, whose parses are kept, do not change with the sizes of the other sets.
 
-Sentences that occur twice (`near_duplicates`: equal bags, which includes equal keys) are resolved in favour of the set
-dealt first. A held-out pair whose source or target occurs in an earlier held-out set is dropped, and so is one whose
-source occurs already in its own set. A training pair whose source or target occurs in any held-out set is dropped.
+Sentences that occur twice (`near_duplicates`: equal bags, which includes equal keys) are resolved in favour of the set that
+came first: one of the source, then one dealt first. A pair whose source or target occurs in an earlier held-out set is not
+dealt to another but dropped, and so is one whose source occurs already in its own set. A training pair whose source or
+target occurs in any held-out set is dropped. A pair of an analysis set may have no target, which then equals no other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from specialized_heads.config import Section, Split
-from specialized_heads.corpus.near_duplicates import fingerprint, fingerprints
-from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
-from specialized_heads.stage import UserError, arguments, log, read_json, run, write_json
+from specialized_heads.corpus.characters import Block
+from specialized_heads.corpus.near_duplicates import bag_fingerprints, fingerprint, fingerprints, sentence_keys
+from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, in_schema, read_blocks, write_blocks
+from specialized_heads.stage import UserError, arguments, log, progress, read_json, run, write_json
 
 HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
 NAMES = ("train", "dev", "test", "analysis")
@@ -25,6 +32,7 @@ NAMES = ("train", "dev", "test", "analysis")
 SALT = "specialized heads"
 # Whole documents seldom fill a set to the last pair.
 LEAST_FILLED = 0.9
+WRITTEN = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
 class Settings(Section):
@@ -33,108 +41,214 @@ class Settings(Section):
     split: Split
 
 
-def ordered_groups(documents: list[str]) -> list[list[int]]:
-    """The rows of each document, in file order; documents in the order of their salted hash."""
-    groups: dict[str, list[int]] = {}
-    for row, document in enumerate(documents):
-        groups.setdefault(document, []).append(row)
-    return [groups[name] for name in sorted(groups, key=lambda name: (fingerprint(f"{SALT}\n{name}"), name))]
+@dataclass(frozen=True)
+class Index:
+    """What is remembered of every pair, in arrays of shape (pairs,), 42 bytes per pair.
+
+    `place`: uint64, the salted hash of its document, by which documents are ordered and told apart. `given`: int8, the
+    position in `HELD_OUT` of the set that the source assigns it to, or -1. `source_keys`, `source_bags`, `target_keys`,
+    `target_bags`: uint64, fingerprints. `has_target`: bool.
+    """
+
+    place: np.ndarray
+    given: np.ndarray
+    source_keys: np.ndarray
+    source_bags: np.ndarray
+    target_keys: np.ndarray
+    target_bags: np.ndarray
+    has_target: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.place)
 
 
-def divide(pairs: Pairs, *, sizes: Split) -> tuple[dict[str, list[int]], dict[str, int]]:
-    """Deal documents to the sets and drop what occurs in more than one.
+def read_index(path: Path) -> Index:
+    """The index of a clean file of pairs.
 
-    Args:
-        pairs: the clean pairs with their documents.
-        sizes: pairs per held-out set; exact, or short by less than the smallest document that is left, and by at most 10%.
+    Raises:
+        UserError: no file of pairs, or an empty one.
+    """
+    parts = []
+    for batch in progress(read_blocks(path), what="index", unit="block"):
+        block = in_schema(batch)
+        documents = block["document"].dictionary_encode()
+        places = [fingerprint(f"{SALT}\n{name}") for name in documents.dictionary.to_pylist()]
+        keys = [sentence_keys(Block.of(block[side])) for side in ("source", "target")]
+        parts.append(
+            (
+                np.array(places, np.uint64)[documents.indices.to_numpy()],
+                pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1).to_numpy().astype(np.int8),
+                *(prints(side) for side in keys for prints in (fingerprints, bag_fingerprints)),
+                pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False),
+            )
+        )
+    if not parts:
+        raise UserError(f"{path}: the file has no pairs")
+    return Index(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def ordered(index: Index, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Put rows into the order of dealing.
 
     Returns:
-        the rows of each set (held-out sets in the order of dealing, training in file order), and the number of pairs
-        dropped for each reason. Together they are as many as `pairs`.
+        the rows, documents in the order of their salted hash and each in file order, int64; and where each document starts
+        among them, and the last one ends, int64 of shape (documents + 1,).
+    """
+    places = index.place[rows]
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    inner = np.flatnonzero(places[1:] != places[:-1]) + 1
+    return rows[order], np.concatenate([[0], inner, [len(rows)]])
+
+
+def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Keep the sets of the source, deal documents to the other sets, and drop what occurs in more than one.
+
+    Args:
+        index: of the clean pairs.
+        sizes: pairs per dealt set; exact, or short by less than the smallest document that is left, and by at most 10%.
+
+    Returns:
+        the rows of each set, int64 (dealt sets in the order of dealing, other sets in file order), and the number of pairs
+        dropped for each reason. Together they are as many as there are pairs.
 
     Raises:
         UserError: the corpus is too small for the sizes, or its documents are too large.
     """
-    wanted = sum(getattr(sizes, name) for name in HELD_OUT)
-    if len(pairs) <= wanted:
-        asked = " + ".join(f"{name} {getattr(sizes, name)}" for name in HELD_OUT)
+    sets = {name: np.flatnonzero(index.given == number) for number, name in enumerate(HELD_OUT)}
+    to_deal = [name for name in HELD_OUT if not len(sets[name])]
+    rows, bounds = ordered(index, np.flatnonzero(index.given < 0))
+    wanted = sum(getattr(sizes, name) for name in to_deal)
+    if len(rows) <= wanted:
+        asked = " + ".join(f"{name} {getattr(sizes, name)}" for name in to_deal)
         raise UserError(
-            f"the corpus has {len(pairs)} clean pairs, too few for split: {asked} = {wanted} and a training set; "
+            f"the corpus has {len(rows)} clean pairs, too few for split: {asked} = {wanted} and a training set; "
             "make the held-out sets smaller, relax `filters` or use more text"
+            if to_deal
+            else "the corpus has no clean pair outside of its held-out sets; relax `filters` or use more text"
         )
-    source_keys, source_bags = fingerprints(pairs.source)
-    target_keys, target_bags = fingerprints(pairs.target)
 
-    sets: dict[str, list[int]] = {}
     dropped = dict.fromkeys(("held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap"), 0)
-    groups = ordered_groups(pairs.document)
-    other_sources: set[int] = set()
-    other_targets: set[int] = set()
-    for name in HELD_OUT:
+    given = np.flatnonzero(index.given >= 0)
+    other_sources = set(index.source_bags[given].tolist())
+    other_targets = set(index.target_bags[given[index.has_target[given]]].tolist())
+    dealt = np.zeros(len(bounds) - 1, bool)
+    for name in to_deal:
         size = getattr(sizes, name)
         chosen: list[int] = []
         own_sources: set[int] = set()
-        left: list[list[int]] = []
-        for position, group in enumerate(groups):
+        left = np.flatnonzero(~dealt)
+        for document in left:
             if len(chosen) == size:
-                left.extend(groups[position:])
                 break
-            apart = [r for r in group if source_bags[r] not in other_sources and target_bags[r] not in other_targets]
-            first = {bag: row for row, bag in zip(reversed(apart), source_bags[apart[::-1]].tolist())}
-            new = sorted(row for bag, row in first.items() if bag not in own_sources)
-            if not new or len(new) > size - len(chosen):
-                left.append(group)
+            group = rows[bounds[document] : bounds[document + 1]]
+            bags = zip(group.tolist(), index.source_bags[group].tolist(), index.target_bags[group].tolist())
+            apart = [
+                (row, source)
+                for row, source, target in bags
+                if not (source in other_sources or target in other_targets)
+            ]
+            first: dict[int, int] = {}
+            for row, source in apart:
+                if source not in own_sources:
+                    first.setdefault(source, row)
+            if not first or len(first) > size - len(chosen):
                 continue
-            chosen.extend(new)
-            own_sources.update(source_bags[new].tolist())
+            dealt[document] = True
+            chosen.extend(first.values())
+            own_sources.update(first)
             dropped["held_out_overlap"] += len(group) - len(apart)
-            dropped["held_out_duplicate"] += len(apart) - len(new)
+            dropped["held_out_duplicate"] += len(apart) - len(first)
         if len(chosen) < LEAST_FILLED * size:
             raise UserError(
-                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole documents: {len(groups)} documents "
-                f"were left, {len(pairs) / len(set(pairs.document)):.0f} pairs each on average; "
+                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole documents: {len(left)} documents "
+                f"were left, {len(rows) / len(dealt):.0f} pairs each on average; "
                 "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
             )
-        sets[name] = chosen
-        other_sources.update(own_sources)
-        other_targets.update(target_bags[chosen].tolist())
-        groups = left
+        sets[name] = np.array(chosen)
+        other_sources |= own_sources
+        other_targets.update(index.target_bags[chosen].tolist())
 
-    rest = np.sort(np.array([row for group in groups for row in group], dtype=np.int64))
+    rest = np.sort(rows[np.repeat(~dealt, np.diff(bounds))])
     held = np.concatenate([sets[name] for name in HELD_OUT])
-    same = np.isin(source_keys[rest], source_keys[held]) | np.isin(target_keys[rest], target_keys[held])
-    near = np.isin(source_bags[rest], source_bags[held]) | np.isin(target_bags[rest], target_bags[held])
+    with_target = held[index.has_target[held]]
+    same = occurs(index.source_keys, rest, held) | occurs(index.target_keys, rest, with_target)
+    near = occurs(index.source_bags, rest, held) | occurs(index.target_bags, rest, with_target)
     dropped["train_overlap"] = int(same.sum())
     dropped["train_near_overlap"] = int((near & ~same).sum())
-    sets["train"] = rest[~(same | near)].tolist()
-    if not sets["train"]:
-        raise UserError(f"no training pair is left of {len(pairs)} ({dropped}); make the held-out sets smaller")
+    sets["train"] = rest[~(same | near)]
+    if not len(sets["train"]):
+        raise UserError(f"no training pair is left of {len(index)} ({dropped}); make the held-out sets smaller")
     return sets, dropped
 
 
-def words(texts: Iterable[str]) -> int:
-    """Words separated by single spaces."""
-    return sum(text.count(" ") + 1 for text in texts)
+def occurs(prints: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether the fingerprint of each of `rows` is that of one of `others`, bool of shape (len(rows),)."""
+    known = np.unique(prints[others])
+    if not len(known):
+        return np.zeros(len(rows), bool)
+    wanted = prints[rows]
+    return known[np.minimum(np.searchsorted(known, wanted), len(known) - 1)] == wanted
+
+
+def select(path: Path, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """The blocks of a file with nothing but some of its rows, given in ascending order."""
+    start = 0
+    for block in read_blocks(path, columns=COLUMNS):
+        here = rows[slice(*np.searchsorted(rows, [start, start + block.num_rows]))]
+        if len(here):
+            yield in_schema(block.take(pa.array(here - start)), schema=WRITTEN)
+        start += block.num_rows
+
+
+def take(path: Path, rows: np.ndarray) -> pa.RecordBatch:
+    """Some rows of a file in the order in which they are given, all in memory."""
+    order = np.argsort(rows)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(rows))
+    return (
+        pa.Table.from_batches(select(path, rows[order]), WRITTEN)
+        .combine_chunks()
+        .take(pa.array(places))
+        .to_batches()[0]
+    )
+
+
+def describe(path: Path) -> dict[str, int | dict[str, float]]:
+    """The size of a file of pairs: pairs, documents, and of each side words, characters and the lengths in words."""
+    documents, counts = [np.zeros(0, np.uint64)], {side: ([], []) for side in ("source", "target")}
+    for block in read_blocks(path):
+        documents.append(np.unique(fingerprints(block["document"])))
+        for side, (of_words, of_characters) in counts.items():
+            texts = Block.of(block[side])
+            of_words.append(texts.words.astype(np.int32))
+            of_characters.append(int(texts.characters.sum()))
+    found: dict[str, int | dict[str, float]] = {"pairs": 0, "groups": len(np.unique(np.concatenate(documents)))}
+    for side, (of_words, of_characters) in counts.items():
+        lengths = np.concatenate(of_words)
+        found["pairs"] = len(lengths)
+        found[f"{side}_words"] = int(lengths.sum())
+        found[f"{side}_characters"] = sum(of_characters)
+        median, most = np.quantile(lengths, [0.5, 0.95], method="inverted_cdf").tolist()
+        found[f"{side}_length"] = {"mean": round(float(lengths.mean()), 3), "median": median, "95%": most}
+    return found
 
 
 def main() -> None:
-    """Read `--input` and its `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis` and `--counts`."""
-    files = arguments(__doc__, files=["input", "clean-counts", *NAMES, "counts"])
+    """Read `--input` with its `--raw-card` and `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis`, `--counts`."""
+    files = arguments(__doc__, files=["input", "raw-card", "clean-counts", *NAMES, "counts"])
     settings = Settings.model_validate(files.settings)
-    pairs = read_pairs(files.input)
-    sets, dropped = divide(pairs, sizes=settings.split)
-    counts = read_json(files.clean_counts) | {"dropped_in_splitting": dropped, "splits": {}}
-    for name in NAMES:
-        part = pairs.take(sets[name])
-        write_pairs(getattr(files, name), part)
-        counts["splits"][name] = {
-            "pairs": len(part),
-            "groups": len(set(part.document)),
-            "source_words": words(part.source),
-            "target_words": words(part.target),
-        }
-    write_json(files.counts, counts)
-    log.info("split: %s; dropped %s", {name: len(sets[name]) for name in NAMES}, dropped)
+    card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
+    sets, dropped = divide(read_index(files.input), sizes=settings.split)
+    write_blocks(files.train, select(files.input, sets["train"]), schema=WRITTEN)
+    held, start = take(files.input, np.concatenate([sets[name] for name in HELD_OUT])), 0
+    for name in HELD_OUT:
+        write_blocks(getattr(files, name), [held.slice(start, len(sets[name]))], schema=WRITTEN)
+        start += len(sets[name])
+    splits = {name: describe(getattr(files, name)) for name in NAMES}
+    counts = {"read": card["read"], "dropped_in_reading": card["dropped"]} | cleaning
+    write_json(files.counts, counts | {"dropped_in_splitting": dropped, "splits": splits})
+    log.info("split: %s; dropped %s", {name: splits[name]["pairs"] for name in NAMES}, dropped)
 
 
 if __name__ == "__main__":

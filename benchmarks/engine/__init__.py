@@ -1,0 +1,1 @@
+"""How fast the engine trains and translates, beside other implementations of the same model: `python -m benchmarks.engine`."""

@@ -1,0 +1,137 @@
+"""Measure this engine, its peers and the machine side by side, and write engine.md, engine.csv and engine.png.
+
+    python -m venv .venv-benchmarks && .venv-benchmarks/bin/pip install -r benchmarks/requirements.txt
+    export PYTHONPATH=src
+    .venv-benchmarks/bin/python -m benchmarks.engine  # all of it
+    .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2 --pruned  # two minutes
+
+Every system runs in a process of its own, with the same Python and PyTorch. Rounds are interleaved (A B C A B C ...), and
+a system does nothing while another is measured, so that what else the machine does meets them all alike. Tables
+give the median of the rounds and their range. A peer that is not installed is left out, and the report says so.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.engine import pruned, report
+from benchmarks.engine.machine import describe
+from benchmarks.engine.worker import SYSTEMS, TITLES
+from benchmarks.engine.workload import SIZES, Workload, make
+
+ROOT = Path(__file__).parents[2]
+
+
+class Process:
+    """A system in a process of its own; see `worker`."""
+
+    def __init__(self, name: str, workload: Workload, *, device: str, threads: int) -> None:
+        counts = {variable: str(threads) for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.engine.worker", name, workload.folder, device, str(threads)],
+            cwd=ROOT,
+            env={**os.environ, **counts},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        greeting = self.answer()
+        self.missing, self.tasks = greeting.get("missing"), greeting.get("tasks", [])
+
+    def ask(self, task: str, **arguments: Any) -> Any:
+        """Let the process do a task, and wait for its answer."""
+        self.process.stdin.write(json.dumps({"task": task, **arguments}) + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def answer(self) -> Any:
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.name}: the process ended; its error is above")
+        return json.loads(line)
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def main() -> None:
+    options = arguments()
+    machine = describe(options.device, options.threads, command=["python -m benchmarks.engine", *sys.argv[1:]])
+    rows: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.sizes:
+            workload = make(SIZES[name], Path(folder) / name, batch_tokens=options.batch_tokens, updates=32)
+            compare(workload, options, rows, missing)
+        for name in options.pruned:
+            workload = make(pruned.SIZES[name], Path(folder) / "pruned" / name, batch_tokens=4000, updates=1)
+            process = Process("pruned", workload, device=options.device, threads=options.threads)
+            for number in range(options.rounds):
+                say(f"{name}: pruned heads, round {number + 1}")
+                for row in process.ask("pruned", round=number):
+                    rows.append({"part": "pruned", "size": name, "round": number + 1, **row})
+            process.close()
+    report.write(options.output, rows, machine=machine, missing=missing)
+
+
+def compare(
+    workload: Workload, options: argparse.Namespace, rows: list[dict[str, Any]], missing: dict[str, str]
+) -> None:
+    """Training and decoding of all systems at one size, and the machine's own rate of matrix products."""
+    size = workload.size.name
+    common = {"device": options.device, "threads": options.threads}
+    ceiling = Process("ceiling", workload, **common)
+    processes = [Process(name, workload, **common) for name in options.systems]
+    missing.update({TITLES[process.name]: process.missing for process in processes if process.missing})
+    processes = [process for process in processes if not process.missing]
+    for number in range(options.rounds):
+        say(f"{size}: matrix products, round {number + 1}")
+        for row in ceiling.ask("ceiling"):
+            rows.append({"part": "ceiling", "size": size, "round": number + 1, **row})
+        for task, arguments in (("train", {"seconds": options.seconds}), ("decode", {})):
+            for process in (process for process in processes if task in process.tasks):
+                say(f"{size}: {task}, round {number + 1}, {TITLES[process.name]}")
+                row = process.ask(task, **arguments)
+                rows.append({"part": task, "size": size, "system": TITLES[process.name], "round": number + 1, **row})
+    for process in (ceiling, *processes):
+        process.close()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--sizes", nargs="*", choices=list(SIZES), help="default: all on a CPU, base on a GPU")
+    parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of training per round (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores, %(default)s")
+    parser.add_argument("--batch-tokens", type=int, help="per update (default: 4000 on a CPU, 16000 on a GPU)")
+    parser.add_argument(
+        "--pruned", nargs="*", choices=list(pruned.SIZES), default=list(pruned.SIZES), help="sizes of the pruned models"
+    )
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/engine", help="without suffix")
+    options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: PyTorch sees no GPU")
+    if options.sizes is None:
+        options.sizes = list(SIZES) if options.device == "cpu" else ["base"]
+    if options.batch_tokens is None:
+        options.batch_tokens = 4000 if options.device == "cpu" else 16000
+    return options
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

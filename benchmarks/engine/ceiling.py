@@ -1,0 +1,92 @@
+"""What the machine can do: the rate of the matrix products of a training update, and of nothing else.
+
+The products are those of one update at their own shapes: for every weight matrix the forward product and the two of the
+backward pass, each timed by itself, several times, the best counting. The ceiling is the operations of all of them divided
+by the sum of their best times. On a CPU each product is tried with all threads inside of it and with an equal share of
+the rows on each of as many threads, in one piece and in blocks of 512 rows.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import torch
+
+from benchmarks.engine.workload import Size, Workload
+
+REPEATS = 5
+BLOCK = 512  # rows
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def products(size: Size) -> dict[str, tuple[int, int, int]]:
+    """Weight matrices of a model: for each kind its inputs, its outputs and how many there are."""
+    d, layers = size.width, size.layers
+    return {
+        "queries, keys, values": (d, 3 * d, 2 * layers),
+        "queries; output": (d, d, 4 * layers),  # output of self-attention twice, query and output of cross-attention
+        "keys, values of cross-attention": (d, 2 * d, layers),
+        "feed-forward, first": (d, size.feed_forward, 2 * layers),
+        "feed-forward, second": (size.feed_forward, d, 2 * layers),
+        "softmax": (d, size.vocabulary, 1),
+    }
+
+
+def product_rates(workload: Workload, *, device: str, threads: int) -> list[dict[str, Any]]:
+    """Rates in operations per second, by precision and number of threads: of each kind of product, and of `all` together."""
+    rows = sum(map(workload.target_tokens, workload.train)) // len(workload.train)
+    rates = []
+    for precision, dtype in PRECISIONS.items():
+        for used in sorted({1, threads}) if device == "cpu" else [threads]:
+            operations = seconds = 0.0
+            for kind, (inputs, outputs, number) in products(workload.size).items():
+                best = best_times(rows, inputs, outputs, dtype=dtype, device=device, threads=used)
+                operations += number * 6.0 * rows * inputs * outputs
+                seconds += number * best
+                rate = 6.0 * rows * inputs * outputs / best
+                rates.append({"precision": precision, "threads": used, "product": kind, "rate": rate})
+            rates.append({"precision": precision, "threads": used, "product": "all", "rate": operations / seconds})
+    return rates
+
+
+def best_times(rows: int, inputs: int, outputs: int, *, dtype: torch.dtype, device: str, threads: int) -> float:
+    """Seconds of forward product, gradient of the input and gradient of the weights, each the best of several."""
+    x = torch.randn(rows, inputs, device=device).to(dtype)
+    y = torch.randn(rows, outputs, device=device).to(dtype)
+    w = torch.randn(outputs, inputs, device=device).to(dtype)
+    if device == "cuda":
+        return sum(best(run, device) for run in (lambda: x @ w.T, lambda: y @ w, lambda: y.T @ x))
+    torch.set_num_threads(threads)
+    shares = [(rows * n // threads, rows * (n + 1) // threads) for n in range(threads)]
+    total = 0.0
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        for product in (lambda part: x[part] @ w.T, lambda part: y[part] @ w, lambda part: y[part].T @ x[part]):
+            ways = (
+                partial(product, slice(None)),
+                partial(in_blocks, product, (0, rows)),
+                lambda p=product: list(pool.map(lambda share: p(slice(*share)), shares)),
+                lambda p=product: list(pool.map(partial(in_blocks, p), shares)),
+            )
+            total += min(best(way, device) for way in ways)
+    return total
+
+
+def in_blocks(product: Callable[[slice], Any], share: tuple[int, int]) -> None:
+    for start in range(share[0], share[1], BLOCK):
+        product(slice(start, min(start + BLOCK, share[1])))
+
+
+def best(run: Callable[[], Any], device: str) -> float:
+    """Seconds of the fastest of several runs."""
+    times = []
+    for _ in range(REPEATS):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        run()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - started)
+    return min(times)

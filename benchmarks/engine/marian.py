@@ -1,0 +1,116 @@
+"""The Marian architecture of the transformers library, with random weights, driven through its public interface.
+
+Training: forward pass, PyTorch's fused label-smoothed cross-entropy (the library's own takes two passes over the logits
+more) and PyTorch's fused Adam, on padded tensors made beforehand. Precision (float32 or autocast) and attention (`sdpa`
+or `eager`) are tried, and the fastest pair is measured.
+
+Decoding: `generate` with a beam of 4 and its cache. The architecture is post-norm, so it cannot have our weights; instead
+every batch is made to run for as many steps as our search takes for it, and our tokens are counted. `generate` computes
+all sentences of a batch until the last one has ended, so with the same outputs it would do the same work.
+"""
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from transformers import MarianConfig, MarianMTModel
+from transformers.utils import logging
+
+from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, SEED, Size, Workload
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from specialized_heads.training.batching import make_batch
+
+
+class System:
+    def __init__(self, workload: Workload, *, device: str, threads: int) -> None:
+        self.workload, self.device = workload, torch.device(device)
+        torch.set_num_threads(threads)
+        logging.set_verbosity_error()
+
+    def training_variants(self) -> list[str]:
+        return ["bf16 sdpa", "bf16 eager", "fp32 sdpa", "fp32 eager"]
+
+    def prepare_training(self, variant: str) -> None:
+        self.precision, attention = variant.split()
+        self.model = build(self.workload.size, attention=attention).to(self.device).train()
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        store = self.workload.store
+        batches = {numbers[0]: make_batch(store, np.array(numbers)) for numbers in self.workload.train}
+        self.padded = {first: batch.to(self.device) for first, batch in batches.items()}
+
+    def update(self, batch: list[int]) -> None:
+        padded = self.padded[batch[0]]
+        with self.autocast():
+            logits = self.model(
+                input_ids=padded.source,
+                attention_mask=padded.source != PAD,
+                decoder_input_ids=padded.target_in,
+                use_cache=False,
+            ).logits
+            loss = F.cross_entropy(
+                logits.flatten(0, 1), padded.target_out.flatten(), ignore_index=PAD, label_smoothing=LABEL_SMOOTHING
+            )
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def decoding_variants(self) -> list[str]:
+        return self.training_variants()
+
+    def prepare_decoding(self, variant: str) -> None:
+        self.precision, attention = variant.split()
+        self.model = build(self.workload.size, attention=attention).to(self.device).eval()
+        store = self.workload.store
+        self.sources = [make_batch(store, np.array(numbers)).source for numbers in self.workload.decode]
+
+    @torch.inference_mode()
+    def translate(self, number: int) -> list[list[int]]:
+        source, outputs = self.sources[number].to(self.device), self.workload.outputs[number]
+        steps = max(map(len, outputs)) + 1
+        with self.autocast():
+            self.model.generate(
+                input_ids=source,
+                attention_mask=source != PAD,
+                num_beams=BEAM,
+                length_penalty=LENGTH_PENALTY,
+                early_stopping=True,
+                min_new_tokens=steps,
+                max_new_tokens=steps,
+            )
+        return outputs
+
+    def autocast(self) -> Any:
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+
+def build(size: Size, *, attention: str) -> MarianMTModel:
+    """A model with random weights, its three embeddings separate, as ours."""
+    torch.manual_seed(SEED)
+    config = MarianConfig(
+        vocab_size=size.vocabulary,
+        decoder_vocab_size=size.vocabulary,
+        d_model=size.width,
+        encoder_layers=size.layers,
+        decoder_layers=size.layers,
+        encoder_attention_heads=size.heads,
+        decoder_attention_heads=size.heads,
+        encoder_ffn_dim=size.feed_forward,
+        decoder_ffn_dim=size.feed_forward,
+        activation_function="relu",
+        dropout=DROPOUT,
+        attention_dropout=DROPOUT,
+        activation_dropout=DROPOUT,
+        scale_embedding=True,
+        share_encoder_decoder_embeddings=False,
+        tie_word_embeddings=False,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        decoder_start_token_id=BOS,
+        eos_token_id=EOS,
+        forced_eos_token_id=None,
+    )
+    return MarianMTModel._from_config(config, attn_implementation=attention)

@@ -1,0 +1,66 @@
+"""This engine, driven through the code that the pipeline runs.
+
+Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the pipeline. On a CPU an
+update is as many micro-batches as there are threads (the sentences of the batch in turn), each on a thread of its own; on
+a GPU it is one. Decoding: `model.decoding.translate`, in the batches that `evaluation.translate` makes.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, MAX_LENGTH_RATIO, Workload
+from specialized_heads.model.checkpoint import load
+from specialized_heads.model.decoding import translate
+from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.training.loop import Plan, _Run, load_data
+
+PLAN = Plan(
+    seed=1,
+    updates=10**9,
+    batch_tokens=4000,  # not used: the batches are given
+    micro_batch_tokens=4000,
+    schedule="inverse_sqrt",
+    learning_rate=4.0,
+    warmup=16000,
+    label_smoothing=LABEL_SMOOTHING,
+    precision="fp32",
+    log_every=10**9,
+    evaluate_every=10**9,
+)
+
+
+class System:
+    def __init__(self, workload: Workload, *, device: str, threads: int) -> None:
+        self.workload, self.device, self.threads = workload, torch.device(device), threads
+        keep_freed_memory()
+
+    def training_variants(self) -> list[str]:
+        return ["bf16", "fp32"]
+
+    def prepare_training(self, variant: str) -> None:
+        torch.set_num_threads(1)
+        model = load(self.workload.weights, dropout=DROPOUT, device=self.device).train()
+        data = load_data(self.workload.tokens, self.workload.tokens)
+        self.micro_batches = 1 if self.device.type == "cuda" else self.threads
+        self.run = _Run(model, replace(PLAN, precision=variant), data, workers=self.micro_batches)
+
+    def update(self, batch: list[int]) -> None:
+        self.run.step([np.array(batch[start :: self.micro_batches]) for start in range(self.micro_batches)])
+
+    def decoding_variants(self) -> list[str]:
+        return ["fp32"]
+
+    def prepare_decoding(self, variant: str) -> None:
+        torch.set_num_threads(self.threads)
+        self.model = load(self.workload.weights, device=self.device)
+
+    def translate(self, number: int) -> list[list[int]]:
+        return translate(
+            self.model,
+            self.workload.sources(self.workload.decode[number]),
+            beam=BEAM,
+            length_penalty=LENGTH_PENALTY,
+            max_length_ratio=MAX_LENGTH_RATIO,
+        )

@@ -1,0 +1,261 @@
+"""The rows of a run as engine.csv, the tables made from them as engine.md, and the speeds as a figure, engine.png."""
+
+import csv
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from benchmarks.engine import ceiling, pruned
+from benchmarks.engine.worker import TITLES
+from benchmarks.engine.workload import SIZES, Size
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+Row = dict[str, Any]
+UPDATES, SOURCE_TOKENS = 100_000, 16_000  # of the paper's baseline (config.Training)
+
+INTRODUCTION = """\
+# Speed of the engine, beside its peers
+
+Made by `python -m benchmarks.engine` (`benchmarks/engine/`; each file says how its system is driven and what is counted).
+All systems ran in interleaved rounds on the same sentences in the same batches; numbers are medians of the rounds, with
+their range. Speeds count target tokens, ends of sentence included, padding not.
+"""
+
+TRAINING = """\
+## Training
+
+An update is a forward pass, a backward pass and Adam, on {batch} of sentences of like length (14 tokens on average),
+label smoothing 0.1 and dropout 0.1. Every system was tried in all its precisions and settings and is shown in its
+fastest.
+
+*Utilisation* is the share of the machine's own rate of matrix products (last table of this section) that a system turns
+into the model's operations. Operations per update, by formula: 6 x (weights of the encoder x source tokens + weights of
+decoder and softmax x target tokens), where the key and value matrices of cross-attention count with the source, plus 12 x
+width x layers x (pairs of query and key); no embeddings, no padding, nothing that is computed twice.
+"""
+
+DECODING = """\
+## Decoding
+
+Beam 4, length penalty 1, {sentences}. *Same* is the share of translations that are those of this engine, token by token.
+CTranslate2 has the same weights and the same search. JoeyNMT has the same weights, but another length penalty. Marian is
+another architecture (post-norm): it has weights of its own and is made to take as many steps as this engine.
+"""
+
+PRUNED = """\
+## Pruned models
+
+Encoder heads removed from the weights, or multiplied by zero, at {sizes}. Times are per batch of so many sentences, on
+{threads} threads; every model translates the same number of tokens. *Formula* is the speed-up of the encoder if all its
+operations cost the same; the feed-forward sub-layers, which lose nothing with the heads, bound it.
+"""
+
+
+def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict[str, str]) -> None:
+    """Write all three files; `path` is theirs without suffix."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    with open(path.with_suffix(".csv"), "w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
+    sections = [INTRODUCTION, table(("", ""), [(f"**{key}**", value) for key, value in machine.items()])]
+    sections += [f"Not installed, so not measured: {name} ({reason})." for name, reason in missing.items()]
+    for part in (training, decoding, ceilings, removal):
+        sections += part(rows)
+    if "GPU" not in machine:
+        sections.append(
+            "## On a GPU\n\nThis machine has none, so nothing here was measured on one. `python -m benchmarks.engine --device"
+            " cuda` trains and decodes Transformer base with batches of 16,000 tokens, with the clock read after"
+            " `torch.cuda.synchronize()`, JoeyNMT in float16 with its gradient scaler as well, and fills the same tables."
+        )
+    path.with_suffix(".md").write_text("\n\n".join(section.strip() for section in sections) + "\n", encoding="utf-8")
+    figure(rows, path.with_suffix(".png"))
+
+
+def training(rows: list[Row]) -> list[str]:
+    measured = [row for row in rows if row["part"] == "train"]
+    if not measured:
+        return []
+    per_update = median(row["tokens"] / row["updates"] for row in measured)
+    lines = []
+    for size, system, group in groups(measured):
+        speed = [row["tokens"] / row["seconds"] for row in group]
+        share = [utilisation(row, rows) for row in group]
+        name = SIZES[size]
+        hours = UPDATES * SOURCE_TOKENS * target_per_source(group) / median(speed) / 3600
+        lines.append(
+            (describe_size(name), system, group[0]["variant"], spread(speed, "{:,.0f}"), spread(share, "{:.0%}"))
+            + ((f"{hours:,.0f}",) if size == "base" else ("",))
+        )
+    head = ("model", "system", "fastest as", "target tokens/s", "utilisation")
+    parts = [TRAINING.format(batch=f"about {per_update:,.0f} target tokens")]
+    if any(size == "base" for size, _, _ in groups(measured)):
+        head += ("hours for the paper's baseline",)
+        parts[0] += (
+            f"*Hours* are those of the paper's {UPDATES:,} updates of {SOURCE_TOKENS:,} source tokens at that speed."
+        )
+    return [*parts, table(head, lines)]
+
+
+def decoding(rows: list[Row]) -> list[str]:
+    measured = [row for row in rows if row["part"] == "decode"]
+    if not measured:
+        return []
+    counts = {row["size"]: row["sentences"] for row in measured}
+    lines = []
+    for size, system, group in groups(measured):
+        sentences = [row["sentences"] / row["seconds"] for row in group]
+        tokens = [row["tokens"] / row["seconds"] for row in group]
+        same = "" if system == TITLES["marian"] else f"{group[0]['same']:.0%}"
+        lines.append(
+            (
+                describe_size(SIZES[size]),
+                system,
+                group[0]["variant"],
+                spread(sentences),
+                spread(tokens, "{:,.0f}"),
+                same,
+            )
+        )
+    head = ("model", "system", "fastest as", "sentences/s", "target tokens/s", "same")
+    sentences = ", ".join(f"{count} sentences at {size}" for size, count in counts.items())
+    return [DECODING.format(sentences=sentences), table(head, lines)]
+
+
+def ceilings(rows: list[Row]) -> list[str]:
+    measured = [row for row in rows if row["part"] == "ceiling"]
+    if not measured:
+        return []
+    columns = sorted({(row["precision"], row["threads"]) for row in measured})
+    sizes = list(dict.fromkeys(row["size"] for row in measured))
+    lines = []
+    for size in sizes:
+        for product in (*ceiling.products(SIZES[size]), "all"):
+            cells = [best_rate(measured, size=size, product=product, precision=p, threads=t) / 1e9 for p, t in columns]
+            lines.append((size, product, *(f"{cell:,.0f}" for cell in cells)))
+    head = ("model", "product", *(f"{p}, {t} thread{'s' * (t > 1)}" for p, t in columns))
+    text = (
+        "## The machine's own rate\n\nGFLOP/s of the matrix products of an update (forward and both backward) and of nothing"
+        " else, at the model's shapes; the best of all rounds and of several ways to divide the rows. *all* weighs them as"
+        " the model does; the fastest *all* of a size is the ceiling that utilisation refers to."
+    )
+    return [text, table(head, lines)]
+
+
+def removal(rows: list[Row]) -> list[str]:
+    measured = [row for row in rows if row["part"] == "pruned"]
+    if not measured:
+        return []
+    lines = []
+    for key in dict.fromkeys((row["size"], row["batch"]) for row in measured):
+        group = [row for row in measured if (row["size"], row["batch"]) == key]
+        full = {what: middle(group, what, "full", pruned.HEADS) for what in ("encoder", "translate")}
+        for kept in (pruned.HEADS, *pruned.KEPT):
+            cells = []
+            for what in ("encoder", "translate"):
+                ways = ("full",) if kept == pruned.HEADS else ("removed", "masked")
+                times = {way: middle(group, what, way, kept) for way in ways}
+                first = times[ways[0]]
+                cells += [
+                    f"{1000 * first:.1f}",
+                    f"{full[what] / first:.2f}",
+                    *(f"{1000 * times[w]:.1f}" for w in ways[1:]),
+                ]
+                cells += [""] * (kept == pruned.HEADS)
+            gain = median(row["formula"] for row in group if row["kept"] == kept)
+            lines.append((key[0], key[1], kept, *cells[:2], f"{gain:.2f}", *cells[2:]))
+    head = ("model", "sentences", "heads", "encoder, ms", "speed-up", "formula", "masked, ms")
+    head += ("translation, ms", "speed-up", "masked, ms")
+    sizes = " and ".join(dict.fromkeys(row["size"] for row in measured))
+    return [PRUNED.format(sizes=sizes, threads=measured[0]["threads"]), table(head, lines)]
+
+
+def middle(group: list[Row], what: str, way: str, kept: int) -> float:
+    """Median seconds per batch."""
+    return median(row[what] / row["batches"] for row in group if (row["way"], row["kept"]) == (way, kept))
+
+
+def utilisation(row: Row, rows: list[Row]) -> float:
+    """Share of the machine's rate that a training measurement reaches; NaN where the rate was not measured."""
+    ceilings = [
+        r["rate"] for r in rows if r["part"] == "ceiling" and r["size"] == row["size"] and r["product"] == "all"
+    ]
+    return row["flops"] / row["seconds"] / max(ceilings) if ceilings else float("nan")
+
+
+def best_rate(rows: list[Row], **which: Any) -> float:
+    return max(row["rate"] for row in rows if all(row[key] == value for key, value in which.items()))
+
+
+def target_per_source(group: list[Row]) -> float:
+    return sum(row["tokens"] for row in group) / sum(row["source_tokens"] for row in group)
+
+
+def groups(rows: list[Row]) -> Iterable[tuple[str, str, list[Row]]]:
+    """The rows by size and system, in their order."""
+    for size, system in dict.fromkeys((row["size"], row["system"]) for row in sorted(rows, key=order)):
+        yield size, system, [row for row in rows if (row["size"], row["system"]) == (size, system)]
+
+
+def order(row: Row) -> tuple[int, int]:
+    return list(SIZES).index(row["size"]), list(TITLES.values()).index(row["system"])
+
+
+def describe_size(size: Size) -> str:
+    return f"{size.name}: {size.layers}+{size.layers} layers, width {size.width}, {size.vocabulary:,} subwords"
+
+
+def spread(values: list[float], form: str = "{:,.1f}") -> str:
+    """Median (lowest to highest)."""
+    if len(values) == 1:
+        return form.format(values[0])
+    return f"{form} ({form} to {form})".format(median(values), min(values), max(values))
+
+
+def table(head: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:
+    rows = [head, ("---",) * len(head), *lines]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def figure(rows: list[Row], path: Path) -> None:
+    """Three panels: tokens per second of training and of decoding, by system and size, and utilisation."""
+    speed = lambda row: row["tokens"] / row["seconds"]  # noqa: E731
+    panels: list[tuple[str, str, Callable[[Row], float]]] = [
+        ("train", "training, target tokens/s", speed),
+        ("decode", "decoding (beam 4), target tokens/s", speed),
+        ("train", "training, share of the machine's rate", lambda row: utilisation(row, rows)),
+    ]
+    colours = dict(zip(TITLES.values(), ("#D1495B", "#5AA2E0", "#8FB339", "#7A6FA8", "#B9B2D6")))
+    drawn, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
+    for axis, (part, title, value) in zip(axes, panels):
+        measured = [row for row in rows if row["part"] == part]
+        sizes = [size for size in SIZES if any(row["size"] == size for row in measured)]
+        systems = [name for name in TITLES.values() if any(row["system"] == name for row in measured)]
+        for number, system in enumerate(systems):
+            found = [
+                (x, [value(row) for row in measured if (row["size"], row["system"]) == (size, system)])
+                for x, size in enumerate(sizes)
+            ]
+            found = [(x, values) for x, values in found if values]
+            x = np.array([x for x, _ in found]) + (number - (len(systems) - 1) / 2) * 0.8 / len(systems)
+            middle_, low, high = (np.array([f(values) for _, values in found]) for f in (median, min, max))
+            axis.bar(x, middle_, 0.8 / len(systems), color=colours[system], label=system)
+            axis.errorbar(x, middle_, [middle_ - low, high - middle_], fmt="none", ecolor="#303030", lw=0.8)
+        axis.set_xticks(range(len(sizes)), sizes)
+        axis.set_title(title, fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+        if value is speed:
+            axis.set_yscale("log")
+        else:
+            axis.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0, decimals=0))
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels())}
+    drawn.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    drawn.savefig(path, dpi=200)
+    plt.close(drawn)

@@ -1,0 +1,139 @@
+"""One system in a process of its own: requests come in on standard input, answers go out on standard output, as JSON lines.
+
+A request names a task. The first time that a task is asked for, the system is tried in each of its variants (precision,
+attention, way of using the threads) on one batch after a warm-up batch, and goes on with the fastest; the same for all systems.
+Each measurement is of whole batches, the same ones in the same order for every system: updates until the given seconds
+have passed, or all sentences to be translated.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.engine import pruned
+from benchmarks.engine.ceiling import product_rates
+from benchmarks.engine.workload import Workload
+
+SYSTEMS = {
+    "ours": ("ours", "System"),
+    "joeynmt": ("joey", "System"),
+    "marian": ("marian", "System"),
+    "ctranslate2": ("ctranslate", "System"),
+    "ctranslate2-int8": ("ctranslate", "Int8System"),
+}
+TITLES = {
+    "ours": "this engine",
+    "joeynmt": "JoeyNMT",
+    "marian": "Marian in transformers",
+    "ctranslate2": "CTranslate2",
+    "ctranslate2-int8": "CTranslate2, int8",
+}
+
+
+def main() -> None:
+    name, folder, device, threads = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries print to standard output
+    workload = Workload.read(folder)
+    machine = {"device": device, "threads": threads}
+    tasks: dict[str, Callable[..., Any]] = {
+        "ceiling": partial(product_rates, workload, **machine),
+        "pruned": partial(pruned.measure, workload, **machine),
+    }
+    if name in SYSTEMS:
+        module, kind = SYSTEMS[name]
+        try:
+            system = getattr(importlib.import_module(f"benchmarks.engine.{module}"), kind)
+        except ImportError as error:
+            print(json.dumps({"missing": str(error)}), file=answers, flush=True)
+            return
+        measured = Measured(system(workload, **machine), workload, device)
+        tasks = {"train": measured.train, "decode": measured.decode}
+        if not measured.system.training_variants():
+            del tasks["train"]
+    print(json.dumps({"tasks": list(tasks)}), file=answers, flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(tasks[request.pop("task")](**request)), file=answers, flush=True)
+
+
+class Measured:
+    """A system and the variants it turned out fastest in."""
+
+    def __init__(self, system: Any, workload: Workload, device: str) -> None:
+        self.system, self.workload, self.device = system, workload, device
+        self.trained = self.decoded = ""
+
+    def train(self, *, seconds: float) -> dict[str, Any]:
+        """Updates until `seconds` have passed, at least one."""
+        system, workload = self.system, self.workload
+        if not self.trained:
+            self.trained = self.fastest(
+                system.training_variants(), system.prepare_training, lambda: system.update(workload.train[0])
+            )
+        done, started = 0, self.clock()
+        while done == 0 or self.clock() - started < seconds:
+            system.update(workload.train[done % len(workload.train)])
+            done += 1
+        elapsed = self.clock() - started
+        batches = [workload.train[number % len(workload.train)] for number in range(done)]
+        return {
+            "variant": self.trained,
+            "seconds": elapsed,
+            "updates": done,
+            "source_tokens": sum(map(workload.source_tokens, batches)),
+            "tokens": sum(map(workload.target_tokens, batches)),
+            "flops": sum(map(workload.training_flops, batches)),
+        }
+
+    def decode(self) -> dict[str, Any]:
+        """Translate all sentences."""
+        system, workload = self.system, self.workload
+        if not self.decoded:
+            self.decoded = self.fastest(
+                system.decoding_variants(), system.prepare_decoding, lambda: system.translate(len(workload.decode) - 1)
+            )
+        started = self.clock()
+        outputs = [system.translate(number) for number in range(len(workload.decode))]
+        elapsed = self.clock() - started
+        flat = [ids for batch in outputs for ids in batch]
+        reference = [ids for batch in workload.outputs for ids in batch]
+        return {
+            "variant": self.decoded,
+            "seconds": elapsed,
+            "sentences": len(flat),
+            "tokens": sum(len(ids) + 1 for ids in flat),
+            "same": sum(map(list.__eq__, flat, reference)) / len(flat),
+        }
+
+    def fastest(self, variants: list[str], prepare: Callable[[str], None], run: Callable[[], Any]) -> str:
+        """Prepare the variant that runs fastest after a warm-up, and return its name."""
+        times = {}
+        for variant in variants:
+            prepare(variant)
+            run()
+            started = self.clock()
+            run()
+            times[variant] = self.clock() - started
+        best = min(times, key=times.__getitem__)
+        if best != variants[-1]:
+            prepare(best)
+            run()
+        return best
+
+    def clock(self) -> float:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+if __name__ == "__main__":
+    main()

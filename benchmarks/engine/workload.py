@@ -1,0 +1,234 @@
+"""What every system is given: model sizes, sentences, batches and weights, and what a batch costs by formula.
+
+The sentences are those of the embedded Tatoeba corpus with ten subwords or more on either side (14 on average), in
+subwords of a vocabulary of the size's own. Every system gets the same ids in the same batches, and, where its
+architecture allows it, the same weights.
+
+The weights are random: what a product costs does not depend on the numbers in it. Only the softmax is not. A model that
+never ends a sentence would search differently from a trained one. So one channel of the residual stream is kept clear
+for the position and one for the length of the source (a head of the last layer averages over source positions), and the
+softmax row of the end-of-sentence token is fitted on the two to end a sentence about where its reference ends. The other
+rows are made three times as large, so that hypotheses differ as clearly as those of a trained model do.
+"""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import sentencepiece
+import torch
+from safetensors.numpy import save_file
+
+from specialized_heads.corpus.bpe import learn
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
+from specialized_heads.evaluation import translate as translation
+from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.decoding import translate
+from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.training.batching import cut, make_batch
+
+CORPUS = Path(__file__).parents[2] / "resources/tatoeba_en_fr/corpus.parquet"
+SHORTEST = 10  # subwords, end of sentence included
+SEED = 1
+DROPOUT, LABEL_SMOOTHING = 0.1, 0.1
+NEVER = -60.0  # score of a token that is not to be generated
+BEAM, LENGTH_PENALTY, MAX_LENGTH_RATIO = 4, 1.0, 2.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model size, and how much of the corpus it is measured on."""
+
+    name: str
+    layers: int
+    heads: int
+    width: int
+    feed_forward: int
+    vocabulary: int
+    sentences: int = 256  # translated per measurement
+
+    @property
+    def architecture(self) -> Architecture:
+        return Architecture.full(
+            source_vocabulary=self.vocabulary,
+            target_vocabulary=self.vocabulary,
+            layers=self.layers,
+            heads=self.heads,
+            width=self.width,
+            feed_forward=self.feed_forward,
+        )
+
+
+SIZES = {
+    size.name: size
+    for size in (
+        Size("d128", layers=3, heads=8, width=128, feed_forward=512, vocabulary=6000),
+        Size("d256", layers=3, heads=8, width=256, feed_forward=1024, vocabulary=6000),
+        Size("base", layers=6, heads=8, width=512, feed_forward=2048, vocabulary=32000, sentences=64),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Sentences, batches and weights of one size, in a directory that the measuring processes share."""
+
+    size: Size
+    folder: Path
+    train: list[list[int]]  # sentence numbers; one list is one update
+    decode: list[list[int]]
+    outputs: list[list[list[int]]]  # what this engine makes of `decode`, in float32
+
+    @property
+    def tokens(self) -> Path:
+        return self.folder / "tokens.safetensors"
+
+    @property
+    def weights(self) -> Path:
+        return self.folder / "model.safetensors"
+
+    @cached_property
+    def store(self) -> TokenStore:
+        return load_tokens(self.tokens)
+
+    def sources(self, batch: list[int]) -> list[list[int]]:
+        """Source ids of the sentences of a batch, without end of sentence."""
+        store = self.store
+        return [store.source_ids(sentence).tolist() for sentence in batch]
+
+    def training_flops(self, batch: list[int]) -> float:
+        """Floating-point operations that an update of this batch needs; see `training_flops`."""
+        store = self.store
+        source, target = store.source_lengths[batch] + 1, store.target_lengths[batch] + 1
+        return training_flops(self.size, source, target)
+
+    def source_tokens(self, batch: list[int]) -> int:
+        """Source tokens of a batch, ends of sentence counted, padding not."""
+        return int((self.store.source_lengths[batch] + 1).sum())
+
+    def target_tokens(self, batch: list[int]) -> int:
+        """Target tokens of a batch, ends of sentence counted, padding not."""
+        return int((self.store.target_lengths[batch] + 1).sum())
+
+    @classmethod
+    def read(cls, folder: Path) -> "Workload":
+        """The workload that `make` wrote."""
+        values = json.loads((folder / "workload.json").read_text())
+        return cls(**{**values, "size": Size(**values["size"]), "folder": folder})
+
+
+def training_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
+    """Operations of forward and backward pass over sentences of these lengths, padding and recomputation not counted.
+
+    6 per weight and token (2 forward, 4 backward) for the matrices of the encoder (source tokens), of the decoder
+    (target tokens; keys and values of cross-attention: source tokens) and of the softmax (target tokens), and
+    12 d per pair of query and key and layer, for scores and weighted sums. Embedding look-ups are free.
+    """
+    d, f, layers = size.width, size.feed_forward, size.layers
+    per_source = layers * (4 * d * d + 2 * d * f) + layers * 2 * d * d
+    per_target = layers * (6 * d * d + 2 * d * f) + size.vocabulary * d
+    pairs = source**2 + target**2 + source * target
+    return float(6 * (per_source * source.sum() + per_target * target.sum()) + 12 * d * layers * pairs.sum())
+
+
+def make(size: Size, folder: Path, *, batch_tokens: int, updates: int) -> Workload:
+    """Write a size's sentences, weights and batches.
+
+    Args:
+        size: the model size.
+        folder: an empty directory.
+        batch_tokens: most tokens of an update on either side, padding included.
+        updates: number of different updates.
+    """
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(SEED)
+    store = write_tokens(size, folder / "tokens.safetensors")
+    lengths = np.maximum(store.source_lengths, store.target_lengths) + 1
+    order = np.argsort(lengths, kind="stable")
+    pieces = cut(lengths[order], order, batch_tokens)
+    train = [pieces[index].tolist() for index in random.permutation(len(pieces))[:updates]]
+
+    sample = random.choice(len(store), size.sentences, replace=False)
+    source = store.source_lengths[sample] + 1
+    order = np.argsort(source, kind="stable")
+    decode = [sample[piece].tolist() for piece in cut(source[order], order, translation.TOKENS)]
+
+    model = Transformer(size.architecture, dropout=0.0).eval()
+    initialise(model, seed=SEED)
+    end_sentences(model, store, random.choice(len(store), 500, replace=False))
+    save(model, folder / "model.safetensors", training={})
+    model = load(folder / "model.safetensors")
+    outputs = [
+        translate(
+            model,
+            [store.source_ids(sentence).tolist() for sentence in batch],
+            beam=BEAM,
+            length_penalty=LENGTH_PENALTY,
+            max_length_ratio=MAX_LENGTH_RATIO,
+        )
+        for batch in decode
+    ]
+    values = {"size": asdict(size), "train": train, "decode": decode, "outputs": outputs}
+    (folder / "workload.json").write_text(json.dumps(values))
+    return Workload.read(folder)
+
+
+def write_tokens(size: Size, path: Path) -> TokenStore:
+    """Learn vocabularies of the size's own on the corpus, and write the ids of the sentences that are long enough."""
+    pairs = pq.read_table(CORPUS, columns=["source", "target"]).to_pydict()
+    sides = {}
+    for name, texts in pairs.items():
+        bpe = sentencepiece.SentencePieceProcessor(model_proto=learn(texts, size=size.vocabulary, name=name))
+        sides[name] = bpe.encode(texts, num_threads=1)
+    kept = [pair for pair in zip(sides["source"], sides["target"]) if min(map(len, pair)) + 1 >= SHORTEST]
+    tensors = {}
+    for name, rows in zip(("source", "target"), zip(*kept)):
+        tensors[name] = np.concatenate(rows).astype(np.int32)
+        tensors[f"{name}_offsets"] = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    save_file(tensors, path)
+    return load_tokens(path)
+
+
+@torch.inference_mode()
+def end_sentences(model: Transformer, store: TokenStore, sentences: np.ndarray) -> None:
+    """Make a random model end its sentences; see the head of this file.
+
+    Args:
+        model: with freshly drawn weights; changed in place.
+        store: the corpus.
+        sentences: on whose references the row of the end-of-sentence token is fitted.
+    """
+    half, last = model.architecture.width // 2, model.decoder[-1].cross
+    rates = torch.exp(torch.arange(half) * -(math.log(1e4) / max(half - 1, 1)))  # as in `sinusoids`
+    clock, length = int((rates - 0.03).abs().argmin()), half - 1  # sin(0.03 t) grows up to t = 52; sin(0.0001 t) is 0
+    for table in (model.source_embedding, model.target_embedding):
+        table[:, [clock, length]] = 0.0
+    for attention in model.attentions():
+        attention.output[[clock, length]] = 0.0
+    for layer in (*model.encoder, *model.decoder):
+        layer.feed_forward.contract.weight[[clock, length]] = 0.0
+    last.query[: last.head_width] = 0.0  # equal scores: the head averages over the source positions
+    last.value[0] = 0.0
+    last.value[0, clock] = 1.0
+    last.output[length, 0] = 4.0
+
+    # Channel 0 of the decoder's states becomes the constant 1, so that a row of the softmax can have a bias.
+    model.decoder_norm.weight[0], model.decoder_norm.bias[0] = 0.0, 1.0
+    batch = make_batch(store, sentences)
+    real = batch.target_out != PAD
+    left = real.sum(1, keepdim=True) - 1 - torch.arange(real.shape[1])  # tokens until the end of sentence
+    features = model(batch.source, batch.target_in)[real][:, [0, clock, length]]
+    fit = torch.linalg.lstsq(features.double(), left[real].double()[:, None]).solution[:, 0].float()
+    table = model.softmax_embedding
+    table *= 3.0
+    table[:, 0] = 0.0
+    for token in (PAD, UNKNOWN, BOS, EOS):
+        table[token] = 0.0
+        table[token, 0] = NEVER
+    table[EOS, [0, clock, length]] = -6.0 * fit  # 30 where no token is left, 6 less for each that is
+    table[EOS, 0] += 30.0

@@ -1,0 +1,151 @@
+"""The apt client with a state of its own: it reads the system's sources, keys and proxies, and writes to one folder only.
+
+So it needs no root, and neither the system's package lists nor its cache or hooks take part. Another set of sources is
+chosen in apt's own way, by a file that the environment variable APT_CONFIG names. All indices must arrive: one that is
+silently missing would give another corpus.
+"""
+
+import fnmatch
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from specialized_heads.stage import UserError, file_hash, log
+
+# Read after the system's configuration, so that it can take back the system's hooks.
+CONFIGURATION = """\
+#clear APT::Update;
+APT::Update::Error-Mode "any";
+// Root would otherwise download as a user who may not write here.
+APT::Sandbox::User "root";
+// Made once, when the index is: jobs that read it at the same time have nothing to write.
+Dir::Cache::pkgcache "pkgcache.bin";
+Dir::Cache::srcpkgcache "";
+Acquire::GzipIndexes "false";
+Acquire::Retries "3";
+Acquire::IndexTargets::deb-src::Sources::DefaultEnabled "false";
+#clear Acquire::Languages;
+"""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package as the index describes it; `size` in bytes."""
+
+    name: str
+    version: str
+    architecture: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Apt:
+    """The client whose state is in `folder`."""
+
+    folder: Path
+
+    def update(self, *, languages: Sequence[str]) -> None:
+        """Fetch the indices of packages, and package descriptions in `languages`; what was there is replaced.
+
+        Raises:
+            UserError: no apt on this system, or an index cannot be fetched.
+        """
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for name in ("lists/partial", "cache/archives/partial"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "status").touch()  # nothing counts as installed
+        wanted = "".join(f'Acquire::Languages {{ "{language}"; }};\n' for language in languages or ["none"])
+        (self.folder / "apt.conf").write_text(CONFIGURATION + wanted, encoding="utf-8")
+        self._call(
+            "apt-get",
+            "update",
+            what="the package indices cannot be fetched",
+            remedy="check the network and apt's sources",
+        )
+
+    def packages(self, pattern: str) -> list[Package]:
+        """The packages whose name matches, `*` standing for any text, each in the version that apt would install.
+
+        Raises:
+            UserError: there is none.
+        """
+        what, remedy = "the package indices cannot be read", "remove them, so that they are fetched again"
+        names = self._call("apt-cache", "pkgnames", what=what, remedy=remedy).split()
+        names = sorted(fnmatch.filter(names, pattern))
+        # A name may belong to no package of its own; apt-cache has no record of it then.
+        records = []
+        if names:
+            shown = self._call("apt-cache", "show", "--no-all-versions", *names, what=what, remedy=remedy, strict=False)
+            records = [record for record in stanzas(shown.splitlines()) if "SHA256" in record]
+        if not records:
+            start = pattern.partition("*")[0].split("-")[0]
+            raise UserError(
+                f"package {pattern}: not in this system's release; "
+                f"`apt-cache search --names-only '{start}'` lists candidates"
+            )
+        return [Package(r["Package"], r["Version"], r["Architecture"], int(r["Size"]), r["SHA256"]) for r in records]
+
+    def download(self, package: Package, folder: Path) -> Path:
+        """Fetch the .deb of a package into `folder`.
+
+        Raises:
+            UserError: it cannot be fetched, or it is not what the index says.
+        """
+        before = set(folder.iterdir())
+        remedy = "the index may be out of date: remove it, so that it is fetched again, or check the network"
+        what = f"package {package.name} cannot be fetched"
+        self._call("apt-get", "download", f"{package.name}={package.version}", cwd=folder, what=what, remedy=remedy)
+        (path,) = set(folder.iterdir()) - before
+        if (found := file_hash(path)) != package.sha256:
+            raise UserError(f"{path.name}: sha256 is {found}, the index says {package.sha256}; {remedy}")
+        return path
+
+    def _call(
+        self, program: str, *arguments: str, what: str, remedy: str, cwd: Path | None = None, strict: bool = True
+    ) -> str:
+        """Run one of apt's programs; its output, or a `UserError` with the first error that it reports."""
+        if not shutil.which(program):
+            raise UserError(
+                f"{program}: not found; a source of kind debian needs a Debian or Ubuntu system (or its container)"
+            )
+        folder = self.folder.resolve()
+        paths = {"State": folder, "State::status": folder / "status", "Cache": folder / "cache"}
+        options = [part for name, path in paths.items() for part in ("-o", f"Dir::{name}={path}")]
+        done = subprocess.run(
+            [program, "-q", "-c", str(folder / "apt.conf"), *options, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd=cwd,
+            env=os.environ | {"LC_ALL": "C.UTF-8"},
+            check=False,
+        )
+        log.info("%s %s: exit code %d", program, " ".join(arguments[:3]), done.returncode)
+        if strict and done.returncode:
+            lines = done.stderr.splitlines()
+            said = next((line for mark in ("E: ", "W: ") for line in lines if line.startswith(mark)), "no reason given")
+            raise UserError(f"apt: {what} ({said[3:].strip()}); {remedy}")
+        return done.stdout
+
+
+def stanzas(lines: Iterator[str] | Sequence[str]) -> Iterator[dict[str, str]]:
+    """The records of an index: fields by name; further lines of a field follow a line feed, their first space kept."""
+    record: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        if not line.strip():
+            if record:
+                yield record
+            record = {}
+        elif line[0] in " \t":
+            if name in record:
+                record[name] += "\n" + line
+        else:
+            name, _, value = line.partition(":")
+            record[name] = value.strip()
+    if record:
+        yield record

@@ -1,0 +1,145 @@
+"""Message catalogues (GNU gettext, .mo): the English message is the key, its translation the value.
+
+A catalogue is one document, named after its text domain: a campaign of a game, or a program. Messages are made for
+programs, so before they are text:
+
+- what tells a translator or the program what is meant goes: a context, a prefix such as "female^" or "?unit:";
+- of a message with a plural there are two pairs, the forms for one and for many;
+- markup goes, but for its text; letters marked as keyboard shortcuts lose their mark;
+- messages in which a program puts values are dropped and counted: a sentence with a gap is no example of the language;
+- paragraphs, and sentences in them, are paired one by one where both sides have equally many.
+"""
+
+import gettext
+import io
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from specialized_heads.corpus.archives import walk
+from specialized_heads.corpus.sentences import divide, has_letters
+from specialized_heads.stage import UserError
+
+CATALOGUE = re.compile(r"(?:.*/)?(?P<language>[^/]+)/LC_MESSAGES/(?P<domain>[^/]+)\.mo")
+MANY = 5  # the form for five and more is the general plural also in languages with forms for two to four
+HINT = re.compile(r"[^\s^][^^\n]*\^(?=\S)|\?[\w ]+:(?=\S)")
+CREDITS = {"translator-credits", "translator_credits", "Your names", "Your emails"}
+# Elements of game help that carry their text in an attribute, and pictures, which have none.
+QUOTED = re.compile(r"<(\w+)>[^<]*?\btext='((?:[^'\\]|\\.)*)'[^<]*</\1>")
+PICTURE = re.compile(r"<img>.*?</img>", re.DOTALL)
+BREAK = re.compile(r"<(?:br|p)\s*/?>|</p>", re.IGNORECASE)
+TAG = re.compile(r"</?[A-Za-z][^<>]*>|\[/?[a-z]\]")
+# printf, Qt, boost and Python formats, and variables of the shell and of game scripts. A space after % is text: "5 % of".
+PLACEHOLDER = re.compile(
+    r"%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtqL])?[diouxXeEfFgGcsp](?!\w)|%\d+|%%|%\w+%|\$[{(]?[A-Za-z_]|\{[\w.:+-]*\}"
+)
+# Neither an entity ("&amp;") nor an abbreviation ("R&D").
+SHORTCUT = re.compile(r"[_&~](?=[^\W\d_])(?!\w+;)(?!(?<=[A-Z].)[A-Z])")
+
+
+def rows(path: Path, *, language: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
+    """Pairs of all catalogues of a language, with their domain.
+
+    Args:
+        path: text of packages, as `debian_package` writes it.
+        language: such as "ru"; a catalogue for its main country ("ru_RU") is taken too.
+        counts: gains `placeholder`, `shortcut` (marked on one side only), `untranslated` and `no_text`.
+
+    Raises:
+        UserError: no catalogue of this language, or one that is broken.
+    """
+    languages = set()
+    names = {language, language.replace("-", "_"), f"{language}_{language.upper()}"}
+    seen = set()
+    for name, stream in walk(path):
+        place = CATALOGUE.fullmatch(name)
+        if not place:
+            continue
+        languages.add(place["language"])
+        # Some packages hold a catalogue twice.
+        if place["language"] not in names or place["domain"] in seen:
+            continue
+        seen.add(place["domain"])
+        for source, target in messages(stream.read(), name=f"{path}: {name}", counts=counts):
+            for pair in pairs(source, target, counts=counts):
+                yield *pair, place["domain"]
+    if not seen:
+        there = ", ".join(sorted(languages)) or "no catalogue at all"
+        raise UserError(
+            f"{path}: no message catalogue in {language}; it holds {there}; remove the package from gettext"
+        )
+
+
+def messages(data: bytes, *, name: str, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+    """English messages with their translations, in the catalogue's order (that of the messages' bytes).
+
+    Raises:
+        UserError: not a .mo file, or one that is broken; `name` says which.
+    """
+    try:
+        translations = gettext.GNUTranslations(io.BytesIO(data))
+        for key in _keys(data):
+            # The header is the translation of the empty message.
+            if not key:
+                continue
+            message = key.decode(translations.charset() or "utf-8")
+            context, separator, text = message.rpartition("\4")
+            one, plural, many = text.partition("\0")
+            numbers = [(one, 1), (many, MANY)] if plural else [(one, None)]
+            for english, number in numbers:
+                match bool(separator), number:
+                    case True, None:
+                        translation = translations.pgettext(context, one)
+                    case False, None:
+                        translation = translations.gettext(one)
+                    case True, _:
+                        translation = translations.npgettext(context, one, many, number)
+                    case _:
+                        translation = translations.ngettext(one, many, number)
+                if english in CREDITS or translation == english:
+                    counts["untranslated"] += 1
+                else:
+                    yield english, translation
+    except (OSError, ValueError, struct.error) as error:
+        raise UserError(f"{name}: not a whole message catalogue ({error}); fetch the package again") from None
+
+
+def _keys(data: bytes) -> Iterator[bytes]:
+    """The untranslated messages: a table of (length, offset) whose place and size are in the header, in either byte order."""
+    order = "<" if data[:4] == b"\xde\x12\x04\x95" else ">"
+    number, table = struct.unpack(f"{order}2I", data[8:16])
+    for entry in range(number):
+        length, offset = struct.unpack_from(f"{order}2I", data, table + 8 * entry)
+        yield data[offset : offset + length]
+
+
+def pairs(source: str, target: str, *, counts: Counter[str]) -> list[tuple[str, str]]:
+    """The text of a message and its translation: pairs of sentences, or of what both sides agree on."""
+    if PLACEHOLDER.search(source) or PLACEHOLDER.search(target):
+        counts["placeholder"] += 1
+        return []
+    if hint := HINT.match(source):
+        source = source[hint.end() :]
+        target = target.removeprefix(hint[0])
+    marks = [len(SHORTCUT.findall(text)) for text in (source, target)]
+    if marks[0] != marks[1]:
+        counts["shortcut"] += 1
+        return []
+    if marks[0] == 1:
+        source, target = SHORTCUT.sub("", source), SHORTCUT.sub("", target)
+    sources, targets = _paragraphs(source), _paragraphs(target)
+    if len(sources) != len(targets):
+        sources, targets = [" ".join(sources)], [" ".join(targets)]
+    found = [pair for one, other in zip(sources, targets) for pair in divide(one, other)]
+    spoken = [(one, other) for one, other in found if has_letters(one) and has_letters(other)]
+    counts["no_text"] += (len(found) or 1) - len(spoken)
+    return spoken
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Text without markup, one string per paragraph, single spaces."""
+    text = PICTURE.sub("", QUOTED.sub(lambda element: element[2].replace("\\'", "'"), text))
+    text = TAG.sub("", BREAK.sub("\n\n", text))
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]

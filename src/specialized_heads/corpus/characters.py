@@ -1,0 +1,114 @@
+"""A block of texts as one array of code points, and tables of what a code point is: what makes work per character fast.
+
+In the array every text is followed by a line break. A table look-up and a sum per text then do for a block what a loop over
+its characters would take a hundred times as long for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Planes 0 to 3 hold every script; what lies beyond are tags, variation selectors and private characters, for which the
+# last entry of a table stands.
+PLANES = 0x40000
+BREAK = ord("\n")
+SPACE = ord(" ")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Texts, as they are and as code points.
+
+    `texts`: the texts. `codes`: the code points of each text and a line break after it, in the narrowest type that holds
+    them: uint8, uint16 or uint32. `ends`: where those line breaks are, int64 of shape (len(texts),).
+    """
+
+    texts: pa.StringArray
+    codes: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, texts: pa.StringArray) -> "Block":
+        """Any texts, line breaks within them included."""
+        ends = np.cumsum(pc.utf8_length(texts).to_numpy() + np.int64(1)) - 1
+        return cls(texts, code_points(joined(texts)), ends)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Where each text starts, int64 of shape (len(texts),)."""
+        return np.concatenate([[0], self.ends[:-1] + 1])[: len(self.ends)]
+
+    @property
+    def characters(self) -> np.ndarray:
+        """Characters of each text, int64 of shape (len(texts),)."""
+        return self.ends - self.starts
+
+    @property
+    def words(self) -> np.ndarray:
+        """Words of each text, if one space stands between two of them, int64 of shape (len(texts),)."""
+        return self.count(self.codes == SPACE) + (self.characters > 0)
+
+    def count(self, of: np.ndarray) -> np.ndarray:
+        """Code points of each text for which `of`, bool of shape (len(codes),), holds; int64 of shape (len(texts),)."""
+        return np.diff(np.cumsum(of)[self.ends], prepend=0)
+
+
+def joined(texts: pa.StringArray) -> str:
+    """All texts as one string, each followed by a line break."""
+    if not len(texts):
+        return ""
+    _, offsets, data = pc.binary_join_element_wise(texts, "", "\n").buffers()
+    return str(memoryview(data)[: np.frombuffer(offsets, np.int32)[len(texts)]], "utf-8")
+
+
+def code_points(text: str) -> np.ndarray:
+    """The code points of a text, in the narrowest type that holds them: uint8, uint16 or uint32, of shape (len(text),)."""
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), np.uint8)
+    narrow = text.encode("utf-16-le")
+    if len(narrow) == 2 * len(text):  # no surrogate pair
+        return np.frombuffer(narrow, "<u2")
+    return np.frombuffer(text.encode("utf-32-le"), "<u4")
+
+
+def text_of(codes: np.ndarray) -> str:
+    """The inverse of `code_points`."""
+    return codes.tobytes().decode({1: "ascii", 2: "utf-16-le", 4: "utf-32-le"}[codes.dtype.itemsize])
+
+
+def look_up(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The entry of a table for each code point."""
+    return table.take(codes, mode="clip")
+
+
+def table_of(holds: Callable[[str], bool]) -> np.ndarray:
+    """A table of the characters for which something holds, bool of shape (PLANES,)."""
+    return np.fromiter((holds(chr(code)) for code in range(PLANES)), bool, PLANES)
+
+
+@cache
+def letters() -> np.ndarray:
+    """A table of the letters that belong to a script, bool of shape (PLANES,)."""
+    return _matching(r"\p{L}") & ~_matching(r"[\p{Common}\p{Inherited}]")
+
+
+@cache
+def letters_of(scripts: tuple[str, ...]) -> np.ndarray:
+    """A table of the letters of some scripts, by their names in Unicode, bool of shape (PLANES,)."""
+    return letters() & _matching("[" + "".join(rf"\p{{{script}}}" for script in scripts) + "]")
+
+
+def _matching(pattern: str) -> np.ndarray:
+    """A table of the characters that match a regular expression of Arrow, whose properties include scripts."""
+    return pc.match_substring_regex(_each_character(), pattern).to_numpy(zero_copy_only=False)
+
+
+@cache
+def _each_character() -> pa.StringArray:
+    """One text per entry of a table."""
+    surrogates = range(0xD800, 0xE000)  # no characters, and not valid in an Arrow string
+    return pa.array(["" if code in surrogates else chr(code) for code in range(PLANES)], pa.string())

@@ -1,0 +1,79 @@
+"""Source debian: parallel text out of Debian packages and of the translations of their descriptions.
+
+Everything starts from English, and the documents are pages, text domains or packages. The formats have a module each:
+`libreoffice`, `catalogues` (gettext), `manuals` and `descriptions`; they read what `debian_package` and `debian_index` fetch.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from specialized_heads.corpus import catalogues, descriptions, libreoffice, manuals
+from specialized_heads.corpus.archives import member, members
+from specialized_heads.corpus.opus import blocks
+from specialized_heads.corpus.sources import Debian
+from specialized_heads.stage import UserError
+
+
+def read(
+    source: Debian, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
+) -> Iterator[pa.RecordBatch]:
+    """The pairs of all chosen texts: LibreOffice, catalogues, manuals, descriptions.
+
+    Args:
+        files: those of `source.files()`, in its order.
+        counts: gains what each format counts, with its name before the reason.
+
+    Raises:
+        UserError: the source language is not English, a file is broken, or holds nothing in the target language.
+    """
+    if source_language != "en":
+        raise UserError(f"source_language {source_language}: Debian's texts start from English; set it to en")
+    yield from blocks(_rows(source, files, language=target_language, counts=counts))
+
+
+def _rows(
+    source: Debian, files: Sequence[Path], *, language: str, counts: Counter[str]
+) -> Iterator[tuple[str, str, str]]:
+    paths = dict(zip(source.files(target_language=language), files, strict=True))
+
+    def of(kind: str) -> list[Path]:
+        return [path for (of_kind, _), path in paths.items() if of_kind == kind]
+
+    reasons = {kind: Counter[str]() for kind in ("libreoffice", "gettext", "manuals", "descriptions")}
+    if source.libreoffice:
+        yield from libreoffice.rows(*of("libreoffice"), counts=reasons["libreoffice"])
+    for path in of("gettext"):
+        yield from catalogues.rows(path, language=language, counts=reasons["gettext"])
+    if source.manuals:
+        yield from manuals.rows(of("manuals"), language=language, counts=reasons["manuals"])
+    if source.descriptions:
+        (path,) = of("descriptions")
+        yield from descriptions.rows(
+            path, source_language="en", target_language=language, counts=reasons["descriptions"]
+        )
+    counts.update({f"{kind}_{reason}": n for kind, some in reasons.items() for reason, n in some.items() if n})
+
+
+def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
+    """The packages with version, sha256 and licences, and the release of the descriptions, as they were fetched."""
+    packages: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    for path in files:
+        names = members(path)
+        if "packages.json" in names:
+            packages |= {card["name"]: card for card in json.load(member(path, "packages.json"))}
+        else:
+            more["descriptions"] = json.load(member(path, "index.json"))
+    licences = sorted({licence for card in packages.values() for licence in card["licences"]})
+    named = "; ".join(licences) or "none named in a machine-readable way"
+    return {
+        "packages": list(packages.values()),
+        **more,
+        "licence": f"of each package: its copyright file, kept beside its text (licences of whole packages: {named})",
+        "citation": "",
+    }

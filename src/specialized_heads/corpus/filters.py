@@ -1,0 +1,161 @@
+"""The filters of the clean stage that look at one pair alone, a block of pairs at a time, and which pairs each is for.
+
+A filter says for each pair of a block whether it is dropped. Held-out sets that the source itself brings are benchmarks: of
+`dev` and `test` only pairs without text go. Of `analysis` only the source side is used, so only filters of one side apply
+to it, and its target may be empty.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from specialized_heads.config import Filters
+from specialized_heads.corpus.characters import Block, letters, letters_of, look_up
+from specialized_heads.corpus.near_duplicates import fingerprints, sentence_keys
+
+# The languages (ISO 639-1) that are commonly written in a script (its name in the Unicode property Script).
+LANGUAGES = {
+    "Arabic": "ar fa ku pa ps sd ug ur",
+    "Armenian": "hy",
+    "Bengali": "as bn",
+    "Bopomofo": "zh",
+    "Cyrillic": "az ba be bg ce cv kk ky mk mn ru sr tg tk tt uk uz",
+    "Devanagari": "hi mr ne sa",
+    "Ethiopic": "am ti",
+    "Georgian": "ka",
+    "Greek": "el",
+    "Gujarati": "gu",
+    "Gurmukhi": "pa",
+    "Han": "ja ko zh",
+    "Hangul": "ko",
+    "Hebrew": "he yi",
+    "Hiragana": "ja",
+    "Kannada": "kn",
+    "Katakana": "ja",
+    "Khmer": "km",
+    "Lao": "lo",
+    "Latin": "af az br bs ca cs cy da de en eo es et eu fi fo fr fy ga gd gl ha hr hu id ig is it kk ku lb lt lv mg mi ms mt nb "
+    "nl nn no oc pl pt rm ro rw sk sl so sq sr st sv sw tk tl tn tr uz vi wo xh yo zu",
+    "Malayalam": "ml",
+    "Myanmar": "my",
+    "Oriya": "or",
+    "Sinhala": "si",
+    "Tamil": "ta",
+    "Telugu": "te",
+    "Thai": "th",
+}
+
+
+def scripts_of(language: str) -> tuple[str, ...]:
+    """The scripts of a language code, whose region or script ("pt_BR", "zh-Hant") does not matter; () for an unknown one."""
+    code = re.split("[-_]", language.lower())[0]
+    return tuple(script for script, languages in LANGUAGES.items() if code in languages.split())
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a block, measured; every array has one entry per text.
+
+    `keys`: the sentence keys; `key_prints`: their fingerprints. `script_share`: of the letters, those in a script of the
+    language; NaN where there are no letters, or the share is not asked for.
+    """
+
+    characters: np.ndarray
+    words: np.ndarray
+    keys: pa.StringArray
+    key_prints: np.ndarray
+    script_share: np.ndarray
+
+
+def measure(texts: pa.StringArray, *, language: str, filters: Filters) -> Side:
+    """Measure one side of a block of normalised texts."""
+    block = Block.of(texts)
+    scripts = scripts_of(language) if filters.script > 0 else ()
+    share = script_share(block, scripts) if scripts else np.full(len(texts), np.nan)
+    keys = sentence_keys(block)
+    return Side(block.characters, block.words, keys, fingerprints(keys), share)
+
+
+def script_share(block: Block, scripts: tuple[str, ...]) -> np.ndarray:
+    """How many of the letters of each text are in one of the scripts, float64 of shape (len(texts),); NaN without letters.
+
+    Letters that scripts share are not counted at all.
+    """
+    of_scripts, of_any = (block.count(look_up(table, block.codes)) for table in (letters_of(scripts), letters()))
+    with np.errstate(invalid="ignore"):
+        return of_scripts / of_any
+
+
+def is_empty(source: Side, target: Side, filters: Filters) -> np.ndarray:
+    """One side has no text."""
+    return (source.characters == 0) | (target.characters == 0)
+
+
+def is_too_short(source: Side, target: Side, filters: Filters) -> np.ndarray:
+    """One side has fewer than `min_words` words."""
+    return np.minimum(source.words, target.words) < filters.min_words
+
+
+def is_too_long(source: Side, target: Side, filters: Filters) -> np.ndarray:
+    """One side has more than `max_words` words."""
+    return np.maximum(source.words, target.words) > filters.max_words
+
+
+def has_too_many_characters(source: Side, target: Side, filters: Filters) -> np.ndarray:
+    """One side has more than `max_characters` characters."""
+    return np.maximum(source.characters, target.characters) > filters.max_characters
+
+
+def is_uneven(source: Side, target: Side, filters: Filters) -> np.ndarray:
+    """One side is more than `max_ratio` times as long as the other, in characters."""
+    longer, shorter = np.maximum(source.characters, target.characters), np.minimum(source.characters, target.characters)
+    return longer > filters.max_ratio * shorter
+
+
+def is_copy(source: Side, target: Side, filters: Filters) -> np.ndarray:
+    """The target is the source, but for case, digits and punctuation."""
+    return (source.key_prints == target.key_prints) & (not filters.copies)
+
+
+def is_in_wrong_script(source: Side, target: Side, filters: Filters) -> np.ndarray:
+    """On one side, less than the share `script` of the letters is in a script of the language."""
+    return (source.script_share < filters.script) | (target.script_share < filters.script)
+
+
+# In this order; the names are those of the counts.
+FILTERS: dict[str, Callable[[Side, Side, Filters], np.ndarray]] = {
+    "empty": is_empty,
+    "too_short": is_too_short,
+    "too_long": is_too_long,
+    "too_many_characters": has_too_many_characters,
+    "uneven": is_uneven,
+    "copy": is_copy,
+    "wrong_script": is_in_wrong_script,
+}
+# Filters that mean something for the source alone.
+ONE_SIDE = ("empty", "too_short", "too_long", "too_many_characters", "wrong_script")
+
+
+def reasons(source: Side, target: Side, *, sets: pa.StringArray, filters: Filters) -> np.ndarray:
+    """Why each pair of a block is dropped.
+
+    Args:
+        source, target: the sides, measured.
+        sets: the held-out set that the source assigns to each pair, "" for none.
+        filters: the limits.
+
+    Returns:
+        the position in `FILTERS`, from 1, of the first filter that drops the pair; 0: none. int8 of shape (pairs,).
+    """
+    dealt, analysis = (pc.equal(sets, name).to_numpy(zero_copy_only=False) for name in ("", "analysis"))
+    found = np.zeros(len(sets), np.int8)
+    for number, (name, drops) in enumerate(FILTERS.items(), start=1):
+        dropped = drops(source, target, filters) & (~analysis if name == "empty" else dealt)
+        if name in ONE_SIDE:
+            dropped |= drops(source, source, filters) & analysis
+        found[(found == 0) & dropped] = number
+    return found

@@ -1,0 +1,113 @@
+"""Stage pypi_package: the source distribution of a Python package, through pip, without running anything of it.
+
+Before pip keeps a source distribution it asks the package's build backend for metadata, which would run its setup.py. So
+pip is given another backend: a module of setuptools' name that says what pip knows already, the name and the version
+(PEP 517). The hash is pip's to check, before it unpacks anything. All of pip's own configuration (index, proxy,
+certificates) holds.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from pydantic import Field
+
+from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
+
+# Hashes of source distributions that the project uses itself.
+KNOWN = {"nmt==0.0.6": "65db964c0afd5b0dbc4baecdce736f53222f63b791958176b5771db78a005096"}
+BACKEND = """\
+from pathlib import Path
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    folder = Path(metadata_directory) / "{folder}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
+    return folder.name
+
+
+# Of packages that name no backend, pip takes this attribute of the module.
+class __legacy__:
+    get_requires_for_build_wheel = staticmethod(get_requires_for_build_wheel)
+    prepare_metadata_for_build_wheel = staticmethod(prepare_metadata_for_build_wheel)
+"""
+
+
+class Settings(Section):
+    """What is wanted: `name==version`, and the sha256 that it must have; None: the known one, if there is one."""
+
+    requirement: str
+    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+
+
+def pip() -> list[str]:
+    """The command of pip: of this Python, of the one that its environment was made with, or the first on the path."""
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
+    for name in ("pip3", "pip"):
+        if path := shutil.which(name):
+            return [path]
+    raise UserError("pip: not found; install it (python -m ensurepip), a source of kind pypi needs it")
+
+
+def fetch(requirement: str, folder: Path, *, sha256: str | None = None) -> Path:
+    """Download the source distribution into `folder`, which is empty; without `sha256`, the known one is checked.
+
+    Raises:
+        UserError: no pip, no such package or version, another hash, no network, or not a .tar.gz.
+    """
+    name, _, version = requirement.partition("==")
+    sha256 = sha256 or KNOWN.get(requirement)
+    with tempfile.TemporaryDirectory() as temporary:
+        backend = Path(temporary) / "backend" / "setuptools"
+        backend.mkdir(parents=True)
+        (backend / "__init__.py").touch()
+        metadata = f"{name.replace('-', '_')}-{version}"
+        code = BACKEND.format(name=name, version=version, folder=metadata)
+        (backend / "build_meta.py").write_text(code, encoding="utf-8")
+        wanted = Path(temporary) / "requirements.txt"
+        wanted.write_text(requirement + (f" --hash=sha256:{sha256}" if sha256 else "") + "\n", encoding="utf-8")
+        command = [*pip(), "download", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
+        command += ["--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off"]
+        done = subprocess.run(
+            [*command, "--requirement", str(wanted), "--dest", str(folder)],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(backend.parent)},
+            check=False,
+        )
+    if done.returncode:
+        lines = done.stderr.splitlines()
+        said = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+        got = [line.strip() for line in lines if line.strip().startswith("Got ")]
+        raise UserError(
+            f"pip: {requirement} cannot be fetched ({' '.join([*said[:1], *got[:1]]) or 'no reason given'}); check name, "
+            "version, sha256 and the network"
+        )
+    (path,) = folder.iterdir()
+    if not path.name.endswith(".tar.gz"):
+        raise UserError(f"{path.name}: the source distribution of {requirement} is no .tar.gz; choose another version")
+    return path
+
+
+def main() -> None:
+    """Write `--output`."""
+    files = arguments(__doc__, files=["output"])
+    settings = Settings.model_validate(files.settings)
+    with atomic(files.output) as temporary, tempfile.TemporaryDirectory(dir=files.output.parent) as folder:
+        path = fetch(settings.requirement, Path(folder), sha256=settings.sha256)
+        os.replace(path, temporary)
+    log.info("pypi_package: %s", settings.requirement)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,76 @@
+"""Files of pairs: what is written is read again, blocks of any size make one file, and a wrong file is named."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from specialized_heads.corpus.pairs import (
+    BLOCK,
+    READ,
+    SCHEMA,
+    Pairs,
+    block,
+    in_schema,
+    read_blocks,
+    read_pairs,
+    write_blocks,
+    write_pairs,
+)
+from specialized_heads.stage import UserError
+
+PAIRS = Pairs(["a", "b", ""], ["x", "ÿ\n", "z"], ["d", "", "e"])
+
+
+def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
+    write_pairs(tmp_path / "pairs.parquet", PAIRS)
+    assert read_pairs(tmp_path / "pairs.parquet") == PAIRS
+    assert PAIRS.take([2, 0]) == Pairs(["", "a"], ["z", "x"], ["e", "d"])
+
+
+def test_equal_pairs_give_equal_bytes(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        write_pairs(tmp_path / name, PAIRS)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_blocks_of_any_size_make_a_file_of_few_row_groups(tmp_path: Path) -> None:
+    path = tmp_path / "blocks.parquet"
+    texts = [str(number) for number in range(2 * BLOCK + 5)]
+    sizes = [1, 0, BLOCK - 2, 3, 700, len(texts)]
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    blocks = [block(texts[start : start + size], texts[start : start + size]) for start, size in zip(starts, sizes)]
+    assert write_blocks(path, blocks) == len(texts)
+    assert pq.ParquetFile(path).num_row_groups == 2
+    read = list(read_blocks(path))
+    assert max(batch.num_rows for batch in read) <= READ
+    assert [text for batch in read for text in batch["source"].to_pylist()] == texts
+    assert all(batch.schema == SCHEMA for batch in read)
+
+
+def test_a_block_has_one_set_and_empty_documents_unless_told() -> None:
+    assert block(["a"], ["b"], set_="dev").to_pylist() == [{"source": "a", "target": "b", "document": "", "set": "dev"}]
+    assert block(["a"], ["b"], document=["c"])["document"].to_pylist() == ["c"]
+
+
+def test_other_types_and_missing_values_and_sets_are_made_up_for() -> None:
+    columns = {"target": pa.array(["b", None], pa.large_string()), "source": ["a", "c"], "document": [None, "d"]}
+    made = in_schema(pa.record_batch(columns))
+    assert made.schema == SCHEMA
+    assert made.to_pylist() == [
+        {"source": "a", "target": "b", "document": "", "set": ""},
+        {"source": "c", "target": "", "document": "d", "set": ""},
+    ]
+
+
+@pytest.mark.parametrize("read", [read_pairs, lambda path: list(read_blocks(path))])
+def test_a_file_that_is_no_file_of_pairs_is_named(tmp_path: Path, read) -> None:
+    with pytest.raises(UserError, match="none.parquet: no such file"):
+        read(tmp_path / "none.parquet")
+    (tmp_path / "text.parquet").write_text("a\tb\n")
+    with pytest.raises(UserError, match="text.parquet: not a parquet file"):
+        read(tmp_path / "text.parquet")
+    pq.write_table(pa.table({"source": ["a"], "document": ["d"]}), tmp_path / "part.parquet")
+    with pytest.raises(UserError, match=r"part\.parquet.*target"):
+        read(tmp_path / "part.parquet")
