@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -97,18 +98,20 @@ def run_stage(module: str, *arguments: str) -> tuple[float, float, float]:
     return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
-def cheap_filters(path: Path, *, blocks: int = 8) -> float:
-    """Processor seconds per pair for normalisation and every filter that looks at one pair alone, tables made already."""
-    waiting = [found for found, _ in zip(read_blocks(path), range(blocks + 1))]
-    for number, pairs in enumerate(waiting):
-        if number == 1:
-            started = time.process_time()
-        sides = []
-        for name, language in zip(("source", "target"), LANGUAGES.values(), strict=True):
-            texts, _ = normalise(pairs[name], entities=True)
-            sides.append(measure(texts, language=language, filters=FILTERS))
-        reasons(*sides, sets=pairs["set"], filters=FILTERS)
-    return (time.process_time() - started) / sum(pairs.num_rows for pairs in waiting[1:])
+def cheap_filters(path: Path, *, blocks: int = 24, passes: int = 3) -> float:
+    """Processor seconds per pair for normalisation and every filter that looks at one pair alone; the fastest pass."""
+    waiting = list(islice(read_blocks(path), blocks))
+    seconds = []
+    for _ in range(passes):
+        started = time.process_time()
+        for pairs in waiting:
+            sides = []
+            for name, language in zip(("source", "target"), LANGUAGES.values(), strict=True):
+                texts, _ = normalise(pairs[name], entities=True)
+                sides.append(measure(texts, language=language, filters=FILTERS))
+            reasons(*sides, sets=pairs["set"], filters=FILTERS)
+        seconds.append(time.process_time() - started)
+    return min(seconds) / sum(pairs.num_rows for pairs in waiting)
 
 
 def main() -> None:

@@ -150,7 +150,11 @@ def renumber(ids: Tensor) -> Tensor:
 
 def vocabulary_of(size: int) -> Vocabulary:
     """A vocabulary of this size, the four special tokens included; only its ids matter."""
-    return Vocabulary([f"t{number}" for number in range(4, size)], SimpleNamespace(**_check_special_symbols({})))
+    vocabulary = Vocabulary([], SimpleNamespace(**_check_special_symbols({})))
+    tokens = {f"t{number}": number for number in range(len(vocabulary), size)}
+    vocabulary._itos.extend(tokens)  # its own `add_tokens` looks through the whole list for each token
+    vocabulary._stoi.update(tokens)
+    return vocabulary
 
 
 @torch.no_grad()

@@ -101,6 +101,14 @@ class Training(Section):
     average_every: int = Field(1000, ge=1, description="updates between these moments, the last update being one")
     compile: bool = Field(False, description="torch.compile the layers: for GPUs; on a CPU it was measured slower")
 
+    @model_validator(mode="after")
+    def _moments(self) -> "Training":
+        if (self.average - 1) * self.average_every >= self.updates:
+            raise ValueError(
+                f"average {self.average} moments, {self.average_every} updates apart, do not fit into {self.updates} updates"
+            )
+        return self
+
 
 class Pruning(Section):
     """Fine-tuning with Hard Concrete gates on the heads (section 6)."""

@@ -48,7 +48,7 @@ def pruned(
         save(tiny_model(), tmp_path / "baseline.safetensors", training={})
         files = {
             "output": tmp_path / "model.safetensors",
-            "log": tmp_path / "log.jsonl",
+            "records": tmp_path / "log.jsonl",
             "gates": tmp_path / "gates.json",
         }
         call(
@@ -62,7 +62,7 @@ def pruned(
         )
         assert not (tmp_path / "state").exists()
         models = load(tmp_path / "baseline.safetensors"), load(files["output"])
-        record = json.loads(files["log"].read_text().splitlines()[-1])
+        record = json.loads(files["records"].read_text().splitlines()[-1])
         return *models, json.loads(files["gates"].read_text()), record
 
     return run

@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from pydantic import ValidationError
+from safetensors.torch import load_file
 
 import specialized_heads
 from specialized_heads.model.checkpoint import load, save
@@ -36,14 +36,37 @@ SETTINGS = {
     },
     "device": "cpu",
 }
-# The stage with a state after every update, and slow enough to be hit.
-SLOW = """
-import time
+# Runs the stage in children of one process that has done the imports: once undisturbed, then killed at random moments and
+# run again. With a state after every update, and slow enough to be hit.
+KILLER = """
+import os, pathlib, random, shutil, signal, sys, time
 from specialized_heads import stage
 from specialized_heads.training import loop, train
 loop.SAVE_SECONDS, make_batch = 0.0, loop.make_batch
-loop.make_batch = lambda *args: time.sleep(0.1) or make_batch(*args)
-stage.run(train.main)
+loop.make_batch = lambda *args: time.sleep(0.01) or make_batch(*args)
+folder, kills = pathlib.Path(sys.argv.pop(1)), int(sys.argv.pop(1))
+
+def start(name):
+    (folder / name).mkdir(exist_ok=True)
+    if child := os.fork():
+        return child
+    out = folder / name
+    sys.argv += ["--output", f"{out}/model.safetensors", "--records", f"{out}/log.jsonl", "--state", f"{out}/state"]
+    stage.run(train.main)
+    os._exit(0)
+
+assert os.waitpid(start("whole"), 0)[1] == 0
+random.seed(7)
+for number in range(kills):
+    child, log, lines = start(str(number)), folder / str(number) / "log.jsonl", random.randrange(1, 30)
+    while not log.exists() or log.read_text().count(chr(10)) < lines:
+        time.sleep(0.002)
+    time.sleep(random.uniform(0, 0.03))
+    os.kill(child, signal.SIGKILL)
+    print(os.waitpid(child, 0)[1], *sorted(p.name for p in (folder / str(number)).iterdir()))
+    for path in ("model.safetensors", "model.json", "log.jsonl"):  # as Snakemake does
+        (folder / str(number) / path).unlink(missing_ok=True)
+    assert os.waitpid(start(str(number)), 0)[1] == 0
 """
 
 
@@ -54,11 +77,11 @@ def tokens(token_file: Callable[..., Path], sentences) -> dict[str, Path]:
 
 def outputs(folder: Path) -> dict[str, Path]:
     folder.mkdir(exist_ok=True)
-    return {"output": folder / "model.safetensors", "log": folder / "log.jsonl", "state": folder / "state"}
+    return {"output": folder / "model.safetensors", "records": folder / "log.jsonl", "state": folder / "state"}
 
 
 def contents(files: dict[str, Path]) -> list[bytes]:
-    return [path.read_bytes() for path in (files["output"], files["output"].with_suffix(".json"), files["log"])]
+    return [path.read_bytes() for path in (files["output"], files["output"].with_suffix(".json"), files["records"])]
 
 
 def test_two_runs_give_the_same_bytes(call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path) -> None:
@@ -75,35 +98,40 @@ def test_two_runs_give_the_same_bytes(call: Callable[..., None], tokens: dict[st
     assert json.loads(contents(first)[1])["training"] == SETTINGS | {"data_hash": data_hash}
 
 
-def test_killed_and_started_again_gives_the_same_bytes(
-    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path
+def test_killed_at_twenty_moments_and_started_again_gives_the_same_bytes(
+    tokens: dict[str, Path], tmp_path: Path
 ) -> None:
-    whole, killed = outputs(tmp_path / "whole"), outputs(tmp_path / "killed")
-    call(train, settings=SETTINGS, **tokens, **whole)
-
     package = str(Path(specialized_heads.__file__).parents[1])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
-    arguments = ["--settings", json.dumps(SETTINGS)]
-    for name, path in (tokens | killed).items():
-        arguments += [f"--{name}", str(path)]
-    process = subprocess.Popen([sys.executable, "-c", SLOW, *arguments], env=environment, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if killed["log"].exists() and len(killed["log"].read_text().splitlines()) > 12:
-            break
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert not killed["output"].exists()
-    for path in (killed["output"], killed["log"]):  # Snakemake removes the outputs of a job that failed
-        path.unlink(missing_ok=True)
+    arguments = [argument for name, path in tokens.items() for argument in (f"--{name}", str(path))]
+    command = [sys.executable, "-c", KILLER, tmp_path, "20", "--settings", json.dumps(SETTINGS), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    killed = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in killed] == [str(int(signal.SIGKILL))] * 20
+    assert not any("model.safetensors" in line for line in killed)
+    assert len(set(re.findall(r"going on at update (\d+)", done.stderr))) >= 8
+    whole = contents(outputs(tmp_path / "whole"))
+    for number in range(20):
+        assert contents(outputs(tmp_path / str(number))) == whole, number
+        assert not (tmp_path / str(number) / "state").exists()
 
-    module = [sys.executable, "-m", "specialized_heads.training.train"]
-    again = subprocess.run([*module, *arguments], env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    assert re.search(r"going on at update \d\d", again.stderr)
-    assert contents(killed) == contents(whole)
-    assert not killed["state"].exists()
+
+def test_the_average_is_that_of_the_last_moments(
+    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path
+) -> None:
+    def trained(name: str, **training: int) -> dict[str, torch.Tensor]:
+        # A schedule that does not depend on the number of updates: a shorter run is the beginning of a longer one.
+        settings = SETTINGS | {"training": SETTINGS["training"] | {"schedule": "inverse_sqrt"} | training}
+        call(train, settings=settings, **tokens, **outputs(tmp_path / name))
+        return load_file(tmp_path / name / "model.safetensors")
+
+    moments = [trained(f"after {updates}", updates=updates) for updates in (6, 9, 12)]
+    average = trained("average", updates=12, average=3, average_every=3)
+    for name, weight in average.items():
+        expected = torch.stack([weights[name] for weights in moments]).mean(0)
+        assert torch.allclose(weight, expected, atol=1e-6), name
+        assert weight.numel() == 0 or not torch.allclose(weight, moments[-1][name], atol=1e-4), name
 
 
 def test_from_scratch_with_the_heads_of_another_model(

@@ -178,11 +178,24 @@ def embedded_parses(name):
 # Models
 
 
+def launcher(wildcards, resources):
+    """How a training stage is started: as one process, or as one per GPU where a profile gives the job several."""
+    processes = int(resources.get("gpu", 0))
+    several = f"python -m torch.distributed.run --standalone --nproc-per-node {processes} -m"
+    return several if processes > 1 else "python -m"
+
+
 def pruning_settings(wildcards):
     """The baseline's training with what `pruning` says of fine-tuning, and the gates."""
     values = experiment.for_corpus(wildcards.corpus)
     pruning = values.pruning
-    fine_tuning = {"updates": pruning.updates, "learning_rate": pruning.learning_rate, "warmup": pruning.warmup}
+    # The weights at the end belong to the gates at the end: no average over earlier ones.
+    fine_tuning = {
+        "updates": pruning.updates,
+        "learning_rate": pruning.learning_rate,
+        "warmup": pruning.warmup,
+        "average": 1,
+    }
     return json.dumps(
         {
             "seed": int(wildcards.seed),

@@ -21,11 +21,12 @@ rule prune:
         "../../envs/pipeline.yaml"
     threads: 1
     params:
+        launcher=launcher,
         settings=pruning_settings,
         state=subpath(output.weights, parent=True),
     message:
         "pruning {wildcards.scope} heads of {wildcards.corpus} with λ {wildcards.penalty}; progress in {log}"
     shell:
-        "python -m specialized_heads.pruning.prune --baseline {input.baseline:q} --train {input.train:q}"
-        " --dev {input.dev:q} --output {output.weights:q} --gates {output.gates:q} --log {output.log:q}"
+        "{params.launcher} specialized_heads.pruning.prune --baseline {input.baseline:q} --train {input.train:q}"
+        " --dev {input.dev:q} --output {output.weights:q} --gates {output.gates:q} --records {output.log:q}"
         " --state {params.state:q}.state --settings {params.settings:q} > {log:q} 2>&1"

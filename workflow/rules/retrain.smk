@@ -19,11 +19,12 @@ rule train_from_scratch:
         "../../envs/pipeline.yaml"
     threads: 1
     params:
+        launcher=launcher,
         settings=retraining_settings,
         state=subpath(output.weights, parent=True),
     message:
         "training the heads of {wildcards.scope} λ {wildcards.penalty} of {wildcards.corpus} from scratch; progress in {log}"
     shell:
-        "python -m specialized_heads.training.train --like {input.like:q} --train {input.train:q}"
-        " --dev {input.dev:q} --output {output.weights:q} --log {output.log:q} --state {params.state:q}.state"
+        "{params.launcher} specialized_heads.training.train --like {input.like:q} --train {input.train:q}"
+        " --dev {input.dev:q} --output {output.weights:q} --records {output.log:q} --state {params.state:q}.state"
         " --settings {params.settings:q} > {log:q} 2>&1"

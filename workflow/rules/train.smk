@@ -18,6 +18,7 @@ rule train_baseline:
         "../../envs/pipeline.yaml"
     threads: 2
     params:
+        launcher=launcher,
         settings=lambda w: settings(
             w.corpus,
             "vocabulary",
@@ -30,6 +31,6 @@ rule train_baseline:
     message:
         "training the baseline of {wildcards.corpus}; progress in {log}"
     shell:
-        "python -m specialized_heads.training.train --train {input.train:q} --dev {input.dev:q}"
-        " --output {output.weights:q} --log {output.log:q} --state {params.state:q}.state"
+        "{params.launcher} specialized_heads.training.train --train {input.train:q} --dev {input.dev:q}"
+        " --output {output.weights:q} --records {output.log:q} --state {params.state:q}.state"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -27,7 +27,7 @@ from specialized_heads.corpus.filters import FILTERS, measure, reasons
 from specialized_heads.corpus.groups import connected, first_of_each
 from specialized_heads.corpus.near_duplicates import combined, fingerprints
 from specialized_heads.corpus.normalise import STEPS, normalise
-from specialized_heads.corpus.pairs import SCHEMA, in_schema, read_blocks, write_blocks
+from specialized_heads.corpus.pairs import SCHEMA, in_schema, number_of_pairs, read_blocks, write_blocks
 from specialized_heads.stage import UserError, arguments, log, progress, run, write_json
 
 # Why a pair is dropped, in order; a reason is a position in it, and "" means that the pair is kept.
@@ -58,6 +58,11 @@ class Measured:
     sources: np.ndarray
     targets: np.ndarray
     texts: np.ndarray
+
+    @classmethod
+    def of(cls, pairs: int) -> "Measured":
+        """Room for a number of pairs."""
+        return cls(*(np.zeros(pairs, kind) for kind in (np.int8, bool, bool, np.uint64, np.uint64, np.uint64)))
 
 
 def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
@@ -99,7 +104,7 @@ def normalise_and_filter(raw: Path, waiting: BinaryIO, *, settings: Settings) ->
     """
     filters = settings.filters
     changed = dict.fromkeys(STEPS, 0)
-    parts = []
+    measured, start = Measured.of(number_of_pairs(raw)), 0
     with pa.ipc.new_file(waiting, WAITING, options=pa.ipc.IpcWriteOptions(compression="lz4")) as file:
         for batch in progress(read_blocks(raw), what="normalise and filter", unit="block"):
             block = in_schema(batch)
@@ -115,13 +120,14 @@ def normalise_and_filter(raw: Path, waiting: BinaryIO, *, settings: Settings) ->
             grouped &= (source.characters > 0) & (target.characters > 0)
             reason = reasons(source, target, sets=block["set"], filters=filters)
             texts = combined(fingerprints(sources), fingerprints(targets))
-            is_dealt = dealt.to_numpy(zero_copy_only=False)
-            parts.append((reason, is_dealt, grouped, source.key_prints, target.key_prints, texts))
+            here = slice(start, start + block.num_rows)
+            measured.reason[here], measured.dealt[here] = reason, dealt.to_numpy(zero_copy_only=False)
+            measured.grouped[here], measured.texts[here] = grouped, texts
+            measured.sources[here], measured.targets[here] = source.key_prints, target.key_prints
+            start += block.num_rows
             keys = pc.if_else(pa.array(grouped), source.keys, "")
             file.write_batch(pa.record_batch([sources, targets, block["document"], block["set"], keys], schema=WAITING))
-    if not parts:
-        raise UserError(f"{raw}: the file has no pairs")
-    return Measured(*map(np.concatenate, zip(*parts, strict=True))), changed
+    return measured, changed
 
 
 def drop_repeated(measured: Measured, *, filters: Filters) -> None:

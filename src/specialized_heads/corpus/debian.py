@@ -69,11 +69,10 @@ def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
             packages |= {card["name"]: card for card in json.load(member(path, "packages.json"))}
         else:
             more["descriptions"] = json.load(member(path, "index.json"))
-    licences = sorted({licence for card in packages.values() for licence in card["licences"]})
-    named = "; ".join(licences) or "none named in a machine-readable way"
+    licences = sorted({licence for card in packages.values() for licence in card["licences"][:1]})
     return {
         "packages": list(packages.values()),
         **more,
-        "licence": f"of each package: its copyright file, kept beside its text (licences of whole packages: {named})",
+        "licence": "; ".join([*licences, "of each package: its copyright file, kept beside its text"]),
         "citation": "",
     }

@@ -54,11 +54,16 @@ def members(package: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def licences(copyright_: str) -> list[str]:
-    """The short names of licences in a machine-readable copyright file (DEP 5); none in any other."""
+    """The short names of licences in a machine-readable copyright file (DEP 5), that of most files first; else none."""
     records = list(stanzas(copyright_.splitlines()))
     if not records or "Format" not in records[0]:
         return []
-    return sorted({record["License"].partition("\n")[0].strip() for record in records if "License" in record} - {""})
+    named = [
+        (record.get("Files") != "*", record["License"].partition("\n")[0].strip())
+        for record in records
+        if "License" in record
+    ]
+    return list(dict.fromkeys(name for _, name in sorted(named) if name))
 
 
 def pack(path: Path, contents: Iterable[tuple[str, bytes]]) -> None:

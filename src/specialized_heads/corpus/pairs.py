@@ -99,7 +99,7 @@ def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator
         UserError: the file is missing, is not parquet, or lacks a column.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:  # which would read all of the file at the start
             if missing := set(columns or COLUMNS) - set(file.schema_arrow.names):
                 raise UserError(f"{path}: column {min(missing)} is missing")
             yield from file.iter_batches(READ, columns=columns)
@@ -107,6 +107,23 @@ def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator
         raise UserError(f"{path}: no such file") from None
     except pa.ArrowException as error:
         raise UserError(f"{path}: not a parquet file of sentence pairs ({error})") from None
+
+
+def number_of_pairs(path: Path) -> int:
+    """The pairs of a file, by its metadata.
+
+    Raises:
+        UserError: the file is missing, is not parquet, or has no pairs.
+    """
+    try:
+        rows = pq.read_metadata(path).num_rows
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except pa.ArrowException as error:
+        raise UserError(f"{path}: not a parquet file of sentence pairs ({error})") from None
+    if not rows:
+        raise UserError(f"{path}: the file has no pairs")
+    return rows
 
 
 def in_schema(batch: pa.RecordBatch, *, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:

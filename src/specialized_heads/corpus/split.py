@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from specialized_heads.config import Section, Split
 from specialized_heads.corpus.characters import Block
 from specialized_heads.corpus.near_duplicates import bag_fingerprints, fingerprint, fingerprints, sentence_keys
-from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, in_schema, read_blocks, write_blocks
+from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, in_schema, number_of_pairs, read_blocks, write_blocks
 from specialized_heads.stage import UserError, arguments, log, progress, read_json, run, write_json
 
 HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
@@ -58,6 +58,12 @@ class Index:
     target_bags: np.ndarray
     has_target: np.ndarray
 
+    @classmethod
+    def of(cls, pairs: int) -> "Index":
+        """Room for a number of pairs."""
+        prints = (np.zeros(pairs, np.uint64) for _ in range(4))
+        return cls(np.zeros(pairs, np.uint64), np.zeros(pairs, np.int8), *prints, np.zeros(pairs, bool))
+
     def __len__(self) -> int:
         return len(self.place)
 
@@ -68,23 +74,20 @@ def read_index(path: Path) -> Index:
     Raises:
         UserError: no file of pairs, or an empty one.
     """
-    parts = []
+    index, start = Index.of(number_of_pairs(path)), 0
     for batch in progress(read_blocks(path), what="index", unit="block"):
         block = in_schema(batch)
+        here = slice(start, start + block.num_rows)
         documents = block["document"].dictionary_encode()
         places = [fingerprint(f"{SALT}\n{name}") for name in documents.dictionary.to_pylist()]
-        keys = [sentence_keys(Block.of(block[side])) for side in ("source", "target")]
-        parts.append(
-            (
-                np.array(places, np.uint64)[documents.indices.to_numpy()],
-                pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1).to_numpy().astype(np.int8),
-                *(prints(side) for side in keys for prints in (fingerprints, bag_fingerprints)),
-                pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False),
-            )
-        )
-    if not parts:
-        raise UserError(f"{path}: the file has no pairs")
-    return Index(*map(np.concatenate, zip(*parts, strict=True)))
+        index.place[here] = np.array(places, np.uint64)[documents.indices.to_numpy()]
+        index.given[here] = pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1).to_numpy()
+        source, target = (sentence_keys(Block.of(block[side])) for side in ("source", "target"))
+        index.source_keys[here], index.source_bags[here] = fingerprints(source), bag_fingerprints(source)
+        index.target_keys[here], index.target_bags[here] = fingerprints(target), bag_fingerprints(target)
+        index.has_target[here] = pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False)
+        start += block.num_rows
+    return index
 
 
 def ordered(index: Index, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

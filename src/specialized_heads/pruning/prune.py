@@ -77,7 +77,7 @@ def remove_closed_heads(model: Transformer) -> list[dict[str, float | int | str 
 
 
 def main() -> None:
-    files = stage.arguments(__doc__, files=("baseline", "train", "dev", "output", "log", "state", "gates"))
+    files = stage.arguments(__doc__, files=("baseline", "train", "dev", "output", "records", "state", "gates"))
     settings = Settings.model_validate(files.settings)
     model = load(files.baseline, dropout=settings.dropout)
     attach_gates(model, scope=settings.scope, log_alpha=settings.gate_init)
@@ -89,7 +89,7 @@ def main() -> None:
     )
     data = load_data(files.train, files.dev)
     with team(settings.device) as (together, device):
-        train(model.to(device), plan, data, state=files.state, records=files.log, team=together)
+        train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
         if together.writes:
             gates = remove_closed_heads(model)
             stage.log.info("%d of %d heads kept", sum(row["kept"] for row in gates), len(gates))

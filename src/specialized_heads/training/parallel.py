@@ -33,11 +33,6 @@ class Team:
         if self.size > 1:
             dist.all_reduce(tensor)
 
-    def wait(self) -> None:
-        """Go on when all processes have come this far."""
-        if self.size > 1:
-            dist.barrier()
-
 
 @contextmanager
 def team(device: str) -> Iterator[tuple[Team, torch.device]]:

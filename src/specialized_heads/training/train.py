@@ -21,7 +21,7 @@ class Settings(Section):
 
 
 def main() -> None:
-    files = stage.arguments(__doc__, files=("train", "dev", "output", "log", "state"), optional=("like",))
+    files = stage.arguments(__doc__, files=("train", "dev", "output", "records", "state"), optional=("like",))
     settings = Settings.model_validate(files.settings)
     sizes = settings.model
     architecture = (
@@ -41,7 +41,7 @@ def main() -> None:
     plan = Plan(seed=settings.seed, **settings.training.model_dump())
     data = load_data(files.train, files.dev)
     with team(settings.device) as (together, device):
-        train(model.to(device), plan, data, state=files.state, records=files.log, team=together)
+        train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
         if together.writes:
             save(model, files.output, training={**files.settings, "data_hash": data.hash})
             finish(files.state)
