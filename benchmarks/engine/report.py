@@ -1,13 +1,13 @@
 """The rows of a run as engine.csv, the tables made from them as engine.md, and the speeds as a figure, engine.png."""
 
 import csv
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import matplotlib
-import numpy as np
 
 from benchmarks.engine import ceiling, pruned
 from benchmarks.engine.worker import TITLES
@@ -15,6 +15,7 @@ from benchmarks.engine.workload import SIZES, Size
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import PercentFormatter  # noqa: E402
 
 Row = dict[str, Any]
 UPDATES, SOURCE_TOKENS = 100_000, 16_000  # of the paper's baseline (config.Training)
@@ -52,7 +53,7 @@ PRUNED = """\
 ## Pruned models
 
 Encoder heads removed from the weights, or multiplied by zero, at {sizes}. Times are per batch of so many sentences, on
-{threads} threads; every model translates the same number of tokens. *Formula* is the speed-up of the encoder if all its
+{threads}; every model translates the same number of tokens. *Formula* is the speed-up of the encoder if all its
 operations cost the same; the feed-forward sub-layers, which lose nothing with the heads, bound it.
 """
 
@@ -75,8 +76,14 @@ def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict
             " cuda` trains and decodes Transformer base with batches of 16,000 tokens, with the clock read after"
             " `torch.cuda.synchronize()`, JoeyNMT in float16 with its gradient scaler as well, and fills the same tables."
         )
-    path.with_suffix(".md").write_text("\n\n".join(section.strip() for section in sections) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")
     figure(rows, path.with_suffix(".png"))
+
+
+def wrapped(section: str) -> str:
+    """The section with its paragraphs filled to 120 columns; tables and headings stay as they are."""
+    paragraphs = section.strip().split("\n\n")
+    return "\n\n".join(p if p.startswith(("|", "#")) else textwrap.fill(p, 120) for p in paragraphs)
 
 
 def training(rows: list[Row]) -> list[str]:
@@ -84,24 +91,29 @@ def training(rows: list[Row]) -> list[str]:
     if not measured:
         return []
     per_update = median(row["tokens"] / row["updates"] for row in measured)
+    paper = any(row["size"] == "base" for row in measured)
     lines = []
     for size, system, group in groups(measured):
         speed = [row["tokens"] / row["seconds"] for row in group]
         share = [utilisation(row, rows) for row in group]
-        name = SIZES[size]
-        hours = UPDATES * SOURCE_TOKENS * target_per_source(group) / median(speed) / 3600
-        lines.append(
-            (describe_size(name), system, group[0]["variant"], spread(speed, "{:,.0f}"), spread(share, "{:.0%}"))
-            + ((f"{hours:,.0f}",) if size == "base" else ("",))
+        cells = (
+            describe_size(SIZES[size]),
+            system,
+            group[0]["variant"],
+            spread(speed, "{:,.0f}"),
+            spread(share, "{:.0%}"),
         )
-    head = ("model", "system", "fastest as", "target tokens/s", "utilisation")
-    parts = [TRAINING.format(batch=f"about {per_update:,.0f} target tokens")]
-    if any(size == "base" for size, _, _ in groups(measured)):
-        head += ("hours for the paper's baseline",)
-        parts[0] += (
+        hours = UPDATES * SOURCE_TOKENS * target_per_source(group) / median(speed) / 3600
+        lines.append(cells + paper * (f"{hours:,.0f}" if size == "base" else "",))
+    head = ("model", "system", "fastest as", "target tokens/s", "utilisation") + paper * (
+        "hours for the paper's baseline",
+    )
+    text = TRAINING.format(batch=f"about {per_update:,.0f} target tokens")
+    if paper:
+        text += (
             f"*Hours* are those of the paper's {UPDATES:,} updates of {SOURCE_TOKENS:,} source tokens at that speed."
         )
-    return [*parts, table(head, lines)]
+    return [text, table(head, lines)]
 
 
 def decoding(rows: list[Row]) -> list[str]:
@@ -140,7 +152,7 @@ def ceilings(rows: list[Row]) -> list[str]:
         for product in (*ceiling.products(SIZES[size]), "all"):
             cells = [best_rate(measured, size=size, product=product, precision=p, threads=t) / 1e9 for p, t in columns]
             lines.append((size, product, *(f"{cell:,.0f}" for cell in cells)))
-    head = ("model", "product", *(f"{p}, {t} thread{'s' * (t > 1)}" for p, t in columns))
+    head = ("model", "product", *(f"{p}, {count(t)}" for p, t in columns))
     text = (
         "## The machine's own rate\n\nGFLOP/s of the matrix products of an update (forward and both backward) and of nothing"
         " else, at the model's shapes; the best of all rounds and of several ways to divide the rows. *all* weighs them as"
@@ -174,7 +186,7 @@ def removal(rows: list[Row]) -> list[str]:
     head = ("model", "sentences", "heads", "encoder, ms", "speed-up", "formula", "masked, ms")
     head += ("translation, ms", "speed-up", "masked, ms")
     sizes = " and ".join(dict.fromkeys(row["size"] for row in measured))
-    return [PRUNED.format(sizes=sizes, threads=measured[0]["threads"]), table(head, lines)]
+    return [PRUNED.format(sizes=sizes, threads=count(measured[0]["threads"])), table(head, lines)]
 
 
 def middle(group: list[Row], what: str, way: str, kept: int) -> float:
@@ -212,6 +224,10 @@ def describe_size(size: Size) -> str:
     return f"{size.name}: {size.layers}+{size.layers} layers, width {size.width}, {size.vocabulary:,} subwords"
 
 
+def count(threads: int) -> str:
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
 def spread(values: list[float], form: str = "{:,.1f}") -> str:
     """Median (lowest to highest)."""
     if len(values) == 1:
@@ -225,37 +241,41 @@ def table(head: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """Three panels: tokens per second of training and of decoding, by system and size, and utilisation."""
-    speed = lambda row: row["tokens"] / row["seconds"]  # noqa: E731
-    panels: list[tuple[str, str, Callable[[Row], float]]] = [
-        ("train", "training, target tokens/s", speed),
-        ("decode", "decoding (beam 4), target tokens/s", speed),
-        ("train", "training, share of the machine's rate", lambda row: utilisation(row, rows)),
-    ]
+    """Three panels, by size and system: speed of training and of decoding, as multiples of this engine's, and utilisation."""
     colours = dict(zip(TITLES.values(), ("#D1495B", "#5AA2E0", "#8FB339", "#7A6FA8", "#B9B2D6")))
-    drawn, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
-    for axis, (part, title, value) in zip(axes, panels):
+    drawn, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    panels = (
+        (axes[0], "train", "training, speed (this engine: 1; figures: target tokens/s)"),
+        (axes[1], "decode", "decoding, speed (this engine: 1; figures: target tokens/s)"),
+        (axes[2], "train", "training, share of the machine's rate"),
+    )
+    for axis, part, title in panels:
         measured = [row for row in rows if row["part"] == part]
         sizes = [size for size in SIZES if any(row["size"] == size for row in measured)]
         systems = [name for name in TITLES.values() if any(row["system"] == name for row in measured)]
-        for number, system in enumerate(systems):
-            found = [
-                (x, [value(row) for row in measured if (row["size"], row["system"]) == (size, system)])
-                for x, size in enumerate(sizes)
-            ]
-            found = [(x, values) for x, values in found if values]
-            x = np.array([x for x, _ in found]) + (number - (len(systems) - 1) / 2) * 0.8 / len(systems)
-            middle_, low, high = (np.array([f(values) for _, values in found]) for f in (median, min, max))
-            axis.bar(x, middle_, 0.8 / len(systems), color=colours[system], label=system)
-            axis.errorbar(x, middle_, [middle_ - low, high - middle_], fmt="none", ecolor="#303030", lw=0.8)
+        thickness = 0.84 / max(len(systems), 1)
+        for size, system, group in groups(measured):
+            x = sizes.index(size) + (systems.index(system) - (len(systems) - 1) / 2) * thickness
+            speeds = [row["tokens"] / row["seconds"] for row in group]
+            if axis is axes[2]:
+                values, label = [utilisation(row, rows) for row in group], ""
+            else:
+                # the reference is the first system that was measured at this size: this engine, unless it was left out
+                first = [row["tokens"] / row["seconds"] for row in next(g for s, _, g in groups(measured) if s == size)]
+                values, label = [speed / median(first) for speed in speeds], f"{median(speeds):,.0f}"
+            axis.bar(x, median(values), thickness, color=colours[system], label=system)
+            reach = [[median(values) - min(values)], [max(values) - median(values)]]
+            axis.errorbar(x, median(values), reach, fmt="none", ecolor="#303030", lw=0.8)
+            axis.annotate(
+                label, (x, max(values)), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=6
+            )
         axis.set_xticks(range(len(sizes)), sizes)
-        axis.set_title(title, fontsize=9)
+        axis.set_title(title, fontsize=8)
         axis.spines[["top", "right"]].set_visible(False)
-        if value is speed:
-            axis.set_yscale("log")
-        else:
-            axis.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0, decimals=0))
+    axes[2].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels())}
-    drawn.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    handles = {name: handles[name] for name in TITLES.values() if name in handles}
+    if handles:
+        drawn.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     drawn.savefig(path, dpi=200)
     plt.close(drawn)

@@ -111,7 +111,7 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     values = finished.settings()
     values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
     stale = {rule for rule, _ in finished.configured(values).stale()}
-    assert stale == {"figure2", "figure4", "table1"}
+    assert stale == {"figure2", "figure4", "table1", "data_card"}
 
 
 @pytest.mark.parametrize(

@@ -3,30 +3,26 @@
 # the folder debian/ of the downloads.
 
 
-def package_sources(kind):
-    """The corpora whose source is of a kind, each with its target language."""
-    return [(c.source, c.target_language) for c in experiment.corpora.values() if c.source.kind == kind]
+# The entries of packages that are fetched, by the name of their file without suffix; no package has an underscore.
+DEBIAN = {
+    entry.replace("*", "_"): entry
+    for corpus in experiment.corpora.values()
+    if corpus.source.kind == "debian"
+    for kind, entry in corpus.source.files(target_language=corpus.target_language)
+    if kind != "descriptions"
+}
+# The languages, beside English, in which package descriptions are wanted.
+DESCRIBED = {
+    corpus.target_language
+    for corpus in experiment.corpora.values()
+    if corpus.source.kind == "debian" and corpus.source.descriptions
+}
+PYPI = {
+    corpus.source.files()[0]: corpus.source for corpus in experiment.corpora.values() if corpus.source.kind == "pypi"
+}
 
 
-def debian_entries():
-    """The entries of packages that are fetched, by the name of their file without suffix (no package has an underscore)."""
-    named = [
-        entry for source, language in package_sources("debian") for entry in source.files(target_language=language)
-    ]
-    return {entry.replace("*", "_"): entry for kind, entry in named if kind != "descriptions"}
-
-
-def described_languages():
-    """The languages whose package descriptions are wanted."""
-    wanted = [language for source, language in package_sources("debian") if source.descriptions]
-    return sorted({"en", *wanted}) if wanted else []
-
-
-DEBIAN = debian_entries()
-PYPI = {source.files()[0]: source for source, _ in package_sources("pypi")}
-
-
-if DEBIAN or described_languages():
+if DEBIAN or DESCRIBED:
 
     rule debian_index:
         output:
@@ -41,7 +37,7 @@ if DEBIAN or described_languages():
         conda:
             "../../envs/pipeline.yaml"
         params:
-            settings=json.dumps({"languages": described_languages()}),
+            settings=json.dumps({"languages": sorted(DESCRIBED | {"en"}) if DESCRIBED else []}),
         shell:
             "python -m specialized_heads.corpus.debian_index --index {output.index:q}"
             " --descriptions {output.descriptions:q} --settings {params.settings:q} > {log:q} 2>&1"
