@@ -62,7 +62,11 @@ def test_two_processes_prune_as_one(
     for processes in (1, 2):
         folder = tmp_path / str(processes)
         folder.mkdir()
-        outputs = {"output": folder / "model.safetensors", "gates": folder / "gates.json", "records": folder / "log.jsonl"}
+        outputs = {
+            "output": folder / "model.safetensors",
+            "gates": folder / "gates.json",
+            "records": folder / "log.jsonl",
+        }
         run({**inputs, **outputs, "state": folder / "state"}, processes=processes)
         records = [json.loads(line) for line in outputs["records"].read_text().splitlines()]
         results[processes] = load_file(outputs["output"]), json.loads(outputs["gates"].read_text()), records
