@@ -16,7 +16,7 @@ from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.maps import select
 from specialized_heads.heads.relevance import head_relevance
 from specialized_heads.model.checkpoint import load
-from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
 
 EPSILONS = (1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
@@ -24,7 +24,7 @@ EPSILONS = (1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 
 def main() -> None:
     corpus = Path(sys.argv[1])
-    keep_freed_memory()
+    prepare_cpu()
     model = load(corpus / "models/baseline/seed1/model.safetensors")
     dev = load_tokens(corpus / "corpus/tokens/dev.safetensors")
     halves = [select(dev, list(range(start, len(dev), 2))) for start in (0, 1)]

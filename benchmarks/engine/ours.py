@@ -13,7 +13,7 @@ import torch
 from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, MAX_LENGTH_RATIO, Workload
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.loop import Plan, _Run, load_data
 
 PLAN = Plan(
@@ -34,7 +34,7 @@ PLAN = Plan(
 class System:
     def __init__(self, workload: Workload, *, device: str, threads: int) -> None:
         self.workload, self.device, self.threads = workload, torch.device(device), threads
-        keep_freed_memory()
+        prepare_cpu()
 
     def training_variants(self) -> list[str]:
         return ["bf16", "fp32"]

@@ -19,7 +19,7 @@ from benchmarks.engine.workload import BEAM, LENGTH_PENALTY, NEVER, Size, Worklo
 from specialized_heads.corpus.vocabulary import EOS
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import make_batch
@@ -38,7 +38,7 @@ SIZES = {
 
 def measure(workload: Workload, *, device: str, threads: int, round: int) -> list[dict[str, Any]]:
     """One round: seconds of the encoder and of translation, by way of removal, heads kept and sentences per batch."""
-    keep_freed_memory()
+    prepare_cpu()
     torch.set_num_threads(threads)
     ways = [("full", HEADS), *((way, kept) for kept in KEPT for way in ("removed", "masked"))]
     ways = ways[round % len(ways) :] + ways[: round % len(ways)]  # none is always the first

@@ -13,7 +13,7 @@ from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import choose_device, load
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.batching import cut
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
@@ -29,7 +29,7 @@ class Settings(Section):
 def main() -> None:
     files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "output", "tokenised"))
     settings = Settings.model_validate(files.settings)
-    keep_freed_memory()
+    prepare_cpu()
     model = load(files.model, device=choose_device(settings.device))
     store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
     lengths = store.source_lengths + 1

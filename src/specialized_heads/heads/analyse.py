@@ -22,7 +22,7 @@ from specialized_heads.heads import maps, syntactic
 from specialized_heads.heads.functions import functions_of
 from specialized_heads.heads.relevance import head_relevance
 from specialized_heads.model.checkpoint import choose_device, load
-from specialized_heads.model.functional import keep_freed_memory
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.alignment import raw_piece_spans, words_to_pieces
 from specialized_heads.parsing.relations import DIRECTIONS, Arc, arcs, relation_table
@@ -234,7 +234,7 @@ def main() -> None:
         files=("model", "bpe", "text", "analysis", "dev", "train", "parses", "output", "examples", "report"),
     )
     settings = Settings.model_validate(files.settings)
-    keep_freed_memory()
+    prepare_cpu()
     model = load(files.model, device=choose_device(settings.device))
     bpe = load_bpe(files.bpe)
     store, dev, train = load_tokens(files.analysis), load_tokens(files.dev), load_tokens(files.train)

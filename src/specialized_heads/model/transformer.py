@@ -61,14 +61,15 @@ class Architecture:
 
 
 class LayerNorm(nn.LayerNorm):
-    """LayerNorm with ε 1e-6, its statistics in float32 and its result in the precision of the products that follow."""
+    """LayerNorm with ε 1e-6 in the precision of its weights, its result in that of the products that follow."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width, eps=1e-6)
-        self.precision = torch.float32
+        self.precision: torch.dtype | None = None  # None: that of the weights
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.float()).to(self.precision)
+        normalised = super().forward(x.to(self.weight.dtype))
+        return normalised if self.precision is None else normalised.to(self.precision)
 
 
 class FeedForward(nn.Module):

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.model.functional import dropout_seed, keep_freed_memory
+from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import atomic, file_hash, log, progress
@@ -89,7 +89,7 @@ def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: P
         team: the processes that train together; None: this one alone. Only the first one writes.
     """
     team = team or Team()
-    keep_freed_memory()
+    prepare_cpu()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     workers = threads if model.source_embedding.device.type == "cpu" else 1
