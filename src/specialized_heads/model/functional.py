@@ -33,8 +33,8 @@ def prepare_cpu() -> None:
         libc = ctypes.CDLL("libc.so.6")
     except OSError:  # not glibc: nothing to ask
         return
-    trim_threshold, top_pad, mmap_max, arena_max = -1, -2, -4, -8  # malloc.h
-    for option, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**28), (arena_max, 1)):
+    trim_threshold, top_pad, mmap_max = -1, -2, -4  # malloc.h
+    for option, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**28)):
         libc.mallopt(option, value)
 
 
