@@ -68,6 +68,13 @@ def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store: 
     assert sorted(seen) == [0, 1, 2]
 
 
+def test_a_sentence_without_a_target_asks_nothing_of_the_decoder(pruned: Transformer, store) -> None:
+    (batch,) = maps.attention_maps(pruned, store([[5, 6], [7, 8]], [[9], []]))
+    assert batch.queries["encoder"].sum(1).tolist() == [2, 2]
+    by_sentence = dict(zip(batch.sentences.tolist(), batch.queries["cross"].sum(1).tolist(), strict=True))
+    assert by_sentence == {0: 2, 1: 0}
+
+
 def test_heads_are_numbered_as_before_pruning(pruned: Transformer) -> None:
     assert maps.head_numbers(pruned, "encoder") == [(2, 1), (2, 3)]
     assert maps.head_numbers(pruned, "decoder") == []

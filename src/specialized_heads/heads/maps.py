@@ -52,7 +52,8 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         tape: Tape = {}
         model(batch.source, batch.target_in, tape)
         source = (batch.source != PAD) & (batch.source != EOS)
-        target = batch.target_in != PAD  # the decoder's input has no EOS
+        # The decoder's input has no EOS. A sentence without a target (analysis text that is not parallel) says nothing of it.
+        target = (batch.target_in != PAD) & (batch.target_in[:, 1:] != PAD).any(1, keepdim=True)
         b, s, t = len(sentences), batch.source.shape[1], batch.target_in.shape[1]
         sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
         weights = {}
