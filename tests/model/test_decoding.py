@@ -95,7 +95,7 @@ def test_cached_steps_equal_full_decoding(model: Transformer) -> None:
     full = model.logits(model.decode(target, memory, bias)).log_softmax(-1)
     cache = Cache(model, memory, bias)
     for position in range(target.shape[1]):
-        stepwise = step(model, target[:, position], position, cache)
+        stepwise = step(model, target[:, position, None], position, cache)[:, 0].log_softmax(-1)
         assert torch.allclose(stepwise, full[:, position], atol=1e-5)
 
 

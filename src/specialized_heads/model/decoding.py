@@ -25,30 +25,31 @@ class _Search:
 
 
 class Cache:
-    """Keys and values of every decoder layer, for rows of hypotheses."""
+    """Keys and values of every decoder layer: of the prefixes per hypothesis, of the encoder's output per sentence."""
 
     def __init__(self, model: Transformer, memory: Tensor, bias: Tensor) -> None:
         self.bias = bias
         self.cross = [layer.cross.project_memory(memory) if layer.cross.heads else None for layer in model.decoder]
         self.own: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
 
-    def select(self, rows: Tensor, *, sentences_changed: bool) -> None:
-        """Keep (and reorder) rows; the encoder's side only changes when sentences leave the batch."""
-        self.own = [pair and (pair[0][rows], pair[1][rows]) for pair in self.own]
-        if sentences_changed:
-            self.cross = [pair and (pair[0][rows], pair[1][rows]) for pair in self.cross]
-            self.bias = self.bias[rows]
+    def select(self, hypotheses: Tensor, sentences: Tensor | None) -> None:
+        """Keep (and reorder) hypotheses, and sentences where some have left the batch."""
+        self.own = [pair and (pair[0][hypotheses], pair[1][hypotheses]) for pair in self.own]
+        if sentences is not None:
+            self.cross = [pair and (pair[0][sentences], pair[1][sentences]) for pair in self.cross]
+            self.bias = self.bias[sentences]
 
 
 def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
-    """Log-probabilities (rows, V) of the next token.
+    """Logits (B, W, V) of the next token.
 
     Args:
-        tokens: last token of each row (rows,).
+        tokens: last token of each hypothesis (B, W).
         position: its position in the target, from 0.
-        cache: of the rows; the new keys and values are appended.
+        cache: of the hypotheses; the new keys and values are appended.
     """
-    x = model.embed(model.target_embedding, tokens[:, None], start=position)
+    b, w = tokens.shape
+    x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
     for number, layer in enumerate(model.decoder):
         if layer.attention.heads:
             query, key, value = layer.attention.project(layer.attention_norm(x), None)
@@ -57,10 +58,11 @@ def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Ten
             cache.own[number] = (key, value)
             x = x + layer.attention.combine(layer.attention.attend(query, key, value, None))
         if (pair := cache.cross[number]) is not None:
-            query = layer.cross.split(torch.nn.functional.linear(layer.cross_norm(x), layer.cross.query))
-            x = x + layer.cross.combine(layer.cross.attend(query, *pair, cache.bias))
+            # The hypotheses of a sentence are so many queries to the same keys.
+            query = layer.cross.split(torch.nn.functional.linear(layer.cross_norm(x), layer.cross.query).view(b, w, -1))
+            x = x + layer.cross.combine(layer.cross.attend(query, *pair, cache.bias)).view_as(x)
         x = x + layer.feed_forward(layer.feed_forward_norm(x))
-    return torch.log_softmax(model.logits(model.decoder_norm(x[:, 0])).float(), dim=-1)
+    return model.logits(model.decoder_norm(x)).float().view(b, w, -1)
 
 
 @torch.inference_mode()
@@ -84,19 +86,22 @@ def translate(
     memory, bias = model.encode(source.to(device))
     searches = [_Search(limit=int(max_length_ratio * len(ids)) + 10) for ids in sources]
     open_ = list(range(len(sources)))
-    cache = Cache(model, memory.repeat_interleave(beam, 0), bias.repeat_interleave(beam, 0))
+    cache = Cache(model, memory, bias)
     prefixes = torch.empty(len(sources), beam, 0, dtype=torch.long, device=device)
-    tokens = torch.full((len(sources) * beam,), BOS, device=device)
+    tokens = torch.full((len(sources), beam), BOS, device=device)
     scores = torch.full((len(sources), beam), -torch.inf, device=device)
     scores[:, 0] = 0.0  # all hypotheses are the same at first: only one may branch
     position = 0
     while open_:
-        log_probabilities = step(model, tokens, position, cache).view(len(open_), beam, -1)
-        log_probabilities[..., PAD] = log_probabilities[..., BOS] = -torch.inf
+        logits = step(model, tokens, position, cache)
+        mass = logits.logsumexp(-1, keepdim=True)  # over all tokens, those that no output may hold included
+        logits[..., PAD] = logits[..., BOS] = -torch.inf
         position += 1
-        candidates = (scores[..., None] + log_probabilities).flatten(1)  # (B, W*V)
+        # The best of a sentence are among the best of its hypotheses.
+        likely, likely_token = logits.topk(min(2 * beam, logits.shape[-1]), dim=-1)
+        candidates = (scores[..., None] + (likely - mass)).flatten(1)
         best, index = candidates.topk(2 * beam, dim=1)
-        parent, token = index // log_probabilities.shape[-1], index % log_probabilities.shape[-1]
+        parent, token = index // likely.shape[-1], likely_token.flatten(1).gather(1, index)
         ends = token == EOS
         _collect(searches, open_, prefixes, best, parent, ends[:, :beam], position**length_penalty)
         # The best W candidates that go on; there are at least W, since each hypothesis can end in one way only.
@@ -111,9 +116,8 @@ def translate(
             elif not search.finished:  # cut off at the limit: take the best prefix as it is
                 search.finished.append((float(scores[row, 0]) / position**length_penalty, prefixes[row, 0].tolist()))
         kept = torch.tensor(stay, dtype=torch.long, device=device)
-        scores, prefixes, token, parent = scores[kept], prefixes[kept], token[kept], parent[kept]
-        cache.select((kept[:, None] * beam + parent).flatten(), sentences_changed=len(stay) < len(open_))
-        tokens = token.flatten()
+        scores, prefixes, tokens, parent = scores[kept], prefixes[kept], token[kept], parent[kept]
+        cache.select((kept[:, None] * beam + parent).flatten(), kept if len(stay) < len(open_) else None)
         open_ = [open_[row] for row in stay]
     return [max(search.finished, key=lambda hypothesis: hypothesis[0])[1] for search in searches]
 
