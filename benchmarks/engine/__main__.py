@@ -72,6 +72,7 @@ def main() -> None:
         for name in options.sizes:
             workload = make(SIZES[name], Path(folder) / name, batch_tokens=options.batch_tokens, updates=32)
             compare(workload, options, rows, missing)
+            report.write(options.output, rows, machine=machine, missing=missing)  # what is known so far
         for name in options.pruned:
             workload = make(pruned.SIZES[name], Path(folder) / "pruned" / name, batch_tokens=4000, updates=1)
             process = Process("pruned", workload, device=options.device, threads=options.threads)

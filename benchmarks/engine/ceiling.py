@@ -16,6 +16,7 @@ import torch
 
 from benchmarks.engine.workload import Size, Workload
 
+CPU_ROWS = 1024  # enough for the full rate of a core; more would only take longer
 REPEATS = 5
 BLOCK = 512  # rows
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -37,6 +38,8 @@ def products(size: Size) -> dict[str, tuple[int, int, int]]:
 def product_rates(workload: Workload, *, device: str, threads: int) -> list[dict[str, Any]]:
     """Rates in operations per second, by precision and number of threads: of each kind of product, and of `all` together."""
     rows = sum(map(workload.target_tokens, workload.train)) // len(workload.train)
+    if device == "cpu":
+        rows = min(rows, CPU_ROWS)
     rates = []
     for precision, dtype in PRECISIONS.items():
         for used in sorted({1, threads}) if device == "cpu" else [threads]:

@@ -15,6 +15,7 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.loop import Plan, _Run, load_data
+from specialized_heads.training.parallel import Team
 
 PLAN = Plan(
     seed=1,
@@ -44,10 +45,13 @@ class System:
         model = load(self.workload.weights, dropout=DROPOUT, device=self.device).train()
         data = load_data(self.workload.tokens, self.workload.tokens)
         self.micro_batches = 1 if self.device.type == "cuda" else self.threads
-        self.run = _Run(model, replace(PLAN, precision=variant), data, workers=self.micro_batches)
+        plan = replace(PLAN, precision=variant)
+        self.run = _Run(model, plan, data, workers=self.micro_batches, team=Team())
+        self.run.working.train()
 
     def update(self, batch: list[int]) -> None:
-        self.run.step([np.array(batch[start :: self.micro_batches]) for start in range(self.micro_batches)])
+        pieces = [np.array(batch[start :: self.micro_batches]) for start in range(self.micro_batches)]
+        self.run.step(self.run.make(0, 0, pieces))
 
     def decoding_variants(self) -> list[str]:
         return ["fp32"]
