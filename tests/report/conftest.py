@@ -96,6 +96,7 @@ def score_row(kind: str, scope: str, lam: float, seed: int, bleu: float, kept: l
         "bleu": bleu,
         "bleu_low": bleu - 0.7,
         "bleu_high": bleu + 0.7,
+        "bleu_tokenised": bleu + 1.5,
         "chrf": bleu + 20,
         "p_value": float("nan") if kind == "baseline" else min(0.5, 0.01 * (bleu - 20) ** 2),
         "signature": "BLEU",
