@@ -116,7 +116,11 @@ class Pruning(Section):
     encoder: list[float] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
     all: list[float] = Field([], description="λ per head, one model each: prune heads of all three attention types")
     updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
-    learning_rate: float = Field(4.0, gt=0, description="as training.learning_rate, for the fine-tuning schedule")
+    learning_rate: float = Field(
+        0.4,
+        gt=0,
+        description="as training.learning_rate, for the fine-tuning schedule; 0.4 peaks where 100 000 updates of training end",
+    )
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
     gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same schedule shape")
     gate_init: float = Field(2.0, description="log α at the start; 2 means P(open) = 0.94")
