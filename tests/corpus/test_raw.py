@@ -11,7 +11,7 @@ import pytest
 
 from specialized_heads.corpus import raw
 from specialized_heads.corpus.pairs import Pairs, block, read_blocks, read_pairs, write_pairs
-from specialized_heads.corpus.raw import draw, even
+from specialized_heads.corpus.raw import draw
 from specialized_heads.stage import UserError, file_hash, read_json
 
 RESOURCES = Path(__file__).parents[2] / "resources"
@@ -89,17 +89,6 @@ def test_a_draw_does_not_depend_on_blocks() -> None:
 
     assert sorted(drawn(7)) == sorted(drawn(500)) == sorted(drawn(499))
     assert len(drawn(7)) == 21
-
-
-def test_blocks_are_made_even(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw, "BLOCK", 10)
-    texts = [str(number) for number in range(57)]
-    cuts = [0, 3, 3, 40, 41, 57]
-    blocks = [block(texts[a:b], texts[a:b]) for a, b in zip(cuts, cuts[1:])]
-    found = list(even(blocks))
-    assert [batch.num_rows for batch in found] == [10, 10, 10, 10, 10, 7]
-    assert [text for batch in found for text in batch["source"].to_pylist()] == texts
-    assert list(even([])) == []
 
 
 def test_nothing_to_read(read, own: Path, tmp_path: Path) -> None:

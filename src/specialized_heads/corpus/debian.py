@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from specialized_heads.corpus import catalogues, descriptions, libreoffice, manuals
 from specialized_heads.corpus.archives import member, members
-from specialized_heads.corpus.opus import blocks
+from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.sources import Debian
 from specialized_heads.stage import UserError
 

@@ -9,8 +9,8 @@ Lines of white space alone and rows without text (null) are no pairs; they are c
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from shutil import copyfileobj
 from typing import Any, BinaryIO
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specialized_heads.corpus.archives import ARCHIVES, data_member, lines, open_packed, packing
-from specialized_heads.corpus.pairs import BLOCK, SCHEMA, block
+from specialized_heads.corpus.pairs import BLOCK, SCHEMA, blocks
 from specialized_heads.corpus.sources import Local, Unit
 from specialized_heads.stage import UserError
 
@@ -99,14 +99,7 @@ def _read_tsv(path: Path, *, group_by: Unit, counts: Counter[str], set_: str) ->
                     )
             yield columns[0], columns[1], document
 
-    yield from _blocks(rows(), set_=set_)
-
-
-def _blocks(rows: Iterable[tuple[str, str, str]], *, set_: str) -> Iterator[pa.RecordBatch]:
-    rows = iter(rows)
-    while some := list(islice(rows, BLOCK)):
-        sources, targets, documents = zip(*some, strict=True)
-        yield block(sources, targets, document=documents, set_=set_)
+    yield from blocks(rows(), set_=set_)
 
 
 def _read_parquet(path: Path, *, group_by: Unit, counts: Counter[str], set_: str) -> Iterator[pa.RecordBatch]:
@@ -192,6 +185,6 @@ def read_two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Itera
                 continue
             yield first, second, ""
 
-    yield from _blocks(rows(), set_="")
+    yield from blocks(rows())
     if number == counts["blank_line"]:
         raise UserError(f"{source}: the file is empty; it must hold at least one line of text")

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from specialized_heads.corpus.archives import open_packed, refuse_damage
 from specialized_heads.corpus.datasets import known
-from specialized_heads.corpus.opus import blocks
+from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.sources import OpenSubtitles
 from specialized_heads.stage import UserError, log
 

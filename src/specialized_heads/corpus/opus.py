@@ -7,14 +7,13 @@ names are read from the `.ids` file that many releases have beside them: its fir
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 from specialized_heads.corpus.archives import lines, member, members
-from specialized_heads.corpus.pairs import BLOCK, block
+from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.sources import Opus
 from specialized_heads.stage import UserError
 
@@ -70,10 +69,3 @@ def aligned(first: Iterator[Left], second: Iterator[Right], *, name: str) -> Ite
             raise UserError(f"{name} differ in length: the {ended} ends after line {number}; get the file again")
         number += 1
         yield left, right
-
-
-def blocks(rows: Iterator[tuple[str, str, str]]) -> Iterator[pa.RecordBatch]:
-    """Rows of source, target and document as blocks of pairs that belong to no set."""
-    while some := list(islice(rows, BLOCK)):
-        sources, targets, documents = zip(*some, strict=True)
-        yield block(sources, targets, document=documents)

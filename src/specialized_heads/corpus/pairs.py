@@ -9,6 +9,7 @@ A corpus of millions is never held as Python strings: it goes from stage to stag
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,6 +75,14 @@ def block(
     documents = pa.repeat("", len(source)) if document is None else pa.array(document, pa.string())
     columns = [pa.array(source, pa.string()), pa.array(target, pa.string()), documents, pa.repeat(set_, len(source))]
     return pa.record_batch(columns, schema=SCHEMA)
+
+
+def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Iterator[pa.RecordBatch]:
+    """Rows of source, target and document as blocks of pairs, all of one set."""
+    rows = iter(rows)
+    while some := list(islice(rows, BLOCK)):
+        sources, targets, documents = zip(*some, strict=True)
+        yield block(sources, targets, document=documents, set_=set_)
 
 
 def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA) -> int:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from specialized_heads.config import Section
 from specialized_heads.corpus.datasets import files_of
-from specialized_heads.corpus.pairs import BLOCK, COLUMNS, read_blocks, write_blocks
+from specialized_heads.corpus.pairs import COLUMNS, read_blocks, write_blocks
 from specialized_heads.corpus.sources import Source
 from specialized_heads.stage import UserError, arguments, atomic, file_hash, log, run, write_json
 
@@ -32,21 +32,6 @@ class Settings(Section):
     source: Source
     source_language: str
     target_language: str
-
-
-def even(blocks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same pairs in blocks of `BLOCK`, so that neither a reader's habits nor a draw shape the file."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in blocks:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= BLOCK:
-            whole = pa.concat_batches(waiting)
-            yield from (whole.slice(start, BLOCK) for start in range(0, rows - rows % BLOCK, BLOCK))
-            waiting, rows = [whole.slice(rows - rows % BLOCK)], rows % BLOCK
-    if rows:
-        yield pa.concat_batches(waiting)
 
 
 def draw(blocks: Iterable[pa.RecordBatch], *, limit: int, free: int) -> Iterator[pa.RecordBatch]:
@@ -105,7 +90,7 @@ def main() -> None:
     dropped: Counter[str] = Counter()
     languages = {"source_language": settings.source_language, "target_language": settings.target_language}
     with atomic(files.output) as everything:
-        rows = write_blocks(everything, even(reader.read(source, files.resource, **languages, counts=dropped)))
+        rows = write_blocks(everything, reader.read(source, files.resource, **languages, counts=dropped))
         sets = Counter[str]()
         for batch in read_blocks(everything, columns=["set"]):
             sets.update(dict(zip(*(column.to_pylist() for column in pc.value_counts(batch["set"]).flatten()))))
@@ -116,7 +101,7 @@ def main() -> None:
         if limit is not None and limit < sets[""]:
             dropped["over_limit"] = sets[""] - limit
             blocks = read_blocks(everything, columns=[*COLUMNS, "set"])
-            rows = write_blocks(everything, even(draw(blocks, limit=limit, free=sets[""])))
+            rows = write_blocks(everything, draw(blocks, limit=limit, free=sets[""]))
     described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
     write_json(files.card, described)
     log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))

@@ -27,8 +27,8 @@ import pyarrow as pa
 
 from specialized_heads.corpus.archives import lines, member, members, open_packed, refuse_damage
 from specialized_heads.corpus.datasets import Dataset, files_of, named
-from specialized_heads.corpus.opus import aligned, blocks
-from specialized_heads.corpus.pairs import block
+from specialized_heads.corpus.opus import aligned
+from specialized_heads.corpus.pairs import block, blocks
 from specialized_heads.corpus.sources import Wmt
 from specialized_heads.stage import UserError
 
