@@ -312,7 +312,9 @@ class _Run:
         self.optimizer.load_state_dict(state["optimizer"])
         self.gate_noise.set_state(state["gate_noise"].cpu())
         self.update, self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
-        self.loss, self.mean = state["loss"], state["mean"]
+        self.mean = state["mean"]
+        if self.team.writes:  # the sum was its own; that of the others since their last record is not kept
+            self.loss = state["loss"]
         self.records = json.loads(state["records"])
         log.info("going on at update %d", self.update)
 
