@@ -23,10 +23,15 @@ include: "workflow/rules/corpus.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/prune.smk"
 include: "workflow/rules/retrain.smk"
+include: "workflow/rules/ablate.smk"
+include: "workflow/rules/compare.smk"
 include: "workflow/rules/score.smk"
 include: "workflow/rules/parse.smk"
 include: "workflow/rules/heads.smk"
+include: "workflow/rules/view.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/figures_pruning.smk"
+include: "workflow/rules/figures_heads.smk"
 
 
 rule all:

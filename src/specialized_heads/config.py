@@ -115,6 +115,12 @@ class Pruning(Section):
 
     encoder: list[float] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
     all: list[float] = Field([], description="λ per head, one model each: prune heads of all three attention types")
+    heads: list[int] = Field(
+        [], description="numbers of encoder heads, one model each, found by a penalty that is steered; decoder frozen"
+    )
+    heads_all: list[int] = Field(
+        [], description="numbers of heads of all three attention types together, found in the same way"
+    )
     updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
     learning_rate: float = Field(
         0.4,
@@ -124,11 +130,18 @@ class Pruning(Section):
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
     gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same schedule shape")
     gate_init: float = Field(2.0, description="log α at the start; 2 means P(open) = 0.94")
+    penalty_warmup: int = Field(0, ge=0, description="updates over which λ grows from zero; 0: whole from the start")
+    soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
     retrain: list[Literal["encoder", "all"]] = Field(
         ["all"], description="scopes whose pruned configurations are also trained from scratch (table 2)"
     )
     retrain_updates: int | None = Field(
         None, ge=1, description="updates of training from scratch; null: training.updates"
+    )
+    controls: list[Literal["regularised", "count"]] = Field(
+        [],
+        description="more models from scratch, for the scopes in retrain (footnote 8); regularised: with gates and penalty "
+        "from random initialisation; count: as many heads, spread evenly over the layers",
     )
 
     @field_validator("encoder", "all")
@@ -139,6 +152,54 @@ class Pruning(Section):
                 raise ValueError(f"λ {value:g} must be a finite number, zero or more")
         if len({lambda_name(value) for value in values}) != len(values):
             raise ValueError("a λ occurs twice")
+        return values
+
+    @field_validator("heads", "heads_all")
+    @classmethod
+    def _counts(cls, values: list[int]) -> list[int]:
+        if any(value < 0 for value in values):
+            raise ValueError(f"{min(values)} heads: a number of heads must be zero or more")
+        if len(set(values)) != len(values):
+            raise ValueError("a number of heads occurs twice")
+        return values
+
+
+class Ablation(Section):
+    """What heads are worth, one by one and in order of importance (Michel et al. 2019)."""
+
+    single: bool = Field(False, description="BLEU without each head, and with each head alone in its layer")
+    second: str = Field(
+        "dev",
+        description="the other set on which single heads are ablated: dev, or the name of a corpus (its test set)",
+    )
+    systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
+    step: float = Field(0.1, gt=0, le=1, description="share of the heads removed in each of these steps")
+    normalise: bool = Field(True, description="divide importance by its L2 norm over the heads of a layer and type")
+    moments: list[int] = Field(
+        [], description="updates of the baseline's training after which systematic pruning is measured too"
+    )
+
+    @field_validator("moments")
+    @classmethod
+    def _moments(cls, values: list[int]) -> list[int]:
+        if any(value < 1 for value in values) or sorted(set(values)) != values:
+            raise ValueError("updates must be positive, ascending, and different")
+        return values
+
+
+class Comparison(Section):
+    """Which criterion chooses the heads to keep best: all at the head counts of `pruning.heads` and `heads_all`."""
+
+    criteria: list[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
+        [], description="how the heads to keep are chosen"
+    )
+    finetune: bool = Field(True, description="also fine-tune what is left, for as many updates as pruning with gates")
+
+    @field_validator("criteria")
+    @classmethod
+    def _criteria(cls, values: list[str]) -> list[str]:
+        if len(set(values)) != len(values):
+            raise ValueError("a criterion occurs twice")
         return values
 
 
@@ -205,6 +266,8 @@ class Experiment(Section):
     model: Model = Model()
     training: Training = Training()
     pruning: Pruning = Pruning()
+    ablation: Ablation = Ablation()
+    comparison: Comparison = Comparison()
     decoding: Decoding = Decoding()
     parser: Parser = Parser()
     heads: Heads = Heads()
@@ -225,6 +288,29 @@ class Experiment(Section):
                 raise ValueError(
                     f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza, "
                     f"or override it for this corpus"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Experiment":
+        for name in self.corpora:
+            values = self.for_corpus(name)
+            per_type = values.model.layers * values.model.heads
+            for key, most in (("heads", per_type), ("heads_all", 3 * per_type)):
+                for wanted in getattr(values.pruning, key):
+                    if wanted > most:
+                        raise ValueError(
+                            f"pruning.{key}: {wanted} heads were asked for, but the model of {name} has {most}"
+                        )
+            late = [moment for moment in values.ablation.moments if moment > values.training.updates]
+            if late:
+                raise ValueError(
+                    f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates that "
+                    f"the baseline of {name} is trained for"
+                )
+            if values.ablation.second not in ("dev", *self.corpora):
+                raise ValueError(
+                    f"ablation.second: {values.ablation.second!r} is neither dev nor a corpus of this experiment"
                 )
         return self
 
@@ -252,6 +338,8 @@ OVERRIDABLE: dict[str, type[Section]] = {
     "model": Model,
     "training": Training,
     "pruning": Pruning,
+    "ablation": Ablation,
+    "comparison": Comparison,
     "decoding": Decoding,
     "parser": Parser,
     "heads": Heads,

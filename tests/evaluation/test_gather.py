@@ -13,14 +13,15 @@ from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 
 COLUMNS = [
-    *("kind", "scope", "lam", "seed", "bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature"),
+    *("kind", "scope", "lam", "asked", "criterion", "moment", "seed"),
+    *("bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature"),
     *("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high", "signature_tokenised", "sentences"),
     *("encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total"),
     *("parameters", "updates"),
 ]
 ROWS = [
-    {"kind": "baseline", "scope": "", "lam": None, "seed": 1},
-    {"kind": "pruned", "scope": "all", "lam": 0.01, "seed": 1},
+    {"kind": "baseline", "scope": "", "lam": None, "asked": None, "criterion": "", "moment": None, "seed": 1},
+    {"kind": "pruned", "scope": "all", "lam": 0.01, "asked": None, "criterion": "", "moment": None, "seed": 1},
 ]
 
 

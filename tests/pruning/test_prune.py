@@ -19,6 +19,8 @@ SETTINGS = {
     "seed": 1,
     "scope": "encoder",
     "penalty": 0.01,
+    "heads": None,
+    "penalty_warmup": 0,
     "dropout": 0.1,
     "training": {
         "updates": 40,

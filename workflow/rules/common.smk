@@ -28,9 +28,11 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(SOURCE))}; 
 wildcard_constraints:
     experiment=re.escape(experiment.experiment),
     corpus="|".join(map(re.escape, experiment.corpora)),
-    model=r"baseline|(pruned|scratch)/(encoder|all)_lambda[^/]+",
+    model=r"baseline|checkpoint/update\d+|[a-z]+/([a-z]+_)?(encoder|all)_(lambda[0-9.e+-]+|heads\d+)",
     scope="encoder|all",
-    penalty=r"[0-9.e+-]+",
+    target=r"lambda[0-9.e+-]+|heads\d+",
+    criterion="gates|importance|relevance|confidence|random",
+    heads=r"\d+",
     seed=r"\d+",
     split="train|dev|test|analysis",
 
@@ -64,30 +66,72 @@ def settings(corpus, *sections, **more):
     )
 
 
-def lambdas(corpus, scope):
-    """The λ of a scope, as they stand in paths; none for a corpus that is not pruned."""
+def targets(corpus, scope):
+    """What the pruned models of a scope aim at, as it stands in paths: each λ, then each number of heads."""
     pruning = experiment.for_corpus(corpus).pruning
-    return [lambda_name(value) for value in getattr(pruning, scope)] if experiment.corpora[corpus].prune else []
+    penalties = [f"lambda{lambda_name(value)}" for value in getattr(pruning, scope)]
+    return penalties + [f"heads{count}" for count in head_counts(corpus, scope)]
+
+
+def head_counts(corpus, scope):
+    """The numbers of heads that are asked for in a scope."""
+    pruning = experiment.for_corpus(corpus).pruning
+    return pruning.heads if scope == "encoder" else pruning.heads_all
 
 
 def models(corpus, *kinds, scopes=("encoder", "all")):
-    """The models of a corpus, as the part of their paths before the seed, in the order of the configuration."""
-    found = ["baseline"] if "baseline" in kinds else []
-    for kind in [kind for kind in ("pruned", "scratch") if kind in kinds]:
-        for scope in scopes:
-            if kind == "pruned" or scope in experiment.for_corpus(corpus).pruning.retrain:
-                found += [f"{kind}/{scope}_lambda{value}" for value in lambdas(corpus, scope)]
+    """The models of a corpus, as the part of their paths before the seed, in the order of `kinds` and the configuration.
+
+    Kinds: baseline; checkpoint (the baseline at moments of its training); pruned (by gates) and soft (the same, its gates
+    not yet made 0 or 1); scratch, count and regularised (controls, from random initialisation); cut (the baseline without
+    the heads that a criterion leaves out) and finetuned (the same, trained on).
+    """
+    values = experiment.for_corpus(corpus)
+    if not experiment.corpora[corpus].prune:
+        return [kind for kind in kinds if kind == "baseline"]
+    retrained = [scope for scope in scopes if scope in values.pruning.retrain]
+    scopes_of = {
+        "pruned": scopes,
+        "soft": scopes if values.pruning.soft else (),
+        "scratch": retrained,
+        "count": retrained if "count" in values.pruning.controls else (),
+        "regularised": retrained if "regularised" in values.pruning.controls else (),
+        "cut": scopes if values.comparison.criteria else (),
+        "finetuned": scopes if values.comparison.finetune else (),
+    }
+    found = []
+    for kind in kinds:
+        match kind:
+            case "baseline":
+                found.append(kind)
+            case "checkpoint":
+                found += [f"{kind}/update{number}" for number in values.ablation.moments]
+            case "cut" | "finetuned":
+                # Heads that gates choose and that are then trained on are the pruned models themselves.
+                found += [
+                    f"{kind}/{criterion}_{scope}_heads{count}"
+                    for scope in scopes_of[kind]
+                    for criterion in values.comparison.criteria
+                    for count in head_counts(corpus, scope)
+                    if (kind, criterion) != ("finetuned", "gates")
+                ]
+            case _:
+                found += [f"{kind}/{scope}_{target}" for scope in scopes_of[kind] for target in targets(corpus, scope)]
     return found
 
 
 def describe_model(name, seed):
     """What the path of a model says of it, for the table of scores."""
     kind, _, rest = name.partition("/")
-    scope, _, value = rest.partition("_lambda")
+    moment = int(rest.removeprefix("update")) if kind == "checkpoint" else None
+    *criterion, scope, target = ["", ""] if kind in ("baseline", "checkpoint") else rest.split("_")
     return {
         "kind": kind,
         "scope": scope,
-        "lam": float(value) if value else None,
+        "lam": penalty(target),
+        "asked": head_count(target),
+        "criterion": criterion[0] if criterion else "",
+        "moment": moment,
         "seed": seed,
     }
 
@@ -185,6 +229,16 @@ def launcher(wildcards, resources):
     return several if processes > 1 else "python -m"
 
 
+def penalty(target):
+    """The λ of a target, or None where it is a number of heads."""
+    return float(target.removeprefix("lambda")) if target.startswith("lambda") else None
+
+
+def head_count(target):
+    """The number of heads of a target, or None where it is a λ."""
+    return int(target.removeprefix("heads")) if target.startswith("heads") else None
+
+
 def pruning_settings(wildcards):
     """The baseline's training with what `pruning` says of fine-tuning, and the gates."""
     values = experiment.for_corpus(wildcards.corpus)
@@ -200,7 +254,9 @@ def pruning_settings(wildcards):
         {
             "seed": int(wildcards.seed),
             "scope": wildcards.scope,
-            "penalty": float(wildcards.penalty),
+            "penalty": penalty(wildcards.target),
+            "heads": head_count(wildcards.target),
+            "penalty_warmup": pruning.penalty_warmup,
             "dropout": values.model.dropout,
             "training": values.training.model_dump() | fine_tuning,
             "gate_learning_rate": pruning.gate_learning_rate,
@@ -235,7 +291,8 @@ def baseline_translation(wildcards):
 
 def scored_models(wildcards):
     """All models of a corpus, each with its seed."""
-    names = models(wildcards.corpus, "baseline", "pruned", "scratch")
+    kinds = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
+    names = models(wildcards.corpus, *kinds)
     return [(name, seed) for seed in experiment.seeds for name in names]
 
 
@@ -291,7 +348,7 @@ def encoder_series():
 
 
 def everything():
-    """What is made where no target is named: figures, tables, and of each corpus the scores and the heads of its models."""
+    """What is made where no target is named: the paper's figures and tables, and what the sections of the configuration ask for."""
     results = f"results/{experiment.experiment}"
     files = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
     files += [f"{results}/tables/{name}.md" for name in ("table1", "table2", "data_card")]
@@ -299,4 +356,4 @@ def everything():
         files.append(f"{results}/{corpus}/scores.parquet")
         for model in models(corpus, "baseline", "pruned"):
             files += [f"{results}/{corpus}/heads/{model}/seed{seed}.parquet" for seed in experiment.seeds]
-    return files
+    return files + pruning_targets() + ablation_targets() + comparison_targets() + heads_targets() + viewer_targets()

@@ -9,14 +9,14 @@ rule prune:
         dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
         code=code("specialized_heads.pruning.prune"),
     output:
-        weights="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/model.json",
-        gates="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/gates.json",
-        log="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/log.jsonl",
+        weights="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",
+        gates="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/gates.json",
+        log="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/log.jsonl",
     log:
-        "results/{experiment}/{corpus}/logs/prune_{scope}_lambda{penalty}_seed{seed}.log",
+        "results/{experiment}/{corpus}/logs/prune_{scope}_{target}_seed{seed}.log",
     benchmark:
-        "results/{experiment}/{corpus}/benchmarks/prune_{scope}_lambda{penalty}_seed{seed}.tsv"
+        "results/{experiment}/{corpus}/benchmarks/prune_{scope}_{target}_seed{seed}.tsv"
     conda:
         "../../envs/pipeline.yaml"
     threads: 1
@@ -25,7 +25,7 @@ rule prune:
         settings=pruning_settings,
         state=subpath(output.weights, parent=True),
     message:
-        "pruning {wildcards.scope} heads of {wildcards.corpus} with λ {wildcards.penalty}; progress in {log}"
+        "pruning {wildcards.scope} heads of {wildcards.corpus} with {wildcards.target}; progress in {log}"
     shell:
         "{params.launcher} specialized_heads.pruning.prune --baseline {input.baseline:q} --train {input.train:q}"
         " --dev {input.dev:q} --output {output.weights:q} --gates {output.gates:q} --records {output.log:q}"

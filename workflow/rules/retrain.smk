@@ -3,18 +3,18 @@
 
 rule train_from_scratch:
     input:
-        like="results/{experiment}/{corpus}/models/pruned/{scope}_lambda{penalty}/seed{seed}/model.json",
+        like="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
         dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
         code=code("specialized_heads.training.train"),
     output:
-        weights="results/{experiment}/{corpus}/models/scratch/{scope}_lambda{penalty}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/scratch/{scope}_lambda{penalty}/seed{seed}/model.json",
-        log="results/{experiment}/{corpus}/models/scratch/{scope}_lambda{penalty}/seed{seed}/log.jsonl",
+        weights="results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/model.json",
+        log="results/{experiment}/{corpus}/models/scratch/{scope}_{target}/seed{seed}/log.jsonl",
     log:
-        "results/{experiment}/{corpus}/logs/train_from_scratch_{scope}_lambda{penalty}_seed{seed}.log",
+        "results/{experiment}/{corpus}/logs/train_from_scratch_{scope}_{target}_seed{seed}.log",
     benchmark:
-        "results/{experiment}/{corpus}/benchmarks/train_from_scratch_{scope}_lambda{penalty}_seed{seed}.tsv"
+        "results/{experiment}/{corpus}/benchmarks/train_from_scratch_{scope}_{target}_seed{seed}.tsv"
     conda:
         "../../envs/pipeline.yaml"
     threads: 1
@@ -23,7 +23,7 @@ rule train_from_scratch:
         settings=retraining_settings,
         state=subpath(output.weights, parent=True),
     message:
-        "training the heads of {wildcards.scope} λ {wildcards.penalty} of {wildcards.corpus} from scratch; progress in {log}"
+        "training the heads of {wildcards.scope} {wildcards.target} of {wildcards.corpus} from scratch; progress in {log}"
     shell:
         "{params.launcher} specialized_heads.training.train --like {input.like:q} --train {input.train:q}"
         " --dev {input.dev:q} --output {output.weights:q} --records {output.log:q} --state {params.state:q}.state"

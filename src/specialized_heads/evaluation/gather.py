@@ -22,9 +22,12 @@ SCORES = {
 class Row(Section):
     """What the path of a model says of it, in the order of `--models` and `--scores`."""
 
-    kind: Literal["baseline", "pruned", "scratch"]
+    kind: str  # see `models` of the workflow
     scope: Literal["", "encoder", "all"]
     lam: float | None
+    asked: int | None  # number of heads
+    criterion: str
+    moment: int | None  # of the baseline's training, in updates
     seed: int
 
 
@@ -50,6 +53,9 @@ def main() -> None:
         "kind": pa.string(),
         "scope": pa.string(),
         "lam": pa.float64(),
+        "asked": pa.int64(),
+        "criterion": pa.string(),
+        "moment": pa.int64(),
         "seed": pa.int64(),
         **SCORES,
         **{f"{kind}_heads": pa.list_(pa.int64()) for kind in KINDS},

@@ -21,7 +21,9 @@ SCOPES = {"encoder": ("encoder",), "all": KINDS}
 class Settings(Section):
     seed: int
     scope: Literal["encoder", "all"]
-    penalty: float
+    penalty: float | None  # λ; None: steered to `heads`
+    heads: int | None  # how many of the scope's heads to keep; None: as many as λ leaves
+    penalty_warmup: int
     dropout: float
     training: Training
     gate_learning_rate: float
