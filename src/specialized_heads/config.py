@@ -11,7 +11,7 @@ import sys
 import types
 import typing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -142,6 +142,10 @@ class Pruning(Section):
         [],
         description="more models from scratch, for the scopes in retrain (footnote 8); regularised: with gates and penalty "
         "from random initialisation; count: as many heads, spread evenly over the layers",
+    )
+
+    speed: list[Annotated[int, Field(ge=1)]] = Field(
+        [], description="sentences per batch at which the speed of encoder-pruned models is measured"
     )
 
     @field_validator("encoder", "all")

@@ -136,6 +136,13 @@ def describe_model(name, seed):
     }
 
 
+def relevance_settings(wildcards):
+    """The keys of the section heads that relevance depends on."""
+    heads = experiment.for_corpus(wildcards.corpus).heads.model_dump()
+    values = {name: value for name, value in heads.items() if name.startswith("relevance_")}
+    return json.dumps(values | {"device": experiment.device})
+
+
 def title(corpus):
     return experiment.corpora[corpus].title
 
@@ -311,6 +318,7 @@ RELATIONS = "results/{experiment}/{corpus}/parses/relations.parquet"
 BASELINE_HEADS = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.parquet"
 EXAMPLES = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.examples.json"
 SCORES = "results/{experiment}/{corpus}/scores.parquet"
+SPEED = "results/{experiment}/{corpus}/speed.seed{seed}.parquet"
 
 
 def figure_outputs(name):
@@ -342,6 +350,12 @@ def titles(names):
     return json.dumps({"titles": [title(name) for name in names]}, ensure_ascii=False)
 
 
+def timed_corpora():
+    """The corpora whose encoder-pruned models are timed."""
+    timed = [name for name in corpora(pruned=True) if experiment.for_corpus(name).pruning.speed]
+    return [name for name in timed if models(name, "pruned", scopes=["encoder"])]
+
+
 def encoder_series():
     """The models whose surviving heads figure 8 shows: the baseline and the encoder-pruned ones of the first corpus."""
     return [f"{model}/seed{SEED}" for model in models(PRIMARY[0], "baseline", "pruned", scopes=["encoder"])]
@@ -352,6 +366,7 @@ def everything():
     results = f"results/{experiment.experiment}"
     files = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
     files += [f"{results}/tables/{name}.md" for name in ("table1", "table2", "data_card")]
+    files += [f"{results}/tables/speed.md"] if timed_corpora() else []
     for corpus in corpora():
         files.append(f"{results}/{corpus}/scores.parquet")
         for model in models(corpus, "baseline", "pruned"):

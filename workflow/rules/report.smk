@@ -264,3 +264,23 @@ rule data_card:
     shell:
         "python -m specialized_heads.report.data_card --cards {input.cards:q} --counts {input.counts:q}"
         " --output {params.stem:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule speed:
+    input:
+        speed=of_corpora(SPEED, timed_corpora()),
+        code=code("specialized_heads.report.speed"),
+    output:
+        **table_outputs("speed"),
+    log:
+        "results/{experiment}/logs/speed.log",
+    benchmark:
+        "results/{experiment}/benchmarks/speed.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=titles(timed_corpora()),
+    shell:
+        "python -m specialized_heads.report.speed --speed {input.speed:q} --output {params.stem:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -77,3 +77,35 @@ rule gather_scores:
     shell:
         "python -m specialized_heads.evaluation.gather --models {input.models:q} --scores {input.scores:q}"
         " --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule measure_speed:
+    input:
+        baseline="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
+        pruned=lambda w: expand(
+            "results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
+            model=models(w.corpus, "pruned", scopes=["encoder"]),
+            **w,
+        ),
+        tokens="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
+        code=code("specialized_heads.evaluation.speed"),
+    output:
+        "results/{experiment}/{corpus}/speed.seed{seed}.parquet",
+    log:
+        "results/{experiment}/{corpus}/logs/measure_speed_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/measure_speed_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    # Nothing else may run beside a measurement of time.
+    threads: workflow.cores or 1
+    params:
+        settings=lambda w: settings(
+            w.corpus,
+            "decoding",
+            batches=experiment.for_corpus(w.corpus).pruning.speed,
+            device=experiment.device,
+        ),
+    shell:
+        "python -m specialized_heads.evaluation.speed --baseline {input.baseline:q} --pruned {input.pruned:q}"
+        " --tokens {input.tokens:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
