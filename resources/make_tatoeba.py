@@ -12,8 +12,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from specialized_heads.corpus.fetch.pypi_package import KNOWN, fetch
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.corpus.pypi_package import KNOWN, fetch
 from specialized_heads.stage import file_hash, run, write_json
 
 FOLDER = Path(__file__).parent / "tatoeba_en_fr"

@@ -11,7 +11,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from specialized_heads.config import Experiment, lambda_name, load
-from specialized_heads.corpus.datasets import files_of
+from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.stage import UserError
 
 try:
@@ -215,15 +215,38 @@ def raw_settings(wildcards):
     return json.dumps({"source": corpus.source.model_dump()} | languages, ensure_ascii=False)
 
 
-def embedded_parses(name):
-    """Input function: the trees in the repository, or what is said of them, where the parser's engine reads them."""
+def given_parses(wildcards):
+    """The trees in the repository, or the user's own, where the parser's engine reads them."""
+    source, parser = experiment.corpora[wildcards.corpus].source, experiment.for_corpus(wildcards.corpus).parser
+    match parser.engine:
+        case "embedded":
+            return f"{RESOURCES}/{source.name}/parses.parquet"
+        case "conllu":
+            return parser.path
+        case _:
+            return []
 
-    def path(wildcards):
-        source = experiment.corpora[wildcards.corpus].source
-        engine = experiment.for_corpus(wildcards.corpus).parser.engine
-        return f"{RESOURCES}/{source.name}/{name}" if engine == source.kind == "embedded" else []
 
-    return path
+def parser_about(wildcards):
+    """What is said of the trees in the repository, or of the models that make trees."""
+    match experiment.for_corpus(wildcards.corpus).parser.engine:
+        case "embedded":
+            return f"{RESOURCES}/{experiment.corpora[wildcards.corpus].source.name}/parses.json"
+        case "stanza":
+            return "results/{experiment}/parser_models.json".format(**wildcards)
+        case _:
+            return []
+
+
+def stanza_models():
+    """Every pipeline of Stanza that some corpus is parsed with, once."""
+    found = []
+    for name, corpus in experiment.corpora.items():
+        parser = experiment.for_corpus(name).parser
+        wanted = {"language": corpus.source_language} | parser.model_dump(include={"directory", "package", "download"})
+        if parser.engine == "stanza" and wanted not in found:
+            found.append(wanted)
+    return found
 
 
 # Models
@@ -246,17 +269,23 @@ def head_count(target):
     return int(target.removeprefix("heads")) if target.startswith("heads") else None
 
 
-def pruning_settings(wildcards):
-    """The baseline's training with what `pruning` says of fine-tuning, and the gates."""
-    values = experiment.for_corpus(wildcards.corpus)
+def fine_tuning(corpus):
+    """The baseline's training with what `pruning` says of the training after it."""
+    values = experiment.for_corpus(corpus)
     pruning = values.pruning
     # The weights at the end belong to the gates at the end: no average over earlier ones.
-    fine_tuning = {
+    return values.training.model_dump() | {
         "updates": pruning.updates,
         "learning_rate": pruning.learning_rate,
         "warmup": pruning.warmup,
         "average": 1,
     }
+
+
+def pruning_settings(wildcards):
+    """The baseline's training with what `pruning` says of fine-tuning, and the gates."""
+    values = experiment.for_corpus(wildcards.corpus)
+    pruning = values.pruning
     return json.dumps(
         {
             "seed": int(wildcards.seed),
@@ -265,7 +294,7 @@ def pruning_settings(wildcards):
             "heads": head_count(wildcards.target),
             "penalty_warmup": pruning.penalty_warmup,
             "dropout": values.model.dropout,
-            "training": values.training.model_dump() | fine_tuning,
+            "training": fine_tuning(wildcards.corpus),
             "gate_learning_rate": pruning.gate_learning_rate,
             "gate_init": pruning.gate_init,
             "device": experiment.device,

@@ -5,7 +5,7 @@ rule corpus_raw:
     input:
         resource=corpus_source,
         code=lambda w: code("specialized_heads.corpus.raw")
-        + code(f"specialized_heads.corpus.{experiment.corpora[w.corpus].source.kind}"),
+        + code(f"specialized_heads.corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
     output:
         raw="results/{experiment}/{corpus}/corpus/raw.parquet",
         card="results/{experiment}/{corpus}/corpus/raw.json",

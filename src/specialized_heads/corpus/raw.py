@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from specialized_heads.config import Section
-from specialized_heads.corpus.datasets import files_of
+from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.pairs import COLUMNS, read_blocks, write_blocks
 from specialized_heads.corpus.sources import Source
 from specialized_heads.stage import UserError, arguments, atomic, file_hash, log, run, write_json
@@ -83,7 +83,7 @@ def main() -> None:
             remedy = f"remove {fetched} too" if fetched.exists() else "check the source's paths in the configuration"
             raise UserError(f"{path}: no such file; {remedy} and run again")
     # Each kind of source is read by the module of its name; importing only that one, others do not make a corpus stale.
-    reader = import_module(f"specialized_heads.corpus.{source.kind}")
+    reader = import_module(f"specialized_heads.corpus.readers.{source.kind}")
     provenance = reader.provenance(source, files.resource) if hasattr(reader, "provenance") else {}
     described = card(settings, files.resource, provenance=provenance)
 

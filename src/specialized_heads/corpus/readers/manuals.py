@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from specialized_heads.corpus.archives import members, walk
-from specialized_heads.corpus.pages import HEADINGS, Block, html, mallard
-from specialized_heads.corpus.sentences import divide, has_letters
+from specialized_heads.corpus.readers.archives import members, walk
+from specialized_heads.corpus.readers.pages import HEADINGS, Block, html, mallard
+from specialized_heads.corpus.readers.sentences import divide, has_letters
 from specialized_heads.stage import UserError
 
 ENGLISH = {"C", "en", "en-US", "en_US"}

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.archives import members, walk
-from specialized_heads.corpus.debian_package import licences
+from specialized_heads.corpus.fetch.debian_package import licences
 from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.corpus.readers.archives import members, walk
 from specialized_heads.stage import read_json
 
 needs_apt = pytest.mark.skipif(
@@ -132,7 +132,7 @@ def archive(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None:
     data = tmp_path / "data with space" / "debian"
     index, descriptions = data / "index", data / "descriptions.tar.gz"
-    done = stage("debian_index", settings={"languages": ["en", "ru"]}, index=index, descriptions=descriptions)
+    done = stage("fetch.debian_index", settings={"languages": ["en", "ru"]}, index=index, descriptions=descriptions)
     assert done.returncode == 0, done.stderr
     # The system's hooks did not run, and the card says which release it is.
     assert not (tmp_path / "apt" / "hook").exists()
@@ -141,7 +141,7 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
 
     def fetch(entry: str) -> subprocess.CompletedProcess:
         output = data / f"{entry.replace('*', '_')}.tar.gz"
-        return stage("debian_package", settings={"package": entry}, index=index, output=output)
+        return stage("fetch.debian_package", settings={"package": entry}, index=index, output=output)
 
     entries = ["libreoffice-help-en-us", "libreoffice-help-ru", "tiny-f*"]
     with ThreadPoolExecutor() as jobs:  # side by side, as Snakemake runs them
@@ -195,7 +195,9 @@ def read(settings: dict, resources: list[Path], *, output: Path, card: Path) -> 
 @needs_apt
 def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path: Path) -> None:
     index, output = tmp_path / "data" / "index", tmp_path / "data" / "out.tar.gz"
-    done = stage("debian_index", settings={"languages": []}, index=index, descriptions=tmp_path / "data" / "d.tar.gz")
+    done = stage(
+        "fetch.debian_index", settings={"languages": []}, index=index, descriptions=tmp_path / "data" / "d.tar.gz"
+    )
     assert done.returncode == 0, done.stderr
 
     def error(module: str, **options) -> str:
@@ -207,7 +209,7 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
         return line
 
     def of_package(entry: str) -> str:
-        return error("debian_package", settings={"package": entry}, index=index, output=output)
+        return error("fetch.debian_package", settings={"package": entry}, index=index, output=output)
 
     line = of_package("tiny-game*")
     assert line.startswith("error: package tiny-game*: not in this system's release")
@@ -225,7 +227,7 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
 
     archive.use(9)  # nothing listens there
     again = {"index": tmp_path / "again", "descriptions": tmp_path / "d.tar.gz"}
-    line = error("debian_index", settings={"languages": []}, **again)
+    line = error("fetch.debian_index", settings={"languages": []}, **again)
     assert line.startswith("error: apt: the package indices cannot be fetched")
     assert "check the network" in line
 
@@ -233,7 +235,7 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
 def test_without_apt_the_error_says_what_is_needed(stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     files = {"index": tmp_path / "index", "descriptions": tmp_path / "descriptions.tar.gz"}
-    done = stage("debian_index", settings={"languages": []}, **files)
+    done = stage("fetch.debian_index", settings={"languages": []}, **files)
     assert done.returncode == 2
     assert done.stderr.startswith("error: apt-get: not found; a source of kind debian needs a Debian or Ubuntu system")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.catalogues import pairs, rows
-from specialized_heads.corpus.debian_package import pack
+from specialized_heads.corpus.fetch.debian_package import pack
+from specialized_heads.corpus.readers.catalogues import pairs, rows
 from specialized_heads.stage import UserError
 
 RUSSIAN = (

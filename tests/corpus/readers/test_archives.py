@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from specialized_heads.corpus.archives import ALLOWANCE, Zip, check, lines, member, members, open_packed, walk
+from specialized_heads.corpus.readers.archives import ALLOWANCE, Zip, check, lines, member, members, open_packed, walk
 from specialized_heads.stage import UserError
 
 LINES = [f"line {number} äß" for number in range(5000)]

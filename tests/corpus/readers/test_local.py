@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from specialized_heads.corpus import local
 from specialized_heads.corpus.pairs import SCHEMA
+from specialized_heads.corpus.readers import local
 from specialized_heads.corpus.sources import Local
 from specialized_heads.stage import UserError
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import Field
 
-from specialized_heads.corpus import archives
+from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.sources import Downloads
 from specialized_heads.stage import Section, UserError, log, read_json, write_json
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from specialized_heads.corpus.archives import member, members
-from specialized_heads.corpus.local import read_pairs_file
+from specialized_heads.corpus.readers.archives import member, members
+from specialized_heads.corpus.readers.local import read_pairs_file
 from specialized_heads.corpus.sources import Pypi
 from specialized_heads.stage import UserError
 

@@ -48,7 +48,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_package_is_fetched_checked_and_never_run(stage, package: Path, tmp_path: Path) -> None:
     fetched = tmp_path / "data" / "tiny-text-1.2.tar.gz"
     wanted = {"requirement": "tiny-text==1.2", "sha256": file_hash(package)}
-    done = stage("pypi_package", settings=wanted, output=fetched)
+    done = stage("fetch.pypi_package", settings=wanted, output=fetched)
     assert done.returncode == 0, done.stderr
     assert fetched.read_bytes() == package.read_bytes()
     assert not (tmp_path / "was_run").exists()
@@ -82,7 +82,7 @@ def test_the_package_is_fetched_checked_and_never_run(stage, package: Path, tmp_
     ],
 )
 def test_what_pip_refuses_is_one_line(stage, package: Path, tmp_path: Path, wanted: dict, said: str) -> None:
-    done = stage("pypi_package", settings=wanted, output=tmp_path / "data" / "out.tar.gz")
+    done = stage("fetch.pypi_package", settings=wanted, output=tmp_path / "data" / "out.tar.gz")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: pip: {wanted['requirement']} cannot be fetched")

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus import download, transfer
-from specialized_heads.corpus.download import fetch, locked, mirrored
-from specialized_heads.corpus.transfer import Wanted
+from specialized_heads.corpus.fetch import download, transfer
+from specialized_heads.corpus.fetch.download import fetch, locked, mirrored
+from specialized_heads.corpus.fetch.transfer import Wanted
 from specialized_heads.stage import UserError, read_json
 
 DATA = hashlib.shake_128(b"a file").digest(300_000)  # bytes that no packing makes smaller
@@ -136,7 +136,7 @@ def left(folder: Path) -> set[str]:
 
 def command(output: Path, settings: dict[str, object]) -> list[str]:
     arguments = ["--output", str(output), "--card", str(card_of(output)), "--settings", json.dumps(settings)]
-    return [sys.executable, "-m", "specialized_heads.corpus.download", *arguments]
+    return [sys.executable, "-m", "specialized_heads.corpus.fetch.download", *arguments]
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

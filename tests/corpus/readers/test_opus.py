@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.opus import read
+from specialized_heads.corpus.readers.opus import read
 from specialized_heads.corpus.sources import Opus
 from specialized_heads.stage import UserError
 

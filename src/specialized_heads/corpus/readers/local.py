@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from specialized_heads.corpus.archives import ARCHIVES, data_member, lines, open_packed, packing
 from specialized_heads.corpus.pairs import BLOCK, SCHEMA, blocks
+from specialized_heads.corpus.readers.archives import ARCHIVES, data_member, lines, open_packed, packing
 from specialized_heads.corpus.sources import Local, Unit
 from specialized_heads.stage import UserError
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 import sacrebleu.dataset
 
-from specialized_heads.corpus.datasets import files_of, known
+from specialized_heads.corpus.fetch.datasets import files_of, known
 from specialized_heads.corpus.sources import Local, OpenSubtitles, Opus, Wmt
 from specialized_heads.stage import UserError
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.datasets import files_of
+from specialized_heads.corpus.fetch.datasets import files_of
+from specialized_heads.corpus.readers.wmt import read, segments
 from specialized_heads.corpus.sources import Wmt
-from specialized_heads.corpus.wmt import read, segments
 from specialized_heads.stage import UserError
 
 

@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from specialized_heads.corpus.archives import walk
-from specialized_heads.corpus.sentences import divide, has_letters
+from specialized_heads.corpus.readers.archives import walk
+from specialized_heads.corpus.readers.sentences import divide, has_letters
 from specialized_heads.stage import UserError
 
 CATALOGUE = re.compile(r"(?:.*/)?(?P<language>[^/]+)/LC_MESSAGES/(?P<domain>[^/]+)\.mo")

@@ -15,8 +15,16 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from specialized_heads.corpus import archives
-from specialized_heads.corpus.transfer import Partial, Wanted, gather, noted, refuse_disk_errors, remedies, room_for
+from specialized_heads.corpus.fetch.transfer import (
+    Partial,
+    Wanted,
+    gather,
+    noted,
+    refuse_disk_errors,
+    remedies,
+    room_for,
+)
+from specialized_heads.corpus.readers import archives
 from specialized_heads.stage import UserError, arguments, file_hash, log, run, write_json
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from specialized_heads.corpus.apt import Apt, stanzas
+from specialized_heads.corpus.fetch.apt import Apt, stanzas
 from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
 
 TEXT = re.compile(r".+/LC_MESSAGES/[^/]+\.mo|.+\.(html|page)(\.gz)?|usr/share/doc/[^/]+/copyright")

@@ -24,9 +24,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from specialized_heads.corpus.archives import open_packed, refuse_damage
-from specialized_heads.corpus.datasets import known
+from specialized_heads.corpus.fetch.datasets import known
 from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.readers.archives import open_packed, refuse_damage
 from specialized_heads.corpus.sources import OpenSubtitles
 from specialized_heads.stage import UserError, log
 

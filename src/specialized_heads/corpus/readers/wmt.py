@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from specialized_heads.corpus.archives import lines, member, members, open_packed, refuse_damage
-from specialized_heads.corpus.datasets import Dataset, files_of, named
-from specialized_heads.corpus.opus import aligned
+from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
 from specialized_heads.corpus.pairs import block, blocks
+from specialized_heads.corpus.readers.archives import lines, member, members, open_packed, refuse_damage
+from specialized_heads.corpus.readers.opus import aligned
 from specialized_heads.corpus.sources import Wmt
 from specialized_heads.stage import UserError
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from specialized_heads.corpus.apt import stanzas
-from specialized_heads.corpus.archives import lines, member, members
-from specialized_heads.corpus.sentences import divide
+from specialized_heads.corpus.fetch.apt import stanzas
+from specialized_heads.corpus.readers.archives import lines, member, members
+from specialized_heads.corpus.readers.sentences import divide
 from specialized_heads.stage import UserError
 
 ITEM = re.compile(r"\s*(?:[*+o•·]|--?|–)\s+(?=\S)")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-from specialized_heads.corpus.archives import walk
-from specialized_heads.corpus.sentences import divide
+from specialized_heads.corpus.readers.archives import walk
+from specialized_heads.corpus.readers.sentences import divide
 
 CODE = {"code", "codeintable", "smathcode"}
 

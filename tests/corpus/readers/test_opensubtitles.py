@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus import opensubtitles
-from specialized_heads.corpus.opensubtitles import BrokenDocument, film, links, read, sentences
+from specialized_heads.corpus.readers import opensubtitles
+from specialized_heads.corpus.readers.opensubtitles import BrokenDocument, film, links, read, sentences
 from specialized_heads.corpus.sources import OpenSubtitles
 from specialized_heads.stage import UserError
 

@@ -5,7 +5,7 @@ years, or the language pairs of Europarl). A size or hash that is not known is e
 checked. A dataset without an address must be put into the folder of downloads by hand.
 
 Columns: `name` is what configurations use; `file` is the place below the folder of downloads; `member` is what to read
-inside of the file, see `corpus/wmt.py`; the languages are empty where the dataset exists in the pair of any corpus. Parts
+inside of the file, see `corpus/readers/wmt.py`; the languages are empty where the dataset exists in the pair of any corpus. Parts
 in braces stand for the corpus, the version, the language or the pair of languages; in OPUS a pair is in alphabetical order.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from specialized_heads.corpus.sources import OpenSubtitles, Opus, Source, Wmt
 from specialized_heads.stage import UserError
 
-TABLE = Path(__file__).parents[3] / "resources" / "datasets.csv"
+TABLE = Path(__file__).parents[4] / "resources" / "datasets.csv"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from specialized_heads.corpus.archives import lines, member, members
 from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.readers.archives import lines, member, members
 from specialized_heads.corpus.sources import Opus
 from specialized_heads.stage import UserError
 

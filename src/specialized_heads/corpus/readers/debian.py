@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from specialized_heads.corpus import catalogues, descriptions, libreoffice, manuals
-from specialized_heads.corpus.archives import member, members
 from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.readers import catalogues, descriptions, libreoffice, manuals
+from specialized_heads.corpus.readers.archives import member, members
 from specialized_heads.corpus.sources import Debian
 from specialized_heads.stage import UserError
 

@@ -7,8 +7,8 @@ per language and index, with `index.json` beside them: which releases they are o
 import json
 from pathlib import Path
 
-from specialized_heads.corpus.apt import Apt, stanzas
-from specialized_heads.corpus.debian_package import pack
+from specialized_heads.corpus.fetch.apt import Apt, stanzas
+from specialized_heads.corpus.fetch.debian_package import pack
 from specialized_heads.stage import Section, arguments, file_hash, log, run
 
 RELEASE = ("Origin", "Suite", "Codename", "Version", "Date")
