@@ -1,19 +1,17 @@
 """Fetching as a part of the workflow: once, kept whatever Snakemake does, and going on after a kill."""
 
-import http.server
 import io
 import os
 import signal
 import subprocess
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Server, serving
 
 from specialized_heads.stage import file_hash, read_json
 
@@ -34,51 +32,11 @@ def archive() -> bytes:
     return content.getvalue()
 
 
-@dataclass
-class Server:
-    """What is sent, how slowly, and which bytes were asked for."""
-
-    address: str = ""
-    content: bytes = field(default_factory=archive)
-    pause: float = 0.0
-    asked: list[str | None] = field(default_factory=list)
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        state: Server = self.server.state
-        wanted = self.headers.get("Range")
-        state.asked.append(wanted)
-        if not self.path.endswith("/Some-Corpus/v1/moses/de-en.txt.zip"):
-            self.send_error(404)
-            return
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        self.send_response(206 if start else 200)
-        self.send_header("ETag", '"one"')
-        self.send_header("Content-Length", str(len(state.content) - start))
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(state.content) - 1}/{len(state.content)}")
-        self.end_headers()
-        for begin in range(start, len(state.content), 1024):
-            time.sleep(state.pause)
-            try:
-                self.wfile.write(state.content[begin : begin + 1024])
-            except OSError:
-                return
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.daemon_threads = True
-        running.state = Server(f"http://127.0.0.1:{running.server_address[1]}/")
-        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield running.state
-        running.shutdown()
+    with serving(archive(), path="/Some-Corpus/v1/moses/de-en.txt.zip") as running:
+        yield running
 
 
 def with_opus(project, address: str, *, version: str = "v1", **downloads: Any):
@@ -93,7 +51,7 @@ def with_opus(project, address: str, *, version: str = "v1", **downloads: Any):
 
 
 def test_a_corpus_is_fetched_once(project, server) -> None:
-    workflow = with_opus(project, server.address)
+    workflow = with_opus(project, f"{server.address}/")
     run = workflow.run(f"{RAW}.parquet")
     assert run.status == 0, run.printed
     assert {"download", "corpus_raw"} <= run.rules
@@ -124,7 +82,7 @@ def test_a_file_put_there_by_hand_needs_no_network(project) -> None:
 
 
 def test_a_missing_release_is_said_in_one_line(project, server) -> None:
-    run = with_opus(project, server.address, version="v0").run(f"{RAW}.parquet")
+    run = with_opus(project, f"{server.address}/", version="v0").run(f"{RAW}.parquet")
     assert run.status == 1
     assert "the server answers 404 Not Found; check the name and version of the corpus" in run.printed
     assert f"place the file by hand as {FOLDER}/opus/Some-Corpus/v0/de-en.txt.zip" in run.printed
@@ -134,7 +92,7 @@ def test_a_missing_release_is_said_in_one_line(project, server) -> None:
 
 def test_after_a_kill_the_same_command_goes_on(project, server) -> None:
     server.pause = 0.05
-    workflow = with_opus(project, server.address)
+    workflow = with_opus(project, f"{server.address}/")
     partial = project.root / FILE.replace("de-en", ".partial.de-en")
     running = workflow.start(f"{RAW}.parquet", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 60
@@ -151,6 +109,6 @@ def test_after_a_kill_the_same_command_goes_on(project, server) -> None:
     workflow.run("--unlock")
     run = workflow.run(f"{RAW}.parquet")
     assert run.status == 0, run.printed
-    assert server.asked == [None, f"bytes={arrived}-"]
+    assert [asked.get("range") for asked in server.asked] == [None, f"bytes={arrived}-"]
     assert (project.root / FILE).read_bytes() == server.content
     assert [path.name for path in Path(project.root / FILE).parent.iterdir() if path.name.startswith(".")] == []
