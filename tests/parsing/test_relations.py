@@ -33,6 +33,20 @@ def test_subtypes_count_with_their_main_type_and_longer_names_do_not() -> None:
     assert arcs(tree(("a", 2, "advcl"), ("b", 0, "root")), ["adv", "advmod"]) == []
 
 
+def test_a_subtype_counts_alone_and_may_be_asked_for_beside_its_main_type() -> None:
+    assert arcs(CATS, ["nsubj:pass"]) == []
+    assert arcs(MICE, ["nsubj:pass"]) == [Arc("nsubj:pass", 2, 0)]
+    assert arcs(MICE, ["nsubj", "nsubj:pass"]) == [Arc("nsubj", 2, 0), Arc("nsubj:pass", 2, 0)]
+
+
+def test_stanford_names_mean_the_same_on_both_sides() -> None:
+    stanford = tree(("Mice", 3, "nsubjpass"), ("are", 3, "auxpass"), ("eaten", 0, "root"), ("cats", 3, "dobj"))
+    assert arcs(CATS, ["dobj"]) == [Arc("dobj", 1, 3)]
+    assert arcs(stanford, ["obj", "dobj"]) == [Arc("obj", 2, 3), Arc("dobj", 2, 3)]
+    assert arcs(stanford, ["nsubj"]) == arcs(MICE, ["nsubj"]) == [Arc("nsubj", 2, 0)]
+    assert arcs(stanford, ["nsubj:pass", "nsubjpass"]) == [Arc("nsubj:pass", 2, 0), Arc("nsubjpass", 2, 0)]
+
+
 def test_a_root_is_no_arc_even_when_it_is_asked_for() -> None:
     assert arcs(CATS, ["root"]) == []
 
@@ -70,16 +84,26 @@ def test_stage_writes_the_table_and_names_what_does_not_occur(stage, tmp_path: P
     result = stage("relations", settings={"relations": ["nsubj", "vocative"]}, **files)
     assert result.returncode == 0, result.stderr
     assert pq.read_table(files["output"]).to_pylist() == relation_table([CATS, HERE], ["nsubj", "vocative"]).to_pylist()
-    assert result.stderr.count("vocative") == 1 and "nsubj" not in result.stderr
+    assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in result.stderr
     first = files["output"].read_bytes()
     stage("relations", settings={"relations": ["nsubj", "vocative"]}, **files)
     assert files["output"].read_bytes() == first
 
 
-def test_stage_refuses_a_subtype_and_a_missing_file(stage, tmp_path: Path) -> None:
+def test_stage_names_the_file_that_is_missing(stage, tmp_path: Path) -> None:
     files = {"parses": tmp_path / "none.parquet", "output": tmp_path / "relations.parquet"}
-    result = stage("relations", settings={"relations": ["nsubj:pass"]}, **files)
-    assert result.returncode == 2 and "'nsubj'" in result.stderr
     result = stage("relations", settings={"relations": ["nsubj"]}, **files)
     assert result.returncode == 2 and "none.parquet: no such file" in result.stderr
+    assert not files["output"].exists()
+
+
+def test_stage_stops_where_no_relation_occurs_and_says_what_does(stage, tmp_path: Path) -> None:
+    write_parses(tmp_path / "parses.parquet", [CATS, MICE])
+    files = {"parses": tmp_path / "parses.parquet", "output": tmp_path / "relations.parquet"}
+    result = stage("relations", settings={"relations": ["nsbj", "zzz"]}, **files)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert (
+        "'nsbj' (nearest: 'nsubj'), 'zzz'; the parses contain amod, aux, aux:pass, nsubj, nsubj:pass, obj, punct"
+        in (result.stderr)
+    )
     assert not files["output"].exists()

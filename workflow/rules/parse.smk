@@ -1,11 +1,30 @@
 # Dependency trees of the analysis sentences, and what a fixed offset would find of their relations (section 5.2).
 
 
+rule parser_models:
+    input:
+        code=code("specialized_heads.parsing.fetch"),
+    output:
+        "results/{experiment}/parser_models.json",
+    log:
+        "results/{experiment}/logs/parser_models.log",
+    benchmark:
+        "results/{experiment}/benchmarks/parser_models.tsv"
+    # Compute nodes often have no way out.
+    localrule: True
+    conda:
+        "../../envs/parsing.yaml"
+    params:
+        settings=json.dumps({"models": stanza_models()}),
+    shell:
+        "python -m specialized_heads.parsing.fetch --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
 rule parse:
     input:
         text="results/{experiment}/{corpus}/corpus/analysis.parquet",
-        resource=embedded_parses("parses.parquet"),
-        about=embedded_parses("parses.json"),
+        resource=given_parses,
+        about=parser_about,
         code=code("specialized_heads.parsing.parse"),
     output:
         parses="results/{experiment}/{corpus}/parses/analysis.parquet",
@@ -20,7 +39,7 @@ rule parse:
     params:
         resource=lambda w, input: (["--resource", input.resource] if input.resource else []),
         settings=lambda w: json.dumps(
-            experiment.for_corpus(w.corpus).parser.model_dump()
+            experiment.for_corpus(w.corpus).parser.model_dump(exclude={"download"})
             | {"language": experiment.corpora[w.corpus].source_language}
         ),
     shell:

@@ -1,11 +1,13 @@
 """Stage parse: a dependency tree for each analysis sentence (section 5.2).
 
-Two engines: `embedded` looks up trees that are kept in the repository with an embedded corpus, and either has all of
-them or stops; `stanza` parses any text. The report says which parser and which models made the trees.
+Four engines: `embedded` looks up trees that are kept in the repository with an embedded corpus, and either has all of
+them or stops; `stanza` and `spacy` parse any text; `conllu` takes trees from a file. The report says which parser and which
+models made the trees, and how many sentences have one. Nothing is fetched here: the stage before has done that.
 """
 
 from specialized_heads.config import Parser
 from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.parsing.conllu import conllu_parses
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import arguments, log, run, write_json
@@ -18,23 +20,32 @@ class Settings(Parser):
 
 
 def main() -> None:
-    """Write `--output` (parses/analysis.parquet) and `--report` (analysis.json) from `--text` (analysis.parquet)."""
+    """Write `--output` (parses/analysis.parquet) and `--report` (analysis.json) from `--text` (analysis.parquet).
+
+    `--resource` is the file of trees of the engines that do not parse themselves.
+    """
     args = arguments(__doc__, files=("text", "output", "report"), optional=("resource",))
     settings = Settings.model_validate(args.settings)
     texts = read_pairs(args.text).source
-    if settings.engine == "embedded":
-        parses, about = embedded_parses(texts, resource=args.resource)
-    else:
-        from specialized_heads.parsing import stanza_engine  # seconds to import, and only this engine needs it
+    match settings.engine:
+        case "embedded":
+            parses, about = embedded_parses(texts, resource=args.resource)
+        case "conllu":
+            parses, about = conllu_parses(texts, path=args.resource)
+        case "spacy":
+            from specialized_heads.parsing import spacy_engine  # an optional extra
 
-        pipeline = stanza_engine.load_pipeline(
-            language=settings.language,
-            directory=settings.directory,
-            package=settings.package,
-            download=settings.download,
-        )
-        parses = stanza_engine.parse_sentences(pipeline, texts)
-        about = stanza_engine.describe(pipeline, language=settings.language, package=settings.package)
+            model = spacy_engine.load_model(language=settings.language, package=settings.package)
+            parses = list(spacy_engine.parse_sentences(model, texts))
+            about = spacy_engine.describe(model)
+        case "stanza":
+            from specialized_heads.parsing import stanza_engine  # seconds to import, and only this engine needs it
+
+            pipeline = stanza_engine.load_pipeline(
+                language=settings.language, directory=settings.directory, package=settings.package
+            )
+            parses = stanza_engine.parse_sentences(pipeline, texts)
+            about = stanza_engine.describe(pipeline, language=settings.language, package=settings.package)
     write_parses(args.output, parses)
     report = about | {
         "sentences": len(texts),

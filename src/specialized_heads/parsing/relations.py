@@ -1,21 +1,25 @@
 """Stage relations: how often each dependency relation occurs, and how well a fixed offset would find it (section 5.2).
 
 The baseline that a syntactic head must beat is a head that always looks at one relative position: for each relation and
-direction, the most frequent distance, in words, from the word that looks to the word it should find. Subtypes count
-with their main type (`nsubj:pass` is an `nsubj`); UD's `obj` is the paper's dobj.
+direction, the most frequent distance, in words, from the word that looks to the word it should find.
+
+A main type counts all of its subtypes (`nsubj` has the arcs of `nsubj:pass` too), a subtype itself alone. Names of Stanford
+Dependencies that only differ in writing from Universal Dependencies mean the same: the paper's dobj is `obj`.
 """
 
+import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from specialized_heads.config import Section
+from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.stage import arguments, atomic, log, run
+from specialized_heads.stage import UserError, arguments, atomic, log, run
 
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
 
@@ -37,19 +41,12 @@ class Settings(Section):
 
     relations: list[str] = Field(min_length=1)
 
-    @field_validator("relations")
-    @classmethod
-    def _main_types(cls, relations: list[str]) -> list[str]:
-        for relation in relations:
-            if ":" in relation:
-                raise ValueError(
-                    f"{relation!r}: subtypes count with their main type, so ask for {relation.split(':')[0]!r}"
-                )
-        return relations
-
 
 class Arc(NamedTuple):
-    """A dependency between two words of a sentence, both as positions in its list of words, from 0."""
+    """A dependency between two words of a sentence, both as positions in its list of words, from 0.
+
+    The relation is named as it was asked for.
+    """
 
     relation: str
     head: int
@@ -61,17 +58,29 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
 
     Args:
         words: of the sentence, from `read_parses`.
-        relations: main types of UD relations.
+        relations: main types or subtypes, of Universal or Stanford Dependencies.
 
     Returns:
-        the arcs whose main type is asked for, by position of the dependent; `Arc.relation` is the main type.
+        the arcs that are asked for, by position of the dependent. An arc that is asked for twice, as `nsubj` and as
+        `nsubj:pass`, is there twice.
     """
+    asked = [(relation, canonical(relation)) for relation in relations]
     found = []
     for dependent, word in enumerate(words):
-        relation = word.relation.split(":")[0]
-        if relation in relations and word.head > 0:
-            found.append(Arc(relation, word.head - 1, dependent))
+        if word.head > 0:
+            name = canonical(word.relation)
+            names = {name, name.split(":")[0]}
+            found += [Arc(relation, word.head - 1, dependent) for relation, wanted in asked if wanted in names]
     return found
+
+
+def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> str:
+    """What to say of relations that do not occur: the nearest ones that do, and all that there are."""
+    counts = Counter(canonical(word.relation) for words in parses for word in words if word.head > 0)
+    counts += Counter({name.split(":")[0]: 1 for name in counts if ":" in name and name.split(":")[0] not in counts})
+    near = {name: difflib.get_close_matches(canonical(name), counts, n=1) for name in absent}
+    named = ", ".join(f"{name!r}" + (f" (nearest: {close[0]!r})" if close else "") for name, close in near.items())
+    return f"{named}; the parses contain {', '.join(sorted(counts)) or 'no relation at all'}"
 
 
 def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
@@ -95,7 +104,7 @@ def relation_table(parses: Iterable[Sequence[Word]], relations: list[str]) -> pa
 
     Args:
         parses: the words of each sentence.
-        relations: main types of UD relations.
+        relations: as for `arcs`.
 
     Returns:
         one row per relation and direction, in the order asked for; columns as in `SCHEMA`. `offsets` and `counts` are
@@ -128,10 +137,16 @@ def main() -> None:
     """Write `--output` (relations.parquet) from `--parses` (parses/analysis.parquet)."""
     args = arguments(__doc__, files=("parses", "output"))
     settings = Settings.model_validate(args.settings)
-    table = relation_table(read_parses(args.parses).values(), settings.relations)
-    for row in table.to_pylist():
-        if not row["arcs"] and row["direction"] == DIRECTIONS[0]:
-            log.warning("relation %s does not occur in %s", row["relation"], args.parses)
+    parses = read_parses(args.parses)
+    table = relation_table(parses.values(), settings.relations)
+    found = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))
+    absent = [relation for relation, number in found.items() if not number]
+    if len(absent) == len(found):
+        raise UserError(
+            f"heads.relations: none of them occurs in {args.parses}: {explain_absent(absent, parses.values())}"
+        )
+    if absent:
+        log.warning("%s: no arc of %s", args.parses, explain_absent(absent, parses.values()))
     with atomic(args.output) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 

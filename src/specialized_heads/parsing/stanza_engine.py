@@ -1,9 +1,9 @@
 """Trees from Stanza: one tree per analysis sentence, with the character offsets of its words in that sentence.
 
 Sentences are never split further (`tokenize_no_ssplit`), because a relation is counted within what the translation
-model saw as one sentence. Models are loaded from disk without asking the network; only where they are missing, and the
-configuration allows it, are they fetched first. Since release 1.15 every file that these processors open goes through
-`torch.load(weights_only=True)`, which runs no code from the file.
+model saw as one sentence. Models are loaded from disk without asking the network; a stage of its own (`parsing/fetch.py`)
+fetches those that are missing before any sentence is parsed. Since release 1.15 every file that these processors open
+goes through `torch.load(weights_only=True)`, which runs no code from the file.
 """
 
 from pathlib import Path
@@ -12,28 +12,47 @@ import stanza
 from stanza.resources.common import DEFAULT_MODEL_DIR
 
 from specialized_heads.parsing.words import Word
-from specialized_heads.stage import UserError, log, progress
+from specialized_heads.stage import UserError, file_hash, log, progress
 
 PROCESSORS = ("tokenize", "pos", "lemma", "depparse")  # Stanza adds `mwt` where the package has it
 BATCH = 100  # sentences per call: enough to fill batches, few enough for the progress bar to move
 
 
-def load_pipeline(*, language: str, directory: str | None, package: str, download: bool) -> stanza.Pipeline:
-    """Load a pipeline, fetching its models where they are missing.
+def load_pipeline(*, language: str, directory: str | None, package: str) -> stanza.Pipeline:
+    """Load a pipeline from disk, without asking the network.
 
     Args:
         language: of the text, as Stanza abbreviates it.
         directory: Stanza resources directory; None for Stanza's own.
         package: name of a package of models.
+
+    Raises:
+        UserError: there are no such models.
+    """
+    directory = _resources(directory)
+    try:
+        return _build(language=language, directory=directory, package=package, method=None)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"no {_what(language, directory, package)}: {_sentence(error)} Run snakemake with --forcerun parser_models and "
+            "parser.download: true, or check parser.directory and parser.package"
+        ) from error
+
+
+def fetch(*, language: str, directory: str | None, package: str, download: bool) -> stanza.Pipeline:
+    """Load a pipeline, fetching its models where they are missing.
+
+    Args:
+        language, directory, package: as for `load_pipeline`.
         download: whether missing models may be fetched.
 
     Raises:
-        UserError: there are no such models, or they cannot be fetched.
+        UserError: there are no such models, and they may not or cannot be fetched.
     """
-    directory = str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
-    what = f"Stanza models for {language!r}, package {package!r}, in {directory}"
+    directory = _resources(directory)
+    what = _what(language, directory, package)
     try:
-        return _build(language=language, directory=directory, package=package, method="none")
+        return _build(language=language, directory=directory, package=package, method=None)
     except (OSError, ValueError) as error:
         if not download:
             raise UserError(
@@ -50,12 +69,20 @@ def load_pipeline(*, language: str, directory: str | None, package: str, downloa
         ) from error
 
 
+def _resources(directory: str | None) -> str:
+    return str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
+
+
+def _what(language: str, directory: str, package: str) -> str:
+    return f"Stanza models for {language!r}, package {package!r}, in {directory}"
+
+
 def _sentence(error: Exception) -> str:
     """An error's text, with one full stop at the end."""
     return f"{str(error).rstrip('. ')}."
 
 
-def _build(*, language: str, directory: str, package: str, method: str) -> stanza.Pipeline:
+def _build(*, language: str, directory: str, package: str, method: str | None) -> stanza.Pipeline:
     pipeline = stanza.Pipeline(
         language,
         dir=directory,
@@ -114,3 +141,14 @@ def describe(pipeline: stanza.Pipeline, *, language: str, package: str) -> dict[
         "command": f'stanza.Pipeline("{language}", package="{package}", processors="{",".join(PROCESSORS)}", '
         "tokenize_no_ssplit=True)",
     }
+
+
+def hashes(pipeline: stanza.Pipeline) -> dict[str, str]:
+    """SHA-256 of every file that a pipeline was loaded from, by processor and name, word vectors included."""
+    files = {
+        f"{name}/{Path(value).name}": Path(value)
+        for name, processor in pipeline.processors.items()
+        for key, value in processor.config.items()
+        if key.endswith("_path") and isinstance(value, str) and Path(value).is_file()
+    }
+    return {name: file_hash(files[name]) for name in sorted(files)}

@@ -1,0 +1,190 @@
+"""Trees from a CoNLL-U file: a treebank, or what another parser wrote.
+
+A tree belongs to the analysis sentence with the same text. White space is left out of the comparison, since many parsers
+write words without saying where spaces were; a tree whose text agrees to the space is preferred. Its words are then placed
+in the sentence by counting characters, white space left out on both sides, so nothing is searched for or guessed. A
+sentence without a tree, and one whose tree spells other words than its text, have no parse, and are counted.
+
+The words of a multi-word token divide its characters if they spell it ("don't" = "do" + "n't"); else each has all of them
+("du" = "de" + "le"). Empty nodes, which are not in the text, and enhanced dependencies are not read. Relations keep the
+names that they have in the file.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from specialized_heads.corpus.normalise import compose, drop_invisible, single_spaces
+from specialized_heads.corpus.readers.archives import lines
+from specialized_heads.parsing.words import Word
+from specialized_heads.stage import UserError, file_hash
+
+COLUMNS = 10
+NUMBER = re.compile(r"(\d+)(?:(-|\.)(\d+))?")
+TEXT = re.compile(r"#\s*text\s*=\s*(.*)")
+
+
+class Token(NamedTuple):
+    """A stretch of text: its form, and the syntactic words in it as (form, head, relation, upos)."""
+
+    form: str
+    words: list[tuple[str, int, str, str]]
+
+
+class Tree(NamedTuple):
+    """One sentence of the file."""
+
+    text: str
+    tokens: list[Token]
+
+
+def read_trees(path: Path) -> list[Tree]:
+    """Read a CoNLL-U file, plain or packed.
+
+    Returns:
+        its sentences, in order. `text` is that of the comment `# text`, or else the forms with the spaces that the last
+        column does not deny (`SpaceAfter=No`).
+
+    Raises:
+        UserError: the file is not CoNLL-U, naming the line; or it has no sentence.
+    """
+    trees = [_tree(block, path) for block in _blocks(path)]
+    if not trees:
+        raise UserError(f"{path}: no sentence in it; parser.path must name a CoNLL-U file")
+    return trees
+
+
+def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """The numbered lines of each sentence that has words; comments between blank lines are none."""
+    block: list[tuple[int, str]] = []
+    for number, line in enumerate(lines(path), start=1):
+        if line.strip():
+            block.append((number, line))
+            continue
+        if any(not line.startswith("#") for _, line in block):
+            yield block
+        block = []
+    if any(not line.startswith("#") for _, line in block):
+        yield block
+
+
+def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
+    text, tokens, spelled = None, [], ""
+    expected, inside = 1, 0  # number of the next word; words that the open multi-word token still has
+    heads: list[tuple[int, int]] = []
+    for line_number, line in block:
+        where = f"{path}, line {line_number}"
+        if line.startswith("#"):
+            text = found[1] if (found := TEXT.fullmatch(line)) else text
+            continue
+        row = line.split("\t")
+        if len(row) != COLUMNS:
+            raise UserError(f"{where}: {len(row)} columns between tabs where CoNLL-U has {COLUMNS}")
+        number, form, upos, head, relation, last = row[0], row[1], row[3], row[6], row[7], row[9]
+        if not (parts := NUMBER.fullmatch(number)):
+            raise UserError(f"{where}: {number!r} is not the number of a word; it must be like 4, 4-5 or 4.1")
+        if parts[2] == ".":
+            continue
+        if int(parts[1]) != expected:
+            raise UserError(
+                f"{where}: word {number} where word {expected} should be; number words from 1 in each sentence"
+            )
+        space = "" if "SpaceAfter=No" in last.split("|") else " "
+        if parts[2] == "-":
+            if inside or int(parts[3]) < expected:
+                raise UserError(f"{where}: {number} is no range of words after those before it")
+            inside = int(parts[3]) - expected + 1
+            tokens.append(Token(form, []))
+            spelled += form + space
+            continue
+        if not head.isdecimal() or relation == "_":
+            raise UserError(f"{where}: word {number} has no head and relation; the file must hold parsed sentences")
+        if not inside:
+            tokens.append(Token(form, []))
+            spelled += form + space
+        tokens[-1].words.append((form, int(head), relation, upos))
+        heads.append((line_number, int(head)))
+        inside = max(inside - 1, 0)
+        expected += 1
+    if inside:
+        raise UserError(f"{path}, line {block[-1][0]}: the sentence ends inside of a multi-word token")
+    for line_number, head in heads:
+        if head >= expected:
+            raise UserError(f"{path}, line {line_number}: head {head} in a sentence of {expected - 1} words")
+    if all(head for _, head in heads):
+        raise UserError(f"{path}, line {block[-1][0]}: the sentence that ends here has no root (a word with head 0)")
+    return Tree(spelled.strip() if text is None else text, tokens)
+
+
+def letters(text: str) -> str:
+    """A text as it is compared: composed as the clean stage does, without white space and invisible characters."""
+    return "".join(compose(drop_invisible(text)).split())
+
+
+def place(tokens: list[Token], text: str) -> list[Word] | None:
+    """Find the characters of each word of a tree in a sentence.
+
+    Args:
+        tokens: of the tree.
+        text: the sentence as the clean stage wrote it.
+
+    Returns:
+        its words. None: the forms of the tokens, one after the other, are not the characters of the text.
+    """
+    positions = [position for position, letter in enumerate(text) if not letter.isspace()]
+    if letters(text) != "".join(letters(token.form) for token in tokens) or len(letters(text)) != len(positions):
+        return None
+    words, start = [], 0
+    for token in tokens:
+        end = start + len(letters(token.form))
+        forms = [letters(form) for form, *_ in token.words]
+        divided = len(forms) > 1 and "".join(forms) == letters(token.form)
+        for form, (shown, *rest) in zip(forms, token.words, strict=True):
+            last = start + len(form) if divided else end
+            if last == start:  # a form of white space or invisible characters alone
+                return None
+            words.append(Word(shown, positions[start], positions[last - 1] + 1, *rest))
+            start = last if divided else start
+        start = end
+    return words
+
+
+def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], dict[str, str | int]]:
+    """The trees of sentences, from a file.
+
+    Args:
+        texts: sentences, as the clean stage wrote them.
+        path: of the CoNLL-U file.
+
+    Returns:
+        the words of each sentence, none for one without a parse; and what the report says: the file, its hash, the trees in
+        it, those that repeat the text of an earlier one (the first counts), the sentences that have no tree, and those
+        whose tree has words that are not in the text.
+
+    Raises:
+        UserError: the file is not CoNLL-U, or no sentence has a tree in it.
+    """
+    trees = read_trees(path)
+    known: dict[str, Tree] = {}
+    for tree in trees:
+        known.setdefault(single_spaces(compose(drop_invisible(tree.text))), tree)
+    distinct = len(known)
+    for tree in trees:
+        known.setdefault(letters(tree.text), tree)
+    found = [known.get(text) or known.get(letters(text)) for text in texts]
+    parses = [place(tree.tokens, text) if tree else None for tree, text in zip(found, texts, strict=True)]
+    if not any(parses):
+        raise UserError(
+            f"{path}: none of the {len(texts)} analysis sentences has a tree among the {len(trees)} of this file; parser.path "
+            "must hold parses of corpus/analysis.parquet, or corpora.*.source.analysis the sentences of the treebank"
+        )
+    return [words or [] for words in parses], {
+        "engine": "conllu",
+        "model": path.name,
+        "sha256": file_hash(path),
+        "trees": len(trees),
+        "trees_of_a_repeated_text": len(trees) - distinct,
+        "sentences_without_a_tree": sum(tree is None for tree in found),
+        "sentences_with_other_words": sum(tree is not None and not words for tree, words in zip(found, parses)),
+    }

@@ -1,0 +1,20 @@
+"""Names of dependency relations: those of Stanford Dependencies that only differ in writing from Universal Dependencies."""
+
+# Stanford Dependencies (de Marneffe and Manning 2008; CoreNLP, ClearNLP) -> Universal Dependencies, version 2
+STANFORD = {
+    "dobj": "obj",
+    "nsubjpass": "nsubj:pass",
+    "csubjpass": "csubj:pass",
+    "auxpass": "aux:pass",
+    "rcmod": "acl:relcl",
+    "relcl": "acl:relcl",
+    "poss": "nmod:poss",
+    "prt": "compound:prt",
+    "nn": "compound",
+    "num": "nummod",
+}
+
+
+def canonical(relation: str) -> str:
+    """A relation by its name in Universal Dependencies."""
+    return STANFORD.get(relation, relation)

@@ -1,0 +1,187 @@
+"""CoNLL-U files: trees meet sentences by their characters; what a treebank may hold is read, what is broken is named."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from specialized_heads.parsing.conllu import Token, conllu_parses, letters, place, read_trees
+from specialized_heads.parsing.words import Word, read_parses
+from specialized_heads.stage import UserError, file_hash, read_json
+
+
+def row(number: str, form: str, head: str = "_", relation: str = "_", upos: str = "X", last: str = "_") -> str:
+    return "\t".join([number, form, "_", upos, "_", "_", head, relation, "_", last])
+
+
+def sentence(*rows: str, text: str | None = None) -> str:
+    return "\n".join([*([f"# text = {text}"] if text is not None else []), *rows]) + "\n\n"
+
+
+STOP = sentence(row("1", "Stop", "0", "root", "VERB", "SpaceAfter=No"), row("2", "!", "1", "punct"), text="Stop!")
+NOT = sentence(
+    row("1", "I", "4", "nsubj"),
+    row("2-3", "don't"),
+    row("2", "do", "4", "aux"),
+    row("3", "n't", "4", "advmod"),
+    row("4", "go", "0", "root", last="SpaceAfter=No"),
+    row("4.1", "went"),
+    row("5", ".", "4", "punct"),
+    text="I don't go.",
+)
+DU = sentence(row("1-2", "du"), row("1", "de", "3", "case"), row("2", "le", "3", "det"), row("3", "chat", "0", "root"))
+
+
+@pytest.fixture
+def parses(tmp_path: Path):
+    """`parses(["Stop!"], STOP, NOT)`: the trees of these sentences out of a file of these."""
+
+    def read(texts: list[str], *sentences: str):
+        path = tmp_path / "trees.conllu"
+        path.write_text("".join(sentences), encoding="utf-8")
+        return conllu_parses(texts, path=path)
+
+    return read
+
+
+def test_trees_are_found_by_the_text_in_any_order(parses) -> None:
+    found, about = parses(["I don't go.", "No tree.", "Stop!", "Stop!"], STOP, NOT)
+    assert [[word.form for word in words] for words in found] == [
+        ["I", "do", "n't", "go", "."],
+        [],
+        ["Stop", "!"],
+        ["Stop", "!"],
+    ]
+    assert about["trees"] == 2
+    assert about["sentences_without_a_tree"] == 1 and about["sentences_with_other_words"] == 0
+
+
+def test_words_have_the_characters_that_the_file_says(parses) -> None:
+    (words, chat), _ = parses(["I don't go.", "du chat"], NOT, DU)
+    assert words == [
+        Word("I", 0, 1, 4, "nsubj", "X"),
+        Word("do", 2, 4, 4, "aux", "X"),
+        Word("n't", 4, 7, 4, "advmod", "X"),
+        Word("go", 8, 10, 0, "root", "X"),
+        Word(".", 10, 11, 4, "punct", "X"),
+    ]
+    assert [(word.form, word.start, word.end) for word in chat] == [("de", 0, 2), ("le", 0, 2), ("chat", 3, 7)]
+
+
+def test_words_without_their_spaces_are_placed_in_the_sentence(parses) -> None:
+    """Many parsers write neither `# text` nor `SpaceAfter`."""
+    bare = sentence(row("1", "Stop", "0", "root"), row("2", "it", "1", "obj"), row("3", "!", "1", "punct"))
+    (words,), _ = parses(["Stop  it!"], bare)
+    assert [(word.start, word.end) for word in words] == [(0, 4), (6, 8), (8, 9)]
+
+
+def test_a_tree_that_agrees_to_the_space_is_preferred(parses) -> None:
+    apart = sentence(row("1", "may", "2", "aux"), row("2", "be", "0", "root"))
+    together = sentence(row("1", "maybe", "0", "root"))
+    found, _ = parses(["maybe", "may be"], apart, together)
+    assert [[word.form for word in words] for words in found] == [["maybe"], ["may", "be"]]
+
+
+def test_a_form_may_contain_a_space(parses) -> None:
+    (words,), _ = parses(["1 000 km"], sentence(row("1", "1 000", "2", "nummod"), row("2", "km", "0", "root")))
+    assert [(word.start, word.end) for word in words] == [(0, 5), (6, 8)]
+
+
+def test_letters_are_compared_as_the_clean_stage_writes_them(parses) -> None:
+    decomposed = sentence(
+        row("1", "Voila\u0300", "0", "root"), row("2", "co\u00adop", "1", "dep"), text="Voila\u0300 co\u00adop"
+    )
+    (words,), _ = parses(["Voilà coop"], decomposed)
+    assert [(word.start, word.end) for word in words] == [(0, 5), (6, 10)]
+
+
+def test_other_words_than_the_text_are_counted_and_never_guessed(parses) -> None:
+    escaped = sentence(row("1", "-LRB-", "2", "punct"), row("2", "Go", "0", "root"), text="( Go")
+    found, about = parses(["( Go", "Stop!"], escaped, STOP)
+    assert found[0] == [] and found[1]
+    assert about["sentences_with_other_words"] == 1 and about["sentences_without_a_tree"] == 0
+    assert place([Token("Go", [("Go", 0, "root", "X")])], "Gone") is None
+
+
+def test_the_first_tree_of_a_text_counts(parses) -> None:
+    other = STOP.replace("VERB", "NOUN")
+    (words,), about = parses(["Stop!"], STOP, other)
+    assert words[0].upos == "VERB"
+    assert about["trees_of_a_repeated_text"] == 1
+
+
+def test_no_tree_at_all_is_a_mistake_of_the_user(parses) -> None:
+    with pytest.raises(UserError, match="none of the 1 analysis sentences has a tree among the 1 of this file"):
+        parses(["Go!"], STOP)
+
+
+GOOD = row("1", "Stop", "0", "root")
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "said"),
+    [
+        ([GOOD, "2\t!"], 3, "2 columns between tabs where CoNLL-U has 10"),
+        ([GOOD, row("two", "!", "1", "punct")], 3, "'two' is not the number of a word"),
+        ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 where word 2 should be"),
+        ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
+        ([GOOD, row("2", "!")], 3, "no head and relation"),
+        ([row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")], 3, "no root"),
+        ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside of a multi-word token"),
+        ([GOOD, row("2-1", "du")], 3, "2-1 is no range"),
+    ],
+)
+def test_a_malformed_file_is_told_with_its_line(tmp_path: Path, rows: list[str], line: int, said: str) -> None:
+    path = tmp_path / "bad.conllu"
+    path.write_text(sentence(*rows, text="x"), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        read_trees(path)
+    assert f"{path}, line {line}: " in str(caught.value) and said in str(caught.value)
+
+
+def test_what_is_not_utf8_missing_or_empty_is_told(tmp_path: Path) -> None:
+    latin, empty = tmp_path / "latin.conllu", tmp_path / "empty.conllu"
+    latin.write_bytes(STOP.encode() + "# text = là\n".encode("latin-1"))
+    empty.write_text("# nothing\n\n", encoding="utf-8")
+    for path, said in ((latin, "line 5: not UTF-8"), (empty, "no sentence"), (tmp_path / "none", "no such file")):
+        with pytest.raises(UserError, match=said):
+            read_trees(path)
+
+
+def test_stage_reads_a_packed_file_and_reports(stage, analysis_file, tmp_path: Path) -> None:
+    path = tmp_path / "trees.conllu.gz"
+    path.write_bytes(gzip.compress((STOP + NOT.rstrip("\n")).encode()))  # the last blank line may be missing
+    output, report = tmp_path / "parses.parquet", tmp_path / "parses.json"
+    settings = {"engine": "conllu", "language": "en", "path": str(path)}
+    result = stage(
+        "parse", settings=settings, text=analysis_file(["Go", "Stop!"]), resource=path, output=output, report=report
+    )
+    assert result.returncode == 0, result.stderr
+    assert [word.form for word in read_parses(output)[1]] == ["Stop", "!"]
+    assert read_json(report) == {
+        "engine": "conllu",
+        "model": "trees.conllu.gz",
+        "sha256": file_hash(path),
+        "trees": 2,
+        "trees_of_a_repeated_text": 0,
+        "sentences_without_a_tree": 1,
+        "sentences_with_other_words": 0,
+        "sentences": 2,
+        "sentences_parsed": 1,
+        "words": 2,
+    }
+
+
+@pytest.mark.parametrize("name", ["en_ewt-ud-dev.conllu.gz", "en_ewt-ud-test.conllu.gz"])
+def test_every_tree_of_a_treebank_is_placed(shared: Path, name: str) -> None:
+    path = shared / "ud" / name
+    if not path.is_file():
+        pytest.skip(f"no gold trees in {shared}")
+    trees = read_trees(path)
+    assert len(trees) in (2001, 2077)
+    for tree in trees:
+        words = place(tree.tokens, tree.text)
+        assert words, tree.text
+        covered = {position for word in words for position in range(word.start, word.end)}
+        assert covered >= {position for position, letter in enumerate(tree.text) if not letter.isspace()}
+        assert all(letters(word.form) in letters(tree.text) for word in words)
