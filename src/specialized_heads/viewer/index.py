@@ -1,0 +1,68 @@
+"""Stage index: one page that leads to the pages of all models of an experiment, by corpus."""
+
+import html
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pydantic import Field
+
+from specialized_heads import stage
+from specialized_heads.config import Section
+from specialized_heads.model.transformer import KINDS
+
+CSS = Path(__file__).parent / "page.css"
+
+
+class Entry(Section):
+    """A page: its model, the title of its corpus, and its path relative to the index."""
+
+    title: str
+    model: str
+    page: str
+
+
+class Settings(Section):
+    experiment: str
+    entries: list[Entry] = Field(min_length=1)
+
+
+def index(settings: Settings, tables: list[Path]) -> str:
+    """The page.
+
+    Args:
+        settings: what leads where, corpus by corpus.
+        tables: the table of heads of each entry.
+    """
+    name = html.escape(settings.experiment)
+    parts = [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">',
+        f"<title>Attention heads: {name}</title>\n<style>\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n<body>",
+        f"<header><h1>Attention heads: {name}</h1></header>",
+    ]
+    title = None
+    for entry, table in zip(settings.entries, tables, strict=True):
+        if entry.title != title:
+            parts += ["</table>"] * (title is not None)
+            title = entry.title
+            parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>")
+            parts.append("<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a function</th></tr>")
+        rows = pq.read_table(table, columns=["type", "functions"]).to_pylist()
+        counts = Counter(row["type"] for row in rows)
+        left, labelled = ", ".join(str(counts[kind]) for kind in KINDS), sum(bool(row["functions"]) for row in rows)
+        link = f'<a href="{html.escape(entry.page)}">{html.escape(entry.model)}</a>'
+        parts.append(f"<tr><td>{link}</td><td>{left}</td><td>{labelled}</td></tr>")
+    return "\n".join([*parts, "</table>", "</body>", "</html>", ""])
+
+
+def main() -> None:
+    """Write `--output` from the tables `--heads`, in the order of the settings."""
+    files = stage.arguments(__doc__, files=("output",), many=("heads",))
+    settings = Settings.model_validate(files.settings)
+    with stage.atomic(files.output) as temporary:
+        temporary.write_text(index(settings, files.heads), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    stage.run(main)

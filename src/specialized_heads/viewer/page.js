@@ -1,0 +1,406 @@
+/* The page of one model. `DATA` holds, besides names:
+   heads: one entry per head (type, layer, head from 1; functions, relations; scores by column of the heads table);
+   order: per type, [layer, head] of each map; layers, perLayer: how many there were before pruning;
+   sentences: text, subwords of both sides, words (form, head, relation, pieces), and per type the maps of all heads, as
+   base64 of one byte per weight, (heads, queries, keys).
+   Everything that is text goes into the page as text, never as HTML. */
+"use strict";
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const TYPES = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
+const SHORT = { encoder: "encoder", decoder: "decoder", cross: "cross" };
+const DIRECTIONS = { head_to_dependent: "head → dependent", dependent_to_head: "dependent → head" };
+// The colours of the figures; functions that come later take the rest in turn.
+const COLOURS = { positional: "#5AA2E0", syntactic: "#E8743B", "rare words": "#F3D34A", diagonal: "#7CC7A5" };
+const MORE_COLOURS = ["#D58FC9", "#A9B665", "#B59A83"];
+const MARGIN = "best relation"; // made here: the largest of the margins over the best fixed offset
+const NAMES = {
+  relevance: "Relevance (share of its layer)",
+  confidence: "Confidence",
+  entropy: "Entropy of its attention",
+  eos_weight: "Attention on </s>",
+  positional_share: "Largest weights at one offset",
+  positional_ceiling: "Most that is possible there",
+  rarest: "Largest weights on the rarest subword",
+  two_rarest: "… on one of the two rarest",
+};
+const COLUMNS = ["relevance", "confidence", "positional_share", "positional_offset", MARGIN, "rarest", "entropy", "eos_weight"];
+const END = "</s>";
+const FAINT = 0.02; // a lighter line is not drawn
+
+const byId = (id) => document.getElementById(id);
+const name = (head) => `${head.type}-${head.layer}-${head.head}`;
+const same = (a, b) => a && b && name(a) === name(b);
+const plain = (text) => text.replaceAll("_", " ");
+
+/* The state is what the address says; the subword that is looked from is the only thing beside it. */
+const state = { head: null, sentence: 0, query: null };
+const table = { column: null, ascending: false };
+
+function element(tag, attributes = {}, ...children) {
+  const svg = ["svg", "g", "path", "line", "rect", "text", "title"].includes(tag);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function colour(label) {
+  if (COLOURS[label]) return COLOURS[label];
+  const unknown = [...new Set(DATA.heads.flatMap((head) => head.functions))].filter((one) => !COLOURS[one]).sort();
+  return MORE_COLOURS[unknown.indexOf(label) % MORE_COLOURS.length];
+}
+
+function swatch(label) {
+  return element("b", { style: `background:${colour(label)}` });
+}
+
+/* "nsubj_head_to_dependent" as ["nsubj", "head → dependent"]; null for what is no relation. */
+function relationOf(column) {
+  for (const [ending, words] of Object.entries(DIRECTIONS)) {
+    if (column.endsWith(`_${ending}`)) return [column.slice(0, -ending.length - 1), words];
+  }
+  return null;
+}
+
+function number(value, digits = 2) {
+  return value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−");
+}
+
+function shown(column, value) {
+  if (column === MARGIN) return (value > 0 ? "+" : "") + number(value);
+  if (column === "positional_offset") return value > 0 ? `+${value}` : number(value, 0);
+  return Number.isInteger(value) && Math.abs(value) > 1 ? String(value) : number(value, 3);
+}
+
+/* A piece without SentencePiece's mark for a space; "·" before one that goes on with a word. */
+function piece(token) {
+  if (token === END || token === "<s>") return token;
+  return token.startsWith("▁") ? token.slice(1).replaceAll("▁", " ") || "␣" : `·${token.replaceAll("▁", " ")}`;
+}
+
+const decoded = new Map();
+
+/* The map of one head on one sentence, with what it is drawn between; null where the sentence has none. */
+function attention(head, index) {
+  const sentence = DATA.sentences[index];
+  if (!sentence || !sentence.maps[head.type]) return null;
+  const queries = head.type === "encoder" ? sentence.source : sentence.target;
+  const keys = head.type === "decoder" ? sentence.target : sentence.source;
+  const at = `${index} ${head.type}`;
+  if (!decoded.has(at)) decoded.set(at, Uint8Array.from(atob(sentence.maps[head.type]), (c) => c.charCodeAt(0)));
+  const size = queries.length * keys.length;
+  const place = DATA.order[head.type].findIndex(([layer, one]) => layer === head.layer && one === head.head);
+  const bytes = decoded.get(at).subarray(place * size, (place + 1) * size);
+  return { queries, keys, weight: (query, key) => bytes[query * keys.length + key] / 255 };
+}
+
+/* The key with the largest weight, as the scores have it: </s> neither looks nor is looked at. */
+function most(map, query) {
+  if (map.queries[query] === END) return -1;
+  let best = -1;
+  map.keys.forEach((key, position) => {
+    if (key !== END && (best < 0 || map.weight(query, position) > map.weight(query, best))) best = position;
+  });
+  return best;
+}
+
+function address(head, sentence) {
+  return `#${name(head)}-sentence-${sentence + 1}`;
+}
+
+function go(head, sentence = state.sentence) {
+  location.hash = address(head, sentence);
+}
+
+/* Read the address. What it asks for and is not there is said, and the nearest thing shown. */
+function follow() {
+  const asked = /^#(encoder|decoder|cross)-(\d+)-(\d+)(?:-sentence-(\d+))?$/.exec(location.hash);
+  const head = asked && DATA.heads.find((one) => name(one) === asked.slice(1, 4).join("-"));
+  const sentence = asked && asked[4] ? Number(asked[4]) - 1 : state.sentence;
+  state.problem = asked && !head ? `This model has no head ${asked.slice(1, 4).join("-")}. ` : "";
+  if (head && !same(head, state.head)) state.query = null;
+  if (sentence !== state.sentence) state.query = null;
+  state.head = head || state.head || sorted()[0] || null;
+  state.sentence = Math.max(0, Math.min(sentence, DATA.sentences.length - 1));
+  draw();
+}
+
+function draw() {
+  drawChoices();
+  drawGrid();
+  drawMaps();
+  drawScores();
+  drawTable();
+}
+
+function drawChoices() {
+  byId("sentence").value = String(state.sentence);
+  const sentence = DATA.sentences[state.sentence];
+  byId("translation").textContent = sentence ? sentence.translation : "";
+  byId("previous").disabled = state.sentence === 0;
+  byId("next").disabled = state.sentence >= DATA.sentences.length - 1;
+  for (const input of document.querySelectorAll("#types input")) {
+    input.checked = Boolean(state.head) && input.value === state.head.type;
+  }
+}
+
+function drawGrid() {
+  const grid = byId("grid");
+  const focused = grid.contains(document.activeElement);
+  grid.replaceChildren();
+  if (!state.head) return;
+  const type = state.head.type;
+  grid.style.gridTemplateColumns = `1.2rem repeat(${DATA.perLayer}, 33px)`;
+  grid.append(element("span"));
+  for (let one = 1; one <= DATA.perLayer; one++) grid.append(element("span", { "aria-hidden": "true" }, String(one)));
+  for (let layer = 1; layer <= DATA.layers[type]; layer++) {
+    grid.append(element("span", { "aria-hidden": "true", title: `layer ${layer}` }, String(layer)));
+    for (let one = 1; one <= DATA.perLayer; one++) {
+      const head = DATA.heads.find((other) => name(other) === `${type}-${layer}-${one}`);
+      if (!head) {
+        grid.append(element("span", { class: "pruned", title: `layer ${layer}, head ${one}: pruned` }, "×"));
+        continue;
+      }
+      const chosen = same(head, state.head);
+      const labels = head.functions.join(", ");
+      const button = element("button", {
+        type: "button",
+        role: "radio",
+        class: labels && "labelled",
+        "aria-checked": String(chosen),
+        "aria-label": `layer ${layer}, head ${one}${labels && `: ${labels}`}`,
+        title: `layer ${layer}, head ${one}${labels && `: ${labels}`}`,
+        tabindex: chosen ? "0" : "-1",
+        "data-head": name(head),
+        onclick: () => go(head),
+      });
+      button.append(thumbnail(head));
+      if (labels) button.append(element("i", {}, ...head.functions.map(swatch)));
+      grid.append(button);
+      if (chosen && focused) button.focus();
+    }
+  }
+}
+
+function thumbnail(head) {
+  const canvas = element("canvas", { "aria-hidden": "true" });
+  const map = attention(head, state.sentence);
+  canvas.width = map ? map.keys.length : 1;
+  canvas.height = map ? map.queries.length : 1;
+  if (!map) return canvas;
+  const context = canvas.getContext("2d");
+  const pixels = context.createImageData(canvas.width, canvas.height);
+  for (let at = 0; at < canvas.width * canvas.height; at++) {
+    const weight = map.weight(Math.floor(at / canvas.width), at % canvas.width);
+    pixels.data.set([51, 34, 136, 255 * Math.sqrt(weight)], 4 * at);
+  }
+  context.putImageData(pixels, 0, 0);
+  return canvas;
+}
+
+/* Arrow keys in the grid, over the gaps that pruned heads leave. */
+function step(event) {
+  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+  const move = steps[event.key];
+  if (!move || !state.head) return;
+  event.preventDefault();
+  let { layer, head } = state.head;
+  for (;;) {
+    [layer, head] = [layer + move[0], head + move[1]];
+    if (layer < 1 || head < 1 || layer > DATA.layers[state.head.type] || head > DATA.perLayer) return;
+    const found = DATA.heads.find((one) => name(one) === `${state.head.type}-${layer}-${head}`);
+    if (found) return go(found);
+  }
+}
+
+function drawMaps() {
+  const head = state.head;
+  const map = head && attention(head, state.sentence);
+  byId("shown").textContent =
+    (state.problem || "") +
+    (head ? `${TYPES[head.type]}, layer ${head.layer}, head ${head.head}` : "This model has no heads.");
+  byId("lines").replaceChildren();
+  byId("weights").replaceChildren();
+  byId("reading").textContent = "";
+  if (!head) return;
+  if (!map) {
+    byId("reading").textContent = DATA.sentences.length
+      ? "This sentence has no translation, so the decoder has no maps."
+      : "No sentence of the analysis set is parsed, aligned with its subwords and of a length that can be shown.";
+    return;
+  }
+  drawLines(head, map);
+  drawWeights(map);
+  const below = head.type === "encoder" ? "below" : "of the translation, below,";
+  const tree = head.type === "decoder" ? "" : " Arcs lead from a word to its dependents" +
+    (head.relations.length ? "; those of this head's relations are coloured." : ".");
+  byId("reading").textContent =
+    `Lines lead from each subword ${below} to those it looks at, the darker the more. ` +
+    `Choose a subword to see it alone. “·” stands where there is no space before.${tree}`;
+}
+
+function drawWeights(map) {
+  const top = element("tr", {}, element("td"));
+  for (const key of map.keys) {
+    top.append(element("th", { scope: "col", class: key === END && "end" }, element("span", {}, piece(key))));
+  }
+  const body = map.queries.map((query, row) => {
+    const best = most(map, row);
+    const line = element("tr", { class: row === state.query && "chosen" });
+    line.append(element("th", { scope: "row", class: query === END && "end" }, piece(query)));
+    map.keys.forEach((key, column) => {
+      const weight = map.weight(row, column);
+      line.append(
+        element(
+          "td",
+          {
+            class: column === best && "most",
+            style: `background:rgba(51,34,136,${weight.toFixed(3)});color:${weight > 0.5 ? "#fff" : "inherit"}`,
+            title: `${piece(query)} looks at ${piece(key)}: ${number(weight)}`,
+          },
+          weight >= 0.05 ? number(weight).replace(/^0/, "") : "",
+        ),
+      );
+    });
+    return line;
+  });
+  byId("weights").append(element("thead", {}, top), element("tbody", {}, ...body));
+}
+
+function drawScores() {
+  const head = state.head;
+  const [labels, list, syntax] = ["labels", "scores", "syntax"].map(byId);
+  [labels, list, syntax].forEach((part) => part.replaceChildren());
+  if (!head) return;
+  for (const label of head.functions) labels.append(element("span", { class: "chip" }, swatch(label), label));
+  for (const relation of head.relations) {
+    labels.append(element("span", { class: "chip" }, (relationOf(relation) || [plain(relation)]).join(", ")));
+  }
+  if (!head.functions.length) labels.append("No function by the thresholds of this experiment.");
+  const relations = new Map();
+  for (const [column, value] of Object.entries(head.scores)) {
+    const relation = relationOf(column);
+    if (relation && !relations.has(relation[0])) relations.set(relation[0], []);
+    if (relation) relations.get(relation[0]).push(column);
+  }
+  const part = (column) => [...relations.keys()].some((one) => column.startsWith(`${one}_`));
+  for (const [column, value] of Object.entries(head.scores)) {
+    if (value === null || part(column) || column === "positional_offset" || column === MARGIN) continue;
+    const offset = head.scores.positional_offset ?? null;
+    const where = column === "positional_share" && offset !== null ? ` (${shown("positional_offset", offset)})` : "";
+    list.append(element("dt", {}, (NAMES[column] || plain(column)) + where), element("dd", {}, shown(column, value)));
+  }
+  if (head.type !== "encoder" || !relations.size) return;
+  syntax.append(
+    element("caption", {}, "How often its largest weight finds the other word of a relation (interval, fixed offset)"),
+    element("thead", {}, element("tr", {}, element("td"), ...Object.values(DIRECTIONS).map((one) => element("th", { scope: "col" }, one)))),
+  );
+  for (const [relation, columns] of relations) {
+    const row = element("tr", {}, element("th", { scope: "row" }, relation));
+    for (const ending of Object.keys(DIRECTIONS)) {
+      const column = columns.find((one) => one.endsWith(ending));
+      const value = (end) => number(head.scores[column + end]);
+      const baseline = `${column}_baseline` in head.scores ? `, ${value("_baseline")}` : "";
+      row.append(
+        element("td", { class: head.relations.includes(column) && "strong" }, value(""),
+          element("small", {}, `${value("_low")} to ${value("_high")}${baseline}`)),
+      );
+    }
+    syntax.append(row);
+  }
+}
+
+/* The heads in the order of the table: labelled ones first, until the reader sorts by a column. */
+function sorted() {
+  const order = Object.keys(TYPES);
+  const sortable = { head: (head) => order.indexOf(head.type) * 1e6 + head.layer * 1e3 + head.head, labels: (head) => head.functions.length + head.relations.length / 100 };
+  const natural = (a, b) => sortable.head(a) - sortable.head(b);
+  const column = table.column || "labels";
+  const value = sortable[column] || ((head) => head.scores[column] ?? null);
+  return [...DATA.heads].sort((a, b) => {
+    const [left, right] = [value(a), value(b)];
+    if (left === null || right === null) return (left === null) - (right === null) || natural(a, b);
+    return (table.ascending ? left - right : right - left) || natural(a, b);
+  });
+}
+
+function drawTable() {
+  const present = COLUMNS.filter((column) => DATA.heads.some((head) => (head.scores[column] ?? null) !== null));
+  const columns = [["head", "Head"], ["labels", "Labels"], ...present.map((column) => [column, plain(column)])];
+  const top = element("tr");
+  for (const [column, title] of columns) {
+    const active = table.column === column;
+    const button = element("button", { type: "button", "data-column": column, onclick: () => sortBy(column) }, title);
+    const sort = active ? (table.ascending ? "ascending" : "descending") : null;
+    top.append(element("th", { scope: "col", class: present.includes(column) && "number", "aria-sort": sort }, button));
+  }
+  const body = sorted().map((head) => {
+    const link = element("a", { href: address(head, state.sentence), onclick: () => byId("view").scrollIntoView() },
+      `${SHORT[head.type]} ${head.layer}-${head.head}`);
+    const labels = element("td");
+    for (const label of head.functions) labels.append(element("span", { class: "chip" }, swatch(label), label));
+    for (const one of head.relations) labels.append(element("small", {}, (relationOf(one) || [plain(one)]).join(", ")));
+    const cells = present.map((column) => {
+      const value = head.scores[column] ?? null;
+      const cell = element("td", { class: "number" }, value === null ? "–" : shown(column, value));
+      if (column === MARGIN && value !== null) cell.append(element("small", {}, head.best.join(", ")));
+      return cell;
+    });
+    return element("tr", { class: same(head, state.head) && "chosen" }, element("td", {}, link), labels, ...cells);
+  });
+  byId("heads").replaceChildren(element("thead", {}, top), element("tbody", {}, ...body));
+}
+
+function sortBy(column) {
+  table.ascending = table.column === column ? !table.ascending : column === "head";
+  table.column = column;
+  drawTable();
+  document.querySelector(`#heads [data-column="${column}"]`).focus();
+}
+
+/* The relation that each head finds best, by its margin over the best fixed offset. */
+function addMargins() {
+  for (const head of DATA.heads) {
+    for (const [column, value] of Object.entries(head.scores)) {
+      const relation = column.endsWith("_margin") ? relationOf(column.slice(0, -7)) : null;
+      if (!relation || value === null || value <= (head.scores[MARGIN] ?? -Infinity)) continue;
+      head.scores[MARGIN] = value;
+      head.best = relation;
+    }
+  }
+}
+
+function start() {
+  addMargins();
+  const counts = (type) => DATA.heads.filter((head) => head.type === type).length;
+  const all = (type) => DATA.layers[type] * DATA.perLayer;
+  const labelled = DATA.heads.filter((head) => head.functions.length).length;
+  document.title = `${DATA.model}, ${DATA.title}: attention heads`;
+  byId("index").href = DATA.index;
+  byId("title").textContent = `${DATA.title}: ${DATA.model}`;
+  byId("summary").textContent =
+    `Seed ${DATA.seed}. ${DATA.heads.length} heads, ${labelled} of them with a function. ` +
+    `The first ${DATA.sentences.length} sentences of the analysis set that are parsed, aligned and of readable length` +
+    (DATA.sentences.length < DATA.wanted ? ` (${DATA.wanted} were asked for).` : ".");
+  DATA.sentences.forEach((sentence, position) => {
+    byId("sentence").append(element("option", { value: position }, `${position + 1}. ${sentence.text}`));
+  });
+  byId("sentence").addEventListener("change", (event) => go(state.head, Number(event.target.value)));
+  byId("previous").addEventListener("click", () => go(state.head, state.sentence - 1));
+  byId("next").addEventListener("click", () => go(state.head, state.sentence + 1));
+  for (const type of Object.keys(TYPES)) {
+    const input = element("input", { type: "radio", name: "type", value: type, disabled: !counts(type) });
+    input.addEventListener("change", () => go(sorted().find((head) => head.type === type)));
+    byId("types").append(element("label", {}, input, `${SHORT[type]} `, element("small", {}, `${counts(type)}/${all(type)}`)));
+  }
+  for (const label of [...new Set(DATA.heads.flatMap((head) => head.functions))].sort()) {
+    byId("key").append(element("li", {}, swatch(label), label));
+  }
+  byId("grid").addEventListener("keydown", step);
+  window.addEventListener("hashchange", follow);
+  follow();
+}

@@ -1,0 +1,219 @@
+"""Stage page: all attention maps of one model for some sentences, as one HTML file that needs nothing else.
+
+The sentences are the first of the analysis set that can be read at a glance: parsed, aligned with their subwords, and of a
+length in `LENGTHS` on the source side, and not longer on the target side. Maps are those that the analysis saw: the model
+reads the source and the reference translation. Weights are kept in 256 steps, so the error is at most 0.002.
+
+`page.html`, `page.css`, `page.js` and `lines.js` are put together with the data into one file. What comes from a corpus
+stands in it as JSON alone, in which every `<` is escaped, and the script writes it into the page as text; a policy in the
+page forbids anything from elsewhere.
+"""
+
+import base64
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from pydantic import Field
+from sentencepiece import SentencePieceProcessor
+
+from specialized_heads import stage
+from specialized_heads.config import Section
+from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.corpus.preprocess import Mode, apply
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.heads import maps
+from specialized_heads.model.checkpoint import load
+from specialized_heads.model.devices import choose_device
+from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.parsing.alignment import raw_piece_spans, words_to_pieces
+from specialized_heads.parsing.words import Word, read_parses
+
+LENGTHS = range(5, 26)  # subwords
+STEPS = 255
+KEY = ("type", "layer", "head")
+LISTS = ("functions", "relations", "relations_certain")
+FILES = Path(__file__).parent
+
+Json = dict[str, Any]
+
+
+class Settings(Section):
+    sentences: int = Field(ge=1)
+    title: str  # of the corpus
+    model: str  # as in paths
+    seed: int
+    preprocess: Mode
+    language: str  # of the source side
+    device: str
+
+
+def choose(
+    store: TokenStore,
+    texts: list[str],
+    parses: dict[int, list[Word]],
+    bpe: SentencePieceProcessor,
+    *,
+    number: int,
+    language: str,
+    mode: Mode,
+) -> dict[int, list[list[int]]]:
+    """The sentences that are shown.
+
+    Args:
+        store: the analysis set.
+        texts: its source side, as the parser saw it.
+        parses: the words of each parsed sentence.
+        bpe: the model that cut the source side.
+        number: of sentences wanted.
+        language, mode: of the source side, and `vocabulary.preprocess`.
+
+    Returns:
+        the pieces of each word, by number of the sentence, in order; fewer than wanted where fewer qualify.
+    """
+    chosen: dict[int, list[list[int]]] = {}
+    for sentence in sorted(parses):
+        source, target = len(store.source_ids(sentence)), len(store.target_ids(sentence))
+        if source not in LENGTHS or target >= LENGTHS.stop:
+            continue
+        [processed] = apply([texts[sentence]], language=language, mode=mode)
+        spans = raw_piece_spans(bpe, processed, texts[sentence])
+        pieces = spans and words_to_pieces([(word.start, word.end) for word in parses[sentence]], spans)
+        if pieces and all(pieces):
+            chosen[sentence] = pieces
+        if len(chosen) == number:
+            break
+    return chosen
+
+
+def encoded(weights: np.ndarray) -> str:
+    """Weights (H, T, S) in steps of 1/255, one byte each, row by row, as base64."""
+    return base64.b64encode(np.rint(weights * STEPS).astype(np.uint8).tobytes()).decode()
+
+
+def sentence_maps(model: Transformer, store: TokenStore, sentences: list[int]) -> list[dict[str, str | None]]:
+    """The maps of all heads for each of these sentences, by attention type.
+
+    Rows are queries and columns keys, as `shown_tokens` has them. None: a sentence without a target has no maps of the
+    decoder.
+    """
+    picked = maps.select(store, sentences)
+    found: dict[int, dict[str, str | None]] = {}
+    for batch in maps.attention_maps(model, picked):
+        for row, number in enumerate(batch.sentences.tolist()):
+            source, target = len(picked.source_ids(number)) + 1, len(picked.target_ids(number)) + 1
+            sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
+            found[number] = {
+                kind: None
+                if kind != "encoder" and target == 1
+                else encoded(batch.weights[kind][row, :, : sizes[kind][0], : sizes[kind][1]].float().numpy())
+                for kind in KINDS
+            }
+    return [found[number] for number in range(len(sentences))]
+
+
+def shown_tokens(
+    store: TokenStore, sentence: int, source: SentencePieceProcessor, target: SentencePieceProcessor
+) -> tuple[list[str], list[str]]:
+    """Subwords of both sides as the model reads them: the source up to its end, the target from its begin on."""
+    pieces = [source.id_to_piece(int(token)) for token in store.source_ids(sentence)]
+    translation = [target.id_to_piece(int(token)) for token in store.target_ids(sentence)]
+    return [*pieces, "</s>"], ["<s>", *translation] if translation else []
+
+
+def read_heads(path: Path) -> list[Json]:
+    """Every column of a heads table, by head: labels as lists, scores as numbers to four places, None where there is none.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError:
+        raise stage.UserError(f"{path}: no such file") from None
+    rows = []
+    for row in table.to_pylist():
+        scores = {
+            name: None if value is None or math.isnan(value) else round(value, 4)
+            for name, value in row.items()
+            if name not in KEY and isinstance(value, int | float | None) and name not in LISTS
+        }
+        rows.append(
+            {name: row[name] for name in KEY} | {name: row.get(name) or [] for name in LISTS} | {"scores": scores}
+        )
+    return rows
+
+
+def page(data: Json) -> str:
+    """The whole page. `data` is what `page.js` describes."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    shell = (FILES / "page.html").read_text(encoding="utf-8")
+    parts = {"CSS": "page.css", "JS": "page.js", "LINES": "lines.js"}
+    for name, file in parts.items():
+        shell = shell.replace(f"/* {name} */", (FILES / file).read_text(encoding="utf-8"))
+    return shell.replace("/* DATA */", text)
+
+
+def main() -> None:
+    """Write `--output`, the page, from a model, its table of heads, and the analysis set with its parses."""
+    files = stage.arguments(
+        __doc__, files=("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "heads", "output")
+    )
+    settings = Settings.model_validate(files.settings)
+    prepare_cpu()
+    model = load(files.model, device=choose_device(settings.device))
+    source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
+    store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
+    chosen = choose(
+        store,
+        pairs.source,
+        parses,
+        source,
+        number=settings.sentences,
+        language=settings.language,
+        mode=settings.preprocess,
+    )
+    sentences = []
+    for (number, pieces), weights in zip(
+        chosen.items(), sentence_maps(model, store, list(chosen)) if chosen else [], strict=True
+    ):
+        subwords, translation = shown_tokens(store, number, source, target)
+        words = [
+            {"form": word.form, "head": word.head, "relation": word.relation, "pieces": pieces[position]}
+            for position, word in enumerate(parses[number])
+        ]
+        sentences.append(
+            {"text": pairs.source[number], "translation": pairs.target[number], "source": subwords}
+            | {"target": translation, "words": words, "maps": weights}
+        )
+    a = model.architecture
+    data = {
+        "title": settings.title,
+        "model": settings.model,
+        "seed": settings.seed,
+        "wanted": settings.sentences,
+        "index": "../" * (len(settings.model.split("/")) + 1) + "index.html",
+        "perLayer": a.width // a.head_width,
+        "layers": {kind: len(getattr(a, kind)) for kind in KINDS},
+        "order": {kind: maps.head_numbers(model, kind) for kind in KINDS},
+        "heads": read_heads(files.heads),
+        "sentences": sentences,
+    }
+    with stage.atomic(files.output) as temporary:
+        temporary.write_text(page(data), encoding="utf-8")
+    stage.log.info(
+        "%d of %d sentences of the analysis set shown, %d wanted; %.1f MB",
+        len(sentences),
+        len(store),
+        settings.sentences,
+        files.output.stat().st_size / 1e6,
+    )
+
+
+if __name__ == "__main__":
+    stage.run(main)

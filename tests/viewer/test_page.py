@@ -1,0 +1,316 @@
+"""The attention viewer: the page holds what the model does, shows it in a real browser, and is safe with any text."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sentencepiece
+
+from specialized_heads.corpus.bpe import learn
+from specialized_heads.corpus.pairs import Pairs, write_pairs
+from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
+from specialized_heads.heads import maps
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.parsing.words import Word, write_parses
+from specialized_heads.report import style
+from specialized_heads.stage import UserError
+from specialized_heads.viewer import page
+
+HOSTILE = 'A </script><img src=x onerror="alert(1)"> <!-- & sees'
+TEXTS = [
+    "too short",
+    "The little farmer often watches the famous painter .",
+    HOSTILE,
+    "the silent tailor gladly follows a clever doctor .",
+    "a sentence without a parse is left out here .",
+    "the merchant praises the hungry gardener again .",
+    "this one has no translation at all .",
+]
+TARGETS = [
+    "court",
+    "le petit fermier regarde le peintre .",
+    HOSTILE,
+    "le tailleur suit un docteur .",
+    "x y",
+    "le marchand .",
+    "",
+]
+SETTINGS = {"sentences": 5, "title": "EN-FR <b>Test</b>", "model": "pruned/all_lambda0.1", "seed": 1}
+SETTINGS |= {"preprocess": "none", "language": "en", "device": "cpu"}
+
+
+def tree(text: str) -> list[Word]:
+    """Every word hangs on the last one, as its subject if it is the second."""
+    spans = [(found.start(), found.end()) for found in re.finditer(r"\S+", text)]
+    relations = ["dep", "nsubj", *["dep"] * (len(spans) - 3), "root"] if len(spans) > 2 else ["dep"] * len(spans)
+    heads = [len(spans)] * (len(spans) - 1) + [0]
+    return [Word(text[a:b], a, b, head, name, "X") for (a, b), head, name in zip(spans, heads, relations)]
+
+
+def pruned(tiny_model: Callable[..., Transformer]) -> Transformer:
+    model = tiny_model(vocabulary=80)
+    model.keep_heads({"cross": [[1], [0, 1]]})
+    return model
+
+
+def row(kind: str, layer: int, head: int, functions: list[str] = (), **scores: Any) -> dict[str, Any]:
+    common = {"relevance": layer / 10 + head / 100, "confidence": 0.5, "nsubj_dependent_to_head": None}
+    relations = ["nsubj_dependent_to_head"] if "syntactic" in functions else []
+    return (
+        {"type": kind, "layer": layer, "head": head}
+        | common
+        | scores
+        | {
+            "functions": list(functions),
+            "relations": relations,
+        }
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path, tiny_model: Callable[..., Transformer]) -> dict[str, Path]:
+    """A model without head cross-1-1, an analysis set, and everything that the stage reads."""
+    names = ("model.safetensors", "source.model", "target.model", "text.parquet", "tokens.safetensors")
+    paths = [tmp_path / name for name in (*names, "parses.parquet", "heads.parquet", "out.html")]
+    keys = ("model", "source_bpe", "target_bpe", "text", "analysis", "parses", "heads", "output")
+    found = dict(zip(keys, paths, strict=True))
+    processors = {}
+    for side, texts in (("source", TEXTS), ("target", TARGETS)):
+        blob = learn(texts * 20, size=70 if side == "source" else 60, name=side)
+        found[f"{side}_bpe"].write_bytes(blob)
+        processors[side] = sentencepiece.SentencePieceProcessor(model_proto=blob)
+    save(pruned(tiny_model), found["model"], training={})
+    write_pairs(found["text"], Pairs(TEXTS, TARGETS, [str(number) for number in range(len(TEXTS))]))
+    sides = {"source": encode(TEXTS, processors["source"]), "target": encode(TARGETS, processors["target"])}
+    write_tokens(found["analysis"], [sides])
+    write_parses(found["parses"], [[] if "without a parse" in text else tree(text) for text in TEXTS])
+    rows = [row(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in (1, 2)]
+    rows[1] = row("encoder", 1, 2, ["syntactic"], nsubj_dependent_to_head=0.625)
+    rows[2] = row("encoder", 2, 1, ["positional"], confidence=0.91)
+    rows[3]["relevance"] = float("nan")
+    rows = [entry for entry in rows if (entry["type"], entry["layer"], entry["head"]) != ("cross", 1, 1)]
+    pq.write_table(pa.Table.from_pylist(rows), found["heads"])
+    return found
+
+
+@pytest.fixture
+def made(call, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """`made(sentences=3)`: the page as the stage writes it. Pieces here are letters, so longer sentences are let in."""
+    monkeypatch.setattr(page, "LENGTHS", range(10, 80))
+
+    def make(**settings: Any) -> str:
+        call(page, settings=SETTINGS | settings, **files)
+        return files["output"].read_text(encoding="utf-8")
+
+    return make
+
+
+def data_of(text: str) -> dict[str, Any]:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_sentences_are_the_first_that_qualify(made, files: dict[str, Path]) -> None:
+    data = data_of(made())
+    shown = [sentence["text"] for sentence in data["sentences"]]
+    assert shown == [TEXTS[number] for number in (1, 2, 3, 5, 6)]
+    assert [sentence["text"] for sentence in data_of(made(sentences=2))["sentences"]] == shown[:2]
+    assert data["wanted"] == 5 and data["index"] == "../../../index.html"
+
+
+def test_a_sentence_that_cannot_be_aligned_is_not_shown(made, files: dict[str, Path]) -> None:
+    trees = [tree(text) for text in TEXTS]
+    trees[1].append(Word("ghost", 990, 995, 1, "dep", "X"))
+    write_parses(files["parses"], trees)
+    assert TEXTS[1] not in [sentence["text"] for sentence in data_of(made())["sentences"]]
+
+
+def test_maps_are_those_of_the_model(made, files: dict[str, Path], tiny_model) -> None:
+    data = data_of(made())
+    store = maps.select(load_tokens(files["analysis"]), [3])
+    [batch] = maps.attention_maps(pruned(tiny_model), store)
+    sentence = data["sentences"][2]
+    sizes = {"source": len(sentence["source"]), "target": len(sentence["target"])}
+    for kind, (queries, keys) in {
+        "encoder": ("source", "source"),
+        "decoder": ("target", "target"),
+        "cross": ("target", "source"),
+    }.items():
+        stored = np.frombuffer(base64.b64decode(sentence["maps"][kind]), np.uint8) / 255
+        stored = stored.reshape(len(data["order"][kind]), sizes[queries], sizes[keys])
+        assert np.abs(stored - batch.weights[kind][0].numpy()).max() <= 0.5 / 255 + 1e-6
+        assert np.abs(stored.sum(-1) - 1).max() < 0.1
+
+
+def test_words_have_the_pieces_that_spell_them(made) -> None:
+    for sentence in data_of(made())["sentences"]:
+        for word in sentence["words"]:
+            pieces = "".join(sentence["source"][number] for number in word["pieces"])
+            assert word["form"] in pieces.replace("▁", "") or "<unk>" in pieces
+
+
+def test_scores_are_those_of_the_table_whatever_its_columns(made, files: dict[str, Path]) -> None:
+    heads = data_of(made())["heads"]
+    assert heads[1]["functions"] == ["syntactic"] and heads[1]["relations"] == ["nsubj_dependent_to_head"]
+    assert heads[1]["scores"] == {"relevance": 0.12, "confidence": 0.5, "nsubj_dependent_to_head": 0.625}
+    assert heads[3]["scores"]["relevance"] is None
+    table = pq.read_table(files["heads"]).select(["type", "layer", "head", "functions"])
+    pq.write_table(table.append_column("new_score", pa.array([0.25] * table.num_rows)), files["heads"])
+    assert data_of(made())["heads"][0]["scores"] == {"new_score": 0.25}
+
+
+def test_the_same_input_gives_the_same_bytes(made) -> None:
+    assert hashlib.sha256(made().encode()).digest() == hashlib.sha256(made().encode()).digest()
+
+
+def test_colours_are_those_of_the_figures(made) -> None:
+    text = made()
+    for label, fill in style.FUNCTIONS.items():
+        if label != "other":
+            assert re.search(rf'"?{label}"?: "{fill.colour}"', text), label
+
+
+def test_the_browser_shows_what_the_address_names_and_asks_for_nothing(made, shown) -> None:
+    browser = shown(made(), "#encoder-2-1-sentence-3")
+    assert browser.text("#shown") == "encoder self-attention, layer 2, head 1"
+    assert browser.run("return document.querySelector('#sentence').selectedOptions[0].textContent").endswith(TEXTS[3])
+    assert "positional" in browser.text("#labels") and "0.910" in browser.text("#scores")
+    assert browser.console() == []
+    requests = [url for url in browser.requests() if not url.startswith("data:")]
+    assert len(requests) == 1 and requests[0].startswith("file:")
+
+
+def test_a_click_on_a_head_changes_map_labels_and_address(made, shown) -> None:
+    browser = shown(made(), "#encoder-2-1-sentence-1")
+    weights = "return [...document.querySelectorAll('#weights td')].map((cell) => cell.title).join()"
+    before = browser.run(weights), browser.text("#labels")
+    browser.click('[data-head="encoder-1-2"]')
+    assert browser.text("#shown") == "encoder self-attention, layer 1, head 2"
+    after = browser.run(weights), browser.text("#labels")
+    assert before[0] != after[0] and "syntactic" in after[1] and "nsubj" in after[1]
+    assert browser.run("return location.hash") == "#encoder-1-2-sentence-1"
+    assert browser.run("return document.querySelectorAll('#lines .strong').length") == 1  # its relation in the tree
+    assert browser.console() == []
+
+
+@pytest.mark.parametrize("head", [("encoder", 2, 2), ("cross", 2, 1)])  # the second stands after a pruned one
+def test_the_map_in_the_page_is_the_map_in_the_data(made, shown, head: tuple[str, int, int]) -> None:
+    kind, *numbers = head
+    data = data_of(made())
+    position, sentence = data["order"][kind].index(numbers), data["sentences"][2]
+    shape = (len(data["order"][kind]), -1, len(sentence["source"]))
+    stored = np.frombuffer(base64.b64decode(sentence["maps"][kind]), np.uint8).reshape(shape) / 255
+    stored[position, 0] = [0.0, 0.25, *[0.0] * (shape[2] - 3), 0.75]  # most of it on </s>
+    sentence["maps"][kind] = page.encoded(stored)
+    stored = stored[position]
+    browser = shown(page.page(data), f"#{kind}-{numbers[0]}-{numbers[1]}-sentence-3")
+    titles = browser.run("return [...document.querySelectorAll('#weights tbody td')].map((cell) => cell.title)")
+    read = np.array([float(title.rsplit(" ", 1)[1]) for title in titles]).reshape(stored.shape)
+    assert np.abs(read - stored).max() <= 0.0051
+    framed = browser.run(
+        "return [...document.querySelectorAll('#weights tbody tr')]"
+        ".map((row) => [...row.querySelectorAll('td')].findIndex((cell) => cell.className === 'most'))"
+    )
+    expected = stored[:, :-1].argmax(-1).tolist()
+    assert framed == (expected if kind == "cross" else [*expected[:-1], -1])  # </s> does not look either
+
+
+def test_types_sentences_and_subwords_are_chosen_by_hand(made, shown) -> None:
+    browser = shown(made(), "#encoder-2-1-sentence-1")
+    browser.run("document.querySelector('[value=cross]').click()")
+    assert browser.text("#shown").startswith("cross-attention")
+    browser.click("#next")
+    assert browser.run("return location.hash").endswith("-sentence-2")
+    lines = "return document.querySelectorAll('#lines .attention').length"
+    every = browser.run(lines)
+    browser.click('[data-query="2"]')
+    assert 0 < browser.run(lines) < every
+    assert browser.run("return document.querySelector('[data-query=\"2\"]').getAttribute('aria-pressed')") == "true"
+    browser.press('[data-query="2"]', "Enter")
+    assert browser.run(lines) == every
+
+
+def test_a_pruned_head_leaves_a_gap_that_arrow_keys_pass(made, shown) -> None:
+    browser = shown(made(), "#cross-2-1")
+    assert browser.run("return document.querySelector('#grid .pruned').title") == "layer 1, head 1: pruned"
+    assert "3/4" in browser.text("#types label:last-child")
+    browser.press('#grid [aria-checked="true"]', "ArrowUp")
+    assert browser.text("#shown").endswith("layer 2, head 1")
+
+
+def test_arrow_keys_go_from_head_to_head(made, shown) -> None:
+    browser = shown(made(), "#encoder-1-1")
+    for key, expected in (("ArrowRight", "1, head 2"), ("ArrowDown", "2, head 2"), ("ArrowLeft", "2, head 1")):
+        browser.press('#grid [aria-checked="true"]', key)
+        assert browser.text("#shown") == f"encoder self-attention, layer {expected}"
+    browser.press('#grid [aria-checked="true"]', "ArrowLeft")  # the edge
+    assert browser.text("#shown").endswith("layer 2, head 1")
+    assert browser.run("return document.activeElement.getAttribute('data-head')") == "encoder-2-1"
+
+
+def test_the_table_has_labelled_heads_first_sorts_and_leads_to_heads(made, shown) -> None:
+    browser = shown(made())
+    first = "return [...document.querySelectorAll('#heads tbody tr')].map((row) => row.cells[0].textContent)"
+    assert browser.run(first)[:3] == ["encoder 1-2", "encoder 2-1", "encoder 1-1"]
+    assert browser.text("#shown").endswith("layer 1, head 2")  # a page opens with the first of them
+    browser.click('[data-column="relevance"]')
+    assert browser.run(first)[0] == "decoder 2-2" and browser.run(first)[-1] == "encoder 2-2"  # without a score: last
+    browser.click('[data-column="relevance"]')
+    assert browser.run("return document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "ascending"
+    assert browser.run(first)[0] == "encoder 1-1" and browser.run(first)[-1] == "encoder 2-2"
+    browser.click("#heads tbody tr:nth-child(2) a")
+    assert browser.text("#shown") == "decoder self-attention, layer 1, head 1"
+    assert browser.run("return document.querySelector('#heads .chosen').textContent").startswith("decoder 1-1")
+
+
+def test_hostile_text_stays_text(made, shown) -> None:
+    text = made()
+    assert text.count("</script>") == 2
+    browser = shown(text, "#encoder-1-1-sentence-2")
+    assert browser.run("return document.querySelectorAll('img, b:not(.key b, .chip b, #grid b)').length") == 0
+    assert HOSTILE in browser.run("return document.querySelector('#sentence').selectedOptions[0].textContent")
+    assert "<b>Test</b>" in browser.text("#title")
+    assert browser.console() == []
+
+
+def test_what_is_not_there_is_said(made, shown) -> None:
+    browser = shown(made(), "#encoder-9-9")
+    assert browser.text("#shown").startswith("This model has no head encoder-9-9.")
+    browser.run("location.hash = '#decoder-1-1-sentence-5'")
+    browser.run("return new Promise((done) => setTimeout(done, 50))")
+    assert "no translation" in browser.text("#reading")
+    assert browser.console() == []
+
+
+def test_a_phone_scrolls_wide_maps_and_not_the_page(made, shown) -> None:
+    browser = shown(made(), "#encoder-1-1-sentence-1")
+    browser.resize(390, 844)
+    browser.run("location.reload()")
+    assert browser.run("return document.documentElement.scrollWidth") <= 390
+    assert browser.run("return document.querySelector('#weights').offsetWidth") > 390
+    assert len(browser.screenshot()) > 10_000
+
+
+def test_a_model_without_heads_and_a_set_without_trees_have_a_page(made, files: dict[str, Path], shown) -> None:
+    write_parses(files["parses"], [])
+    browser = shown(made())
+    assert "No sentence" in browser.text("#reading")
+    table = pq.read_table(files["heads"])
+    pq.write_table(table.slice(0, 0), files["heads"])
+    browser = shown(made())
+    assert browser.text("#shown") == "This model has no heads."
+    assert browser.console() == []
+
+
+def test_a_missing_table_is_a_mistake_of_the_user(made, files: dict[str, Path]) -> None:
+    files["heads"].unlink()
+    with pytest.raises(UserError, match="no such file"):
+        made()
