@@ -1,9 +1,11 @@
-"""How the stabiliser of relevance propagation trades stability for conservation, on a trained model.
+"""How stable and how conserved relevance is by each rule and stabiliser, on trained models.
 
-For each ε: Spearman correlation of the relevances of all heads of a type between two halves of the development set, and the
-share of relevance that the stabiliser absorbs on the way to the last decoder and encoder level (median over steps).
+Agreement: Spearman correlation of the relevances of all heads of a type between two halves of the development set (every
+second sentence). Deviation: how far the relevance that arrives at the first decoder layer and at the first encoder layer is
+from the 1 that the logit started with, as the median and the largest over the predictions of both halves.
 
-    python benchmarks/relevance_epsilon.py results/default/tatoeba_en_fr > benchmarks/relevance_epsilon.md
+    python benchmarks/relevance_epsilon.py results/default/tatoeba_en_fr results/default/libreoffice_en_ru \
+        > benchmarks/relevance_epsilon.md
 """
 
 import sys
@@ -12,32 +14,57 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.config import Heads
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads.maps import select
-from specialized_heads.heads.relevance import head_relevance
+from specialized_heads.heads.relevance.average import average_relevance
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.transformer import KINDS, Transformer
 
-EPSILONS = (1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+EPSILONS = (1e-6, 1e-2, 3e-2, 1e-1, 3e-1)
+LEVELS = ("decoder 1", "encoder 1")
+COLUMNS = [
+    *("corpus", "rule"),
+    *(f"agreement, {kind}" for kind in KINDS),
+    *(f"deviation, {level} ({which})" for level in LEVELS for which in ("median", "largest")),
+]
+
+
+def variants() -> list[tuple[str, str, Heads]]:
+    """What is compared: how the table calls it, the rule, its settings."""
+    found = [
+        (f"epsilon {epsilon:g}, {absorbed}", "epsilon", Heads(relevance_epsilon=epsilon, relevance_absorbed=absorbed))
+        for absorbed in ("lost", "returned")
+        for epsilon in EPSILONS
+    ]
+    found += [(f"alpha_beta, α {alpha:g}", "alpha_beta", Heads(relevance_alpha=alpha)) for alpha in (1.5, 2.0)]
+    return found + [(rule, rule, Heads()) for rule in ("z_plus", "attention", "gradient_input")]
+
+
+def row(model: Transformer, halves: list[TokenStore], rule: str, settings: Heads) -> list[str]:
+    """The cells of one variant on one corpus, without its names."""
+    first, second = (average_relevance(model, half, rule=rule, settings=settings) for half in halves)
+    cells = []
+    for kind in KINDS:
+        both = [np.concatenate([half.heads[key] for key in half.heads if key[0] == kind]) for half in (first, second)]
+        cells.append(f"{pd.Series(both[0]).rank().corr(pd.Series(both[1]).rank()):.3f}")  # Spearman
+    for level in LEVELS:
+        found = [half.conservation[level] for half in (first, second)]
+        cells.append(f"{np.mean([value['median'] for value in found]):.1e}")
+        cells.append(f"{max(value['largest'] for value in found):.1e}")
+    return cells
 
 
 def main() -> None:
-    corpus = Path(sys.argv[1])
     prepare_cpu()
-    model = load(corpus / "models/baseline/seed1/model.safetensors")
-    dev = load_tokens(corpus / "corpus/tokens/dev.safetensors")
-    halves = [select(dev, list(range(start, len(dev), 2))) for start in (0, 1)]
-    columns = [*(f"agreement, {kind}" for kind in KINDS), "absorbed, decoder", "absorbed, encoder"]
-    print(f"| ε | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
-    for epsilon in EPSILONS:
-        (first, conservation), (second, _) = (head_relevance(model, half, epsilon=epsilon) for half in halves)
-        cells = []
-        for kind in KINDS:
-            both = [np.concatenate([r[key] for key in r if key[0] == kind]) for r in (first, second)]
-            cells.append(pd.Series(both[0]).rank().corr(pd.Series(both[1]).rank()))  # Spearman
-        cells += [conservation["decoder 1"], conservation["encoder 1"]]
-        print(f"| {epsilon:g} | {' | '.join(f'{cell:.3f}' for cell in cells)} |")
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    for corpus in map(Path, sys.argv[1:]):
+        model = load(corpus / "models/baseline/seed1/model.safetensors")
+        dev = load_tokens(corpus / "corpus/tokens/dev.safetensors")
+        halves = [select(dev, list(range(start, len(dev), 2))) for start in (0, 1)]
+        for name, rule, settings in variants():
+            print(f"| {' | '.join([corpus.name, name, *row(model, halves, rule, settings)])} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,30 +1,26 @@
-"""Heads constructed to have one function each get that label and no other; the stage, from a hand-made model to its files."""
+"""The stage, from a model whose weights are set by hand to its files."""
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sentencepiece
-import torch
 
 from specialized_heads.config import Heads
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.heads import analyse, maps
-from specialized_heads.heads.analyse import Settings, align, encoder_columns, measure
+from specialized_heads.heads import analyse
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.parsing.relations import relation_table
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.stage import UserError
-from specialized_heads.training.batching import in_order, make_batch
 
 NOUNS = ["farmer", "teacher", "sister", "gardener", "captain", "merchant", "soldier", "painter", "doctor", "tailor"]
 VERBS = ["watches", "follows", "praises", "carries", "forgets"]
@@ -78,156 +74,6 @@ def corpus() -> Corpus:
     return Corpus(texts, trees, bpe, TokenStore(np.array(sum(ids, [])), offsets, targets, np.arange(151)))
 
 
-Look = Callable[[int, int], list[int]]  # from a sentence and a piece to the pieces that share the attention
-
-
-def measured(
-    monkeypatch: pytest.MonkeyPatch,
-    tiny_model: Callable[..., Transformer],
-    corpus: Corpus,
-    looks: list[Look],
-    heads: Heads = HEADS,
-) -> list[dict]:
-    """Columns of heads that look where they are told, with six tenths of their attention parked on EOS."""
-
-    def attention_maps(model: Transformer, store: TokenStore) -> Iterator[maps.Maps]:
-        for numbers in in_order(store, tokens=400):
-            source = make_batch(store, numbers).source
-            lengths = torch.from_numpy(store.source_lengths[numbers])
-            real = torch.arange(source.shape[1]) < lengths[:, None]
-            weights = torch.zeros(len(numbers), len(looks), source.shape[1], source.shape[1])
-            for row, number in enumerate(numbers.tolist()):
-                weights[row, :, :, lengths[row]] = 0.6
-                for head, look in enumerate(looks):
-                    for piece in range(int(lengths[row])):
-                        keys = look(number, piece)
-                        weights[row, head, piece, keys] = 0.4 / len(keys)
-            none = torch.zeros(len(numbers), 0, source.shape[1], source.shape[1])
-            yield maps.Maps(
-                numbers, source, {"encoder": weights, "decoder": none, "cross": none}, *[dict.fromkeys(KINDS, real)] * 2
-            )
-
-    monkeypatch.setattr(maps, "attention_maps", attention_maps)
-    sentences, aligned = align(dict(enumerate(corpus.trees)), corpus.texts, corpus.bpe, heads.relations)
-    assert len(sentences) == len(corpus.texts)
-    table = relation_table(aligned.values(), heads.relations).to_pylist()
-    baselines = {f"{row['relation']}_{row['direction']}": row["baseline_accuracy"] for row in table}
-    ranks = maps.frequency_ranks(corpus.store, vocabulary=80)
-    found = measure(tiny_model(vocabulary=80), corpus.store, sentences, ranks, heads)
-    return encoder_columns(
-        found, baselines, Settings(heads=heads, preprocess="none", language="en", seed=1, device="cpu")
-    )
-
-
-def follow(corpus: Corpus, relation: str, *, to_head: bool) -> Look:
-    """Each word of the relation looks at all pieces of the word at the other end, every other word at the full stop."""
-    sentences, _ = align(dict(enumerate(corpus.trees)), corpus.texts, corpus.bpe, [relation])
-
-    def look(number: int, piece: int) -> list[int]:
-        pieces = sentences[number].words
-        for arc in sentences[number].arcs:
-            looking, target = (arc.dependent, arc.head) if to_head else (arc.head, arc.dependent)
-            if piece in pieces[looking]:
-                return pieces[target]
-        return pieces[-1]
-
-    return look
-
-
-def test_constructed_heads_get_exactly_their_labels(
-    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Transformer], corpus: Corpus
-) -> None:
-    ranks = maps.frequency_ranks(corpus.store, vocabulary=80).numpy()
-    sentences, _ = align(dict(enumerate(corpus.trees)), corpus.texts, corpus.bpe, HEADS.relations)
-
-    def rarest(number: int, piece: int) -> list[int]:
-        return [int(np.argmax(ranks[corpus.store.source_ids(number)]))]
-
-    columns = measured(
-        monkeypatch,
-        tiny_model,
-        corpus,
-        [
-            lambda number, piece: [max(piece - 1, 0)],
-            lambda number, piece: [piece],
-            follow(corpus, "nsubj", to_head=True),
-            follow(corpus, "nsubj", to_head=False),
-            follow(corpus, "obj", to_head=False),
-            rarest,
-            lambda number, piece: [pieces[0] for pieces in sentences[number].words],  # all words alike
-        ],
-    )
-    assert [(column["functions"], column["relations"]) for column in columns] == [
-        (["positional"], []),
-        (["positional"], []),
-        (["syntactic"], ["nsubj_dependent_to_head"]),
-        (["syntactic"], ["nsubj_head_to_dependent"]),
-        (["syntactic"], ["obj_head_to_dependent"]),
-        (["rare words"], []),
-        ([], []),
-    ]
-    assert [column["positional_offset"] for column in columns[:2]] == [-1, 0]
-    assert columns[2]["nsubj_dependent_to_head"] == columns[2]["nsubj_dependent_to_head_low"] == 1.0
-    assert columns[2]["nsubj_head_to_dependent"] == 0.0
-    assert columns[5]["rarest"] == columns[5]["two_rarest"] == 1.0
-    pieces = corpus.store.source_lengths
-    assert columns[0]["positional_share"] == pytest.approx(1 - 150 / pieces.sum())  # all but the first of a sentence
-
-
-def test_the_piece_that_speaks_for_a_word_is_as_configured(
-    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Transformer], corpus: Corpus
-) -> None:
-    sentences, _ = align(dict(enumerate(corpus.trees)), corpus.texts, corpus.bpe, ["nsubj"])
-    whole = follow(corpus, "nsubj", to_head=True)
-
-    def all_but_the_first(number: int, piece: int) -> list[int]:
-        words = sentences[number].words
-        return words[-1] if piece in [pieces[0] for pieces in words] else whole(number, piece)
-
-    accuracy = {}
-    for from_word in ("mean", "first"):
-        heads = HEADS.model_copy(update={"from_word": from_word})
-        columns = measured(monkeypatch, tiny_model, corpus, [all_but_the_first], heads)
-        accuracy[from_word] = columns[0]["nsubj_dependent_to_head"]
-    assert accuracy["mean"] > 0.5
-    assert accuracy["first"] == 0.0
-
-
-def test_sentences_with_a_word_without_pieces_are_left_out(corpus: Corpus) -> None:
-    trees = dict(enumerate(corpus.trees[:3]))
-    trees[1] = [*trees[1], Word("ghost", 990, 995, 1, "dep", "X")]
-    sentences, aligned = align(trees, corpus.texts, corpus.bpe, ["nsubj"])
-    assert sentences.keys() == aligned.keys() == {0, 2}
-    assert [arc.relation for arc in sentences[0].arcs] == ["nsubj"]
-    pieces = [corpus.bpe.id_to_piece(int(i)) for i in corpus.store.source_ids(0)]
-    words = ["".join(pieces[p] for p in word).strip("▁") for word in sentences[0].words]
-    assert words == [word.form for word in trees[0]]
-
-
-def test_words_meet_the_pieces_of_preprocessed_text() -> None:
-    """Words are those of the raw sentence; a sentence that is another one after preprocessing is left out."""
-    texts = ["Ms. Bell's dogs don't bark.", "Dogs bark.", "DOTMULTI dogs bark."]
-    forms = [["Ms.", "Bell", "'s", "dogs", "do", "n't", "bark", "."], ["Dogs", "bark", "."], ["dogs", "bark", "."]]
-    trees = {}
-    for number, words in enumerate(forms):
-        after, trees[number] = 0, []
-        for form in words:
-            start = texts[number].index(form, after)
-            after = start + len(form)
-            trees[number].append(Word(form, start, after, 0, "root", "X"))
-    processed = apply(texts, language="en", mode="paper")
-    bpe = sentencepiece.SentencePieceProcessor(model_proto=learn(processed, size=40, name="source"))
-    sentences, aligned = align(trees, texts, bpe, ["nsubj"], processed=processed)
-    assert set(sentences) == set(aligned) == {0, 1}
-    assert aligned[0] == trees[0]
-    pieces = bpe.encode(processed[0], out_type=str)
-    words = ["".join(pieces[p] for p in word).replace("▁", " ").strip() for word in sentences[0].words]
-    # Moses cuts "don't" as "don 't": its first piece or pieces belong to both words that it overlaps.
-    assert words[:4] + words[6:] == ["ms.", "bell", "'s", "dogs", "bark", "."]
-    assert words[4].startswith("do") and words[5].endswith("'t")
-    assert sum(map(len, sentences[0].words)) >= len(set(sum(sentences[0].words, [])))
-
-
 @pytest.fixture
 def files(corpus: Corpus, tmp_path: Path, token_file: Callable[..., Path]) -> dict[str, Path]:
     """What the stage reads and writes; the tree of sentence 7 is missing."""
@@ -235,13 +81,18 @@ def files(corpus: Corpus, tmp_path: Path, token_file: Callable[..., Path]) -> di
     write_parses(tmp_path / "parses.parquet", [[] if n == 7 else words for n, words in enumerate(corpus.trees)])
     (tmp_path / "bpe.model").write_bytes(corpus.bpe.serialized_model_proto())
     sources = [corpus.store.source_ids(number).tolist() for number in range(150)]
+    # One value per head of the largest model of these tests, so that a table of a smaller one can be joined too.
+    heads = [(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in (1, 2)]
+    columns = dict(zip(("type", "layer", "head"), map(list, zip(*heads, strict=True)), strict=True))
+    relevances = {"epsilon": [number / 100 for number in range(12)], "gradient": [-number / 50 for number in range(12)]}
+    pq.write_table(pa.table(columns | relevances), tmp_path / "relevance.parquet")
     return {
         "model": tmp_path / "model.safetensors",
         "bpe": tmp_path / "bpe.model",
         "text": tmp_path / "analysis.parquet",
         "analysis": token_file("analysis", sources, [[5, 6]] * 150),
         "train": token_file("train", sources, [[5]] * 150),
-        "dev": token_file("dev", [[5, 9, 4], [8]], [[4, 12], [7]]),
+        "relevance": tmp_path / "relevance.parquet",
         "parses": tmp_path / "parses.parquet",
         "output": tmp_path / "heads.parquet",
         "examples": tmp_path / "examples.json",
@@ -291,14 +142,16 @@ def test_stage(
     assert uniform["confidence"] == pytest.approx(np.sum(lengths / (lengths + 1)) / lengths.sum(), rel=1e-4)
     for row in rows[2:]:
         assert 0 < row["confidence"] <= 1
-        assert {row[name] for name in ("positional_offset", "rarest", "nsubj_head_to_dependent")} == {None}
-        assert row["functions"] is None
-    for kind in KINDS:
-        assert 0 < sum(abs(row["relevance"]) for row in rows if row["type"] == kind) <= 1 + 1e-6
+        assert {row[name] for name in ("rarest", "nsubj_head_to_dependent", "nsubj_arcs", "relations")} == {None}
+        assert row["functions"] in ([], ["positional"], ["diagonal"])
+    assert [row["relevance"] for row in rows] == [0.0, 0.01, 0.04, 0.05, 0.08, 0.09]
+    assert [row["relevance_gradient"] for row in rows] == [-0.0, -0.02, -0.08, -0.1, -0.16, -0.18]
 
     report = json.loads(files["report"].read_text())
     assert (report["sentences"], report["parsed"], report["aligned"]) == (150, 149, 149)
-    assert report["relevance_steps"] == 5
+    assert report["queries"] == {"encoder": int(lengths.sum()), "decoder": 450, "cross": 450}
+    assert report["relevance_rules"] == ["epsilon", "gradient"]
+    assert report["labelled"] == {k: sum(bool(r["functions"]) for r in rows if r["type"] == k) for k in KINDS}
     examples = json.loads(files["examples"].read_text())
     best = max(rows[:2], key=lambda row: row["rarest"])
     assert (examples["layer"], examples["head"], examples["score"]) == (best["layer"], best["head"], best["rarest"])
@@ -359,4 +212,47 @@ def test_parses_of_another_text_are_a_mistake(
     save(tiny_model(vocabulary=80), files["model"], training={})
     write_parses(files["parses"], [[Word("far", 990, 995, 0, "root", "X")]])
     with pytest.raises(UserError, match="no parsed sentence could be aligned"):
+        call(analyse, settings=SETTINGS, **files)
+
+
+def test_a_relation_that_does_not_occur_is_counted_and_named(
+    call: Callable[..., None],
+    files: dict[str, Path],
+    previous_token_model: Transformer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    save(previous_token_model, files["model"], training={})
+    heads = HEADS.model_copy(update={"relations": ["nsubj", "vocative", "dobj"]})
+    call(analyse, settings=SETTINGS | {"heads": heads.model_dump()}, **files)
+    rows = pq.read_table(files["output"]).to_pylist()[:2]
+    for row in rows:
+        assert row["vocative_arcs"] == 0
+        names = ("vocative_head_to_dependent", "vocative_dependent_to_head_low", "vocative_dependent_to_head_baseline")
+        assert all(math.isnan(row[name]) for name in names)
+        assert row["dobj_arcs"] == row["nsubj_arcs"] == 149  # a Stanford name of obj
+    assert json.loads(files["report"].read_text())["arcs"] == {"nsubj": 149, "vocative": 0, "dobj": 149}
+    assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in caplog.text
+
+
+def test_sentences_that_are_too_short_for_a_positional_head_are_reported(
+    call: Callable[..., None],
+    files: dict[str, Path],
+    previous_token_model: Transformer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    save(previous_token_model, files["model"], training={})
+    heads = HEADS.model_copy(update={"positional_share": 0.99})
+    call(analyse, settings=SETTINGS | {"heads": heads.model_dump()}, **files)
+    assert "the sentences are so short" in caplog.text and "of the encoder's queries" in caplog.text
+    assert pq.read_table(files["output"]).to_pylist()[0]["functions"] == []
+
+
+def test_relevance_of_another_model_is_a_mistake(
+    call: Callable[..., None], files: dict[str, Path], tiny_model: Callable[..., Transformer]
+) -> None:
+    save(tiny_model(vocabulary=80, layers=3), files["model"], training={})
+    with pytest.raises(UserError, match="no encoder head 3-1"):
+        call(analyse, settings=SETTINGS, **files)
+    pq.write_table(pa.table({"type": ["encoder"], "layer": [1], "head": [1]}), files["relevance"])
+    with pytest.raises(UserError, match="relevance.parquet: not a table of relevances"):
         call(analyse, settings=SETTINGS, **files)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specialized_heads.heads.functions import functions_of
+from specialized_heads.heads.functions import decoder_functions_of, functions_of
 
 THRESHOLDS = {"positional_threshold": 0.9, "margin": 0.1, "rare_threshold": 0.5}
 NAN = float("nan")
@@ -42,3 +42,12 @@ def test_all_of_them_in_order() -> None:
 def test_a_relation_that_does_not_occur_makes_no_head_syntactic() -> None:
     assert label(0.0, NAN, NAN, 0.0) == ([], [])
     assert label(0.0, NAN, 0.3, 0.0) == ([], [])
+
+
+@pytest.mark.parametrize("share, labelled", [(0.9, True), (0.899, False), (NAN, False)])
+def test_heads_of_the_decoder_and_of_cross_attention(share: float, labelled: bool) -> None:
+    found = {
+        kind: decoder_functions_of(kind, positional_share=share, positional_threshold=0.9)
+        for kind in ("decoder", "cross")
+    }
+    assert found == ({"decoder": ["positional"], "cross": ["diagonal"]} if labelled else {"decoder": [], "cross": []})

@@ -1,4 +1,4 @@
-"""Attention maps and the statistics of sections 4, 5.1 and 5.3 on maps whose answers are known."""
+"""Attention maps of a model, and where they are largest."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.corpus.vocabulary import EOS, PAD
+from specialized_heads.corpus.vocabulary import EOS
 from specialized_heads.heads import maps
 from specialized_heads.model.attention import Tape
 from specialized_heads.model.transformer import Transformer
@@ -81,81 +81,12 @@ def test_heads_are_numbered_as_before_pruning(pruned: Transformer) -> None:
     assert maps.head_numbers(pruned, "cross") == [(1, 2), (2, 1), (2, 2), (2, 3)]
 
 
-def test_confidence_leaves_eos_out_on_both_sides(weights: torch.Tensor) -> None:
-    total, queries = maps.confidence(weights, REAL, REAL)
-    assert queries == 4
-    assert total.tolist() == pytest.approx([0.6 + 0.3 + 0.25 + 0.3, 0.4], abs=1e-6)
-
-
 def test_argmax_leaves_eos_out_and_takes_the_first_of_equals(weights: torch.Tensor) -> None:
     best = maps.argmax(weights, REAL)
     assert best[0, 0, :3].tolist() == [1, 2, 0]
     assert best[1, 0, 0] == 0  # the only token there is
     assert best[0, 1, :3].tolist() == [0, 0, 0]
     assert maps.argmax(torch.zeros(1, 1, 4, 4), REAL[:1])[0, 0].tolist() == [0, 0, 0, 0]
-
-
-def test_offsets(weights: torch.Tensor) -> None:
-    counts = maps.offset_counts(maps.argmax(weights, REAL), REAL, reach=4)
-    offsets = [{c - 4: n for c, n in enumerate(head) if n} for head in counts.tolist()]
-    assert offsets == [{1: 2, -2: 1, 0: 1}, {0: 2, -1: 1, -2: 1}]
-
-
-def test_offsets_reach_from_end_to_end() -> None:
-    best = torch.tensor([[[4, 0, 0, 0, 0]]])
-    counts = maps.offset_counts(best, torch.ones(1, 5, dtype=torch.bool), reach=4)
-    assert counts.tolist() == [[1, 1, 1, 1, 0, 0, 0, 0, 1]]
-
-
-def test_a_model_without_encoder_heads_has_no_offsets() -> None:
-    best = maps.argmax(torch.zeros(2, 0, 4, 4), REAL)
-    assert maps.offset_counts(best, REAL, reach=4).shape == (0, 9)
-
-
-RANKS = torch.arange(20)  # token i is the i-th most frequent
-
-
-def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int]:
-    """Hits of one head on one sentence (ids without EOS), which is padded."""
-    ids = torch.tensor([[*source, EOS, PAD, PAD]])
-    queries = torch.tensor([[True] * len(source) + [False] * 3])
-    first, either, counted = maps.rare_hits(
-        torch.tensor([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff
-    )
-    return int(first[0]), int(either[0]), counted
-
-
-def test_rare_words() -> None:
-    assert rare([5, 17, 9, 11], [1, 1, 3, 0], cutoff=10) == (2, 3, 4)
-
-
-def test_rare_words_at_the_cutoff() -> None:
-    assert rare([5, 10], [1, 1], cutoff=10) == (2, 2, 2)  # rank 10 is outside of the ten most frequent, 0 to 9
-    assert rare([5, 9], [1, 1], cutoff=10) == (0, 0, 0)
-
-
-def test_rare_words_that_occur_twice() -> None:
-    assert rare([17, 5, 17, 11], [0, 2, 3, 1], cutoff=10) == (2, 3, 4)
-
-
-def test_rare_words_of_a_single_token() -> None:
-    assert rare([17], [0], cutoff=10) == (1, 1, 1)
-    assert rare([17, 17], [0, 1], cutoff=10) == (2, 2, 2)
-
-
-def test_rare_words_with_several_heads_and_sentences() -> None:
-    source = torch.tensor([[5, 17, EOS], [18, EOS, PAD]])
-    queries = torch.tensor([[True, True, False], [True, False, False]])
-    best = torch.tensor([[[1, 1, 1], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]]])
-    first, either, counted = maps.rare_hits(best, queries, source, ranks=RANKS, cutoff=10)
-    assert (first.tolist(), either.tolist(), counted) == ([3, 1], [3, 3], 3)
-
-
-def test_frequency_ranks(store: Callable[..., TokenStore]) -> None:
-    ranks = maps.frequency_ranks(store([[7, 5, 7], [7, 4, 5, 4]], [[1], [1]]), vocabulary=9)
-    assert ranks[[7, 4, 5]].tolist() == [0, 1, 2]  # 4 and 5 tie
-    assert sorted(ranks.tolist()) == list(range(9))
-    assert ranks[8] == 8  # never seen
 
 
 def test_select(store: Callable[..., TokenStore]) -> None:

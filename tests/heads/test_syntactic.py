@@ -22,40 +22,68 @@ PIECES = torch.tensor(
 )
 
 
+def between(words: list[list[int]], from_word: str = "mean") -> torch.Tensor:
+    """Attention between words of one sentence, (H, W, W)."""
+    return word_attention(PIECES[None], [words], from_word=from_word)[0]
+
+
 def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
-    words = word_attention(PIECES, WORDS, from_word="mean")
+    words = between(WORDS)
     expected = [[0.1, 0.4, 0.3], [0.3, 0.15, 0.5], [0.0, 0.0, 0.1]]
     assert torch.allclose(words, torch.tensor([expected]))
 
 
 def test_attention_from_the_first_piece() -> None:
-    words = word_attention(PIECES, WORDS, from_word="first")
+    words = between(WORDS, from_word="first")
     assert torch.allclose(words[0, 1], torch.tensor([0.6, 0.1, 0.2]))
-    assert torch.equal(words[0, 0], word_attention(PIECES, WORDS, from_word="mean")[0, 0])
+    assert torch.equal(words[0, 0], between(WORDS)[0, 0])
 
 
 def test_a_piece_of_two_words_counts_for_both() -> None:
-    words = word_attention(PIECES, [[0, 1], [1, 2]], from_word="mean")
+    words = between([[0, 1], [1, 2]])
     assert torch.allclose(words[0, 0], torch.tensor([0.45, 0.25]))
+
+
+def test_a_batch_is_its_sentences() -> None:
+    random = torch.Generator().manual_seed(1)
+    weights = torch.rand(3, 2, 7, 7, generator=random)
+    words = [[[0], [1, 2], [3], [4, 5]], [[0, 1]], [[2], [0, 3], [1]]]
+    for from_word in ("mean", "first"):
+        together = word_attention(weights, words, from_word=from_word)
+        assert together.shape == (3, 2, 4, 4)
+        for row, own in enumerate(words):
+            alone = word_attention(weights[row : row + 1], [own], from_word=from_word)[0]
+            size = len(own)
+            assert torch.allclose(together[row, :, :size, :size], alone)
+            assert (together[row, :, size:] == 0).all() and (together[row, ..., size:] == 0).all()
 
 
 def test_arcs_that_are_hit() -> None:
     relations = ["nsubj", "obj", "amod"]
     # Head 1 looks 0→1, 1→2, 2→2; head 2 looks 0→2, 1→0, 2→1.
-    attention = torch.zeros(2, 3, 3)
-    attention[0, [0, 1, 2], [1, 2, 2]] = 1.0
-    attention[1, [0, 1, 2], [2, 0, 1]] = 1.0
+    attention = torch.zeros(2, 2, 3, 3)
+    attention[:, 0, [0, 1, 2], [1, 2, 2]] = 1.0
+    attention[:, 1, [0, 1, 2], [2, 0, 1]] = 1.0
     found = [Arc("nsubj", head=1, dependent=0), Arc("obj", head=1, dependent=2), Arc("punct", head=1, dependent=2)]
-    hits, counts = arc_hits(attention, found, relations)
-    assert counts.tolist() == [[1, 1], [1, 1], [0, 0]]
-    assert hits[0].tolist() == [[0, 1], [1, 0], [0, 0]]  # head to dependent, dependent to head
-    assert hits[1].tolist() == [[1, 0], [0, 1], [0, 0]]
+    hits, counts = arc_hits(attention, [found, []], relations)
+    assert counts.tolist() == [[[1, 1], [1, 1], [0, 0]], [[0, 0]] * 3]
+    assert hits[0, 0].tolist() == [[0, 1], [1, 0], [0, 0]]  # head to dependent, dependent to head
+    assert hits[0, 1].tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert not hits[1].any()
+
+
+def test_two_arcs_of_one_relation_add_up() -> None:
+    attention = torch.zeros(1, 1, 3, 3)
+    attention[0, 0, :, 1] = 1.0
+    arcs = [Arc("amod", head=1, dependent=0), Arc("amod", head=1, dependent=2)]
+    hits, counts = arc_hits(attention, [arcs], ["amod"])
+    assert (hits[0, 0].tolist(), counts[0].tolist()) == ([[0, 2]], [[2, 2]])
 
 
 def test_a_head_decides_by_words_and_not_by_pieces() -> None:
     # The heaviest piece of row 0 is piece 3, the heaviest word is word 1 with 0.2 + 0.2.
-    hits, _ = arc_hits(word_attention(PIECES, WORDS, from_word="mean"), [Arc("obj", head=0, dependent=1)], ["obj"])
-    assert hits[0].tolist() == [[1, 0]]
+    hits, _ = arc_hits(between(WORDS)[None], [[Arc("obj", head=0, dependent=1)]], ["obj"])
+    assert hits[0, 0].tolist() == [[1, 0]]
 
 
 @pytest.fixture

@@ -3,4 +3,172 @@
 
 def heads_targets():
     """Figures and tables of the functions of heads beyond the paper."""
-    return []
+    results = f"results/{experiment.experiment}"
+    return [
+        f"{results}/figures/drift.pdf",
+        f"{results}/figures/survival.pdf",
+        f"{results}/figures/similarity.pdf",
+        f"{results}/tables/survival.md",
+        f"{results}/tables/persons.md",
+        *([f"{results}/figures/relevance_rules.pdf"] if SEVERAL_RULES else []),
+    ]
+
+
+# Rules are compared where there are several; an `override` may give a corpus its own.
+SEVERAL_RULES = [name for name in corpora() if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
+
+# Drift and survival are about pruning: they show the first corpus that is pruned.
+SWEPT = (corpora(pruned=True) or PRIMARY)[0]
+
+
+def swept(*, seeds):
+    """The baseline and the models pruned with gates, of both scopes, each with its seed."""
+    return [f"{model}/seed{seed}" for seed in seeds for model in models(SWEPT, "baseline", "pruned")]
+
+
+def of_swept(path, names):
+    """Input function: one file of each of these models."""
+    return lambda w: expand(path, experiment=w.experiment, corpus=SWEPT, model=names)
+
+
+def survival_settings():
+    """Names of the baselines and of the pruned models, of all seeds."""
+    names = swept(seeds=experiment.seeds)
+    baselines = [name for name in names if name.startswith("baseline")]
+    pruned = [name for name in names if name not in baselines]
+    return {"baselines": baselines, "models": pruned, "title": title(SWEPT)}
+
+
+rule drift:
+    input:
+        heads=of_swept("results/{experiment}/{corpus}/heads/{model}.parquet", swept(seeds=[SEED])),
+        code=code("specialized_heads.report.drift"),
+    output:
+        **figure_outputs("drift"),
+    log:
+        "results/{experiment}/logs/drift.log",
+    benchmark:
+        "results/{experiment}/benchmarks/drift.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=json.dumps(
+            {
+                "names": swept(seeds=[SEED]),
+                "title": title(SWEPT),
+                "relations": experiment.for_corpus(SWEPT).heads.relations,
+            },
+            ensure_ascii=False,
+        ),
+    shell:
+        "python -m specialized_heads.report.drift --heads {input.heads:q} --output {params.stem:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule survival_figure:
+    input:
+        heads=of_swept("results/{experiment}/{corpus}/heads/{model}.parquet", survival_settings()["baselines"]),
+        models=of_swept("results/{experiment}/{corpus}/models/{model}/model.json", survival_settings()["models"]),
+        code=code("specialized_heads.report.survival"),
+    output:
+        **figure_outputs("survival"),
+    log:
+        "results/{experiment}/logs/survival_figure.log",
+    benchmark:
+        "results/{experiment}/benchmarks/survival_figure.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=json.dumps(survival_settings(), ensure_ascii=False),
+    shell:
+        "python -m specialized_heads.report.survival --heads {input.heads:q} --models {input.models:q} --output {params.stem:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule survival_table:
+    input:
+        heads=of_swept("results/{experiment}/{corpus}/heads/{model}.parquet", survival_settings()["baselines"]),
+        models=of_swept("results/{experiment}/{corpus}/models/{model}/model.json", survival_settings()["models"]),
+        code=code("specialized_heads.report.survival_table"),
+    output:
+        **table_outputs("survival"),
+    log:
+        "results/{experiment}/logs/survival_table.log",
+    benchmark:
+        "results/{experiment}/benchmarks/survival_table.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=json.dumps(survival_settings(), ensure_ascii=False),
+    shell:
+        "python -m specialized_heads.report.survival_table --heads {input.heads:q} --models {input.models:q} --output {params.stem:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule similarity_figure:
+    input:
+        pairs=of_corpora("results/{experiment}/{corpus}/heads/baseline/seed{seed}.similarity.parquet", PRIMARY),
+        code=code("specialized_heads.report.similarity"),
+    output:
+        **figure_outputs("similarity"),
+    log:
+        "results/{experiment}/logs/similarity_figure.log",
+    benchmark:
+        "results/{experiment}/benchmarks/similarity_figure.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=titles(PRIMARY),
+    shell:
+        "python -m specialized_heads.report.similarity --pairs {input.pairs:q} --output {params.stem:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule persons:
+    input:
+        parses=of_corpora("results/{experiment}/{corpus}/parses/analysis.parquet", corpora()),
+        code=code("specialized_heads.report.persons"),
+    output:
+        **table_outputs("persons"),
+    log:
+        "results/{experiment}/logs/persons.log",
+    benchmark:
+        "results/{experiment}/benchmarks/persons.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=json.dumps(
+            {
+                "titles": [title(name) for name in corpora()],
+                "languages": [experiment.corpora[name].source_language for name in corpora()],
+            },
+            ensure_ascii=False,
+        ),
+    shell:
+        "python -m specialized_heads.report.persons --parses {input.parses:q} --output {params.stem:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule relevance_rules:
+    input:
+        relevance=of_corpora("results/{experiment}/{corpus}/relevance/baseline/seed{seed}.parquet", SEVERAL_RULES),
+        code=code("specialized_heads.report.relevance_rules"),
+    output:
+        **figure_outputs("relevance_rules"),
+    log:
+        "results/{experiment}/logs/relevance_rules.log",
+    benchmark:
+        "results/{experiment}/benchmarks/relevance_rules.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        stem=shown_stem,
+        settings=titles(SEVERAL_RULES),
+    shell:
+        "python -m specialized_heads.report.relevance_rules --relevance {input.relevance:q} --output {params.stem:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,6 +1,52 @@
 # Everything that is measured of the heads of a model: relevance, confidence, functions (sections 4 and 5).
 
 
+rule relevance:
+    input:
+        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
+        dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
+        code=code("specialized_heads.heads.relevance.measure"),
+    output:
+        table="results/{experiment}/{corpus}/relevance/{model}/seed{seed}.parquet",
+        report="results/{experiment}/{corpus}/relevance/{model}/seed{seed}.json",
+    log:
+        "results/{experiment}/{corpus}/logs/relevance_{model}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/relevance_{model}_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        settings=relevance_settings,
+    shell:
+        "python -m specialized_heads.heads.relevance.measure --model {input.model:q} --dev {input.dev:q}"
+        " --output {output.table:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+def analysis_settings(wildcards):
+    """The keys of the section heads that functions depend on, and how the text is read."""
+    values = experiment.for_corpus(wildcards.corpus)
+    keys = {
+        "relations",
+        "positional_share",
+        "syntactic_margin",
+        "rare_cutoff",
+        "rare_share",
+        "from_word",
+        "bootstrap",
+    }
+    return json.dumps(
+        {
+            "heads": values.heads.model_dump(include=keys),
+            "preprocess": values.vocabulary.preprocess,
+            "language": experiment.corpora[wildcards.corpus].source_language,
+            "seed": int(wildcards.seed),
+            "device": experiment.device,
+        },
+        ensure_ascii=False,
+    )
+
+
 rule analyse_heads:
     input:
         model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
@@ -8,9 +54,9 @@ rule analyse_heads:
         bpe="results/{experiment}/{corpus}/corpus/bpe.source.model",
         text="results/{experiment}/{corpus}/corpus/analysis.parquet",
         analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
-        dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
         parses="results/{experiment}/{corpus}/parses/analysis.parquet",
+        relevance="results/{experiment}/{corpus}/relevance/{model}/seed{seed}.parquet",
         code=code("specialized_heads.heads.analyse"),
     output:
         table="results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet",
@@ -23,16 +69,35 @@ rule analyse_heads:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(
-            w.corpus,
-            "heads",
-            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
-            language=experiment.corpora[w.corpus].source_language,
-            seed=int(w.seed),
-            device=experiment.device,
-        ),
+        settings=analysis_settings,
     shell:
         "python -m specialized_heads.heads.analyse --model {input.model:q} --bpe {input.bpe:q} --text {input.text:q}"
-        " --analysis {input.analysis:q} --dev {input.dev:q} --train {input.train:q} --parses {input.parses:q}"
+        " --analysis {input.analysis:q} --train {input.train:q} --parses {input.parses:q} --relevance {input.relevance:q}"
         " --output {output.table:q} --examples {output.examples:q} --report {output.report:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule similarity:
+    input:
+        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
+        analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
+        code=code("specialized_heads.heads.similarity"),
+    output:
+        "results/{experiment}/{corpus}/heads/{model}/seed{seed}.similarity.parquet",
+    log:
+        "results/{experiment}/{corpus}/logs/similarity_{model}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/similarity_{model}_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        settings=lambda w: json.dumps(
+            {
+                "sentences": experiment.for_corpus(w.corpus).heads.similarity_sentences,
+                "device": experiment.device,
+            }
+        ),
+    shell:
+        "python -m specialized_heads.heads.similarity --model {input.model:q} --analysis {input.analysis:q}"
+        " --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"

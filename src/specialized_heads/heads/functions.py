@@ -1,20 +1,25 @@
-"""Which functions a head has: positional, syntactic, rare words, several of them, or none (section 5)."""
+"""Which functions a head has: positional, syntactic, rare words, several of them, or none (section 5).
 
-POSITIONAL, SYNTACTIC, RARE_WORDS = "positional", "syntactic", "rare words"
-FUNCTIONS = (POSITIONAL, SYNTACTIC, RARE_WORDS)
+The paper labels encoder heads. Here heads of the decoder can be positional too, and those of cross-attention diagonal.
+"""
+
+from collections.abc import Mapping
+
+POSITIONAL, SYNTACTIC, RARE_WORDS, DIAGONAL = "positional", "syntactic", "rare words", "diagonal"
+FUNCTIONS = (POSITIONAL, SYNTACTIC, RARE_WORDS)  # of encoder heads
 
 
 def functions_of(
     *,
     positional_share: float,
-    accuracies: dict[str, float],
-    baselines: dict[str, float],
+    accuracies: Mapping[str, float],
+    baselines: Mapping[str, float],
     rarest: float,
     positional_threshold: float,
     margin: float,
     rare_threshold: float,
 ) -> tuple[list[str], list[str]]:
-    """Label a head.
+    """Label an encoder head.
 
     Args:
         positional_share: share of argmaxes at the most frequent relative position.
@@ -34,3 +39,9 @@ def functions_of(
         RARE_WORDS: rarest >= rare_threshold,
     }
     return [name for name in FUNCTIONS if labels[name]], relations
+
+
+def decoder_functions_of(kind: str, *, positional_share: float, positional_threshold: float) -> list[str]:
+    """Label a head of the decoder or of cross-attention; a share of NaN makes no function."""
+    label = DIAGONAL if kind == "cross" else POSITIONAL
+    return [label] if positional_share >= positional_threshold else []

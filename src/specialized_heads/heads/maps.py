@@ -1,4 +1,4 @@
-"""Attention maps of all heads for batches of sentences, and the simple statistics that need nothing else.
+"""Attention maps of all heads for batches of sentences, and where each one is largest.
 
 EOS takes no part in any statistic: heads often park their attention there (section 4). Maps of one type are stacked over
 layers, so that pruned models, with their uneven layers, need no special case.
@@ -70,69 +70,9 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         )
 
 
-def confidence(weights: Tensor, queries: Tensor, keys: Tensor) -> tuple[Tensor, int]:
-    """Sum over queries of the largest attention weight (section 4), per head (H,), and the number of queries."""
-    largest = weights.masked_fill(~keys[:, None, None], 0.0).amax(-1)  # (B, H, T)
-    return (largest * queries[:, None]).sum((0, 2)).double(), int(queries.sum())
-
-
 def argmax(weights: Tensor, keys: Tensor) -> Tensor:
     """The key with the largest weight, EOS and padding excluded: (B, H, T). Ties go to the first."""
     return weights.masked_fill(~keys[:, None, None], -1.0).argmax(-1)
-
-
-def offset_counts(best: Tensor, queries: Tensor, *, reach: int) -> Tensor:
-    """How often each head's argmax lies at each relative position (section 5.1).
-
-    Args:
-        best: argmaxes (B, H, T).
-        queries: real queries (B, T).
-        reach: largest distance; must be at least the longest sentence.
-
-    Returns:
-        counts (H, 2·reach + 1); column c is the relative position c - reach, key minus query.
-    """
-    heads = best.shape[1]
-    offsets = best - torch.arange(best.shape[2]) + reach
-    flat = (offsets + torch.arange(heads)[None, :, None] * (2 * reach + 1)).transpose(1, 2)[queries]
-    return torch.bincount(flat.flatten(), minlength=heads * (2 * reach + 1)).view(heads, 2 * reach + 1)
-
-
-def rare_hits(
-    best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, cutoff: int
-) -> tuple[Tensor, Tensor, int]:
-    """How often the argmax is the least frequent token of the sentence, and one of the two least frequent (section 5.3).
-
-    Only sentences count whose least frequent token is not among the `cutoff` most frequent ones of the training set. A token
-    that occurs twice counts at both places.
-
-    Args:
-        best: argmaxes (B, H, T).
-        queries: real tokens (B, T).
-        source: ids (B, T).
-        ranks: by token id, 0 for the most frequent one of the training set (V,).
-        cutoff: of the vocabulary's head.
-
-    Returns:
-        hits on the rarest (H,), on one of the two rarest (H,), and the number of queries counted.
-    """
-    rank = ranks[source].masked_fill(~queries, -1)  # (B, T)
-    rarest = rank.amax(-1, keepdim=True)
-    second = rank.masked_fill(rank == rarest, -1).amax(-1, keepdim=True)
-    counted = queries & (rarest >= cutoff)
-    attended = rank[:, None].expand(-1, best.shape[1], -1).gather(2, best)  # rank of the token attended to, (B, H, T)
-    first = (attended == rarest[:, None]) & counted[:, None]
-    either = first | ((attended == second[:, None]) & counted[:, None])
-    return first.sum((0, 2)), either.sum((0, 2)), int(counted.sum())
-
-
-def frequency_ranks(store: TokenStore, *, vocabulary: int) -> Tensor:
-    """Rank of each source token by its frequency in the training set (V,); 0: most frequent; ties by id."""
-    counts = np.bincount(store.source, minlength=vocabulary)
-    order = np.argsort(-counts, kind="stable")
-    ranks = np.empty(vocabulary, dtype=np.int64)
-    ranks[order] = np.arange(vocabulary)
-    return torch.from_numpy(ranks)
 
 
 def select(store: TokenStore, sentences: list[int]) -> TokenStore:

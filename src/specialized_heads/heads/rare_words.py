@@ -1,0 +1,44 @@
+"""Rare-words heads: how often does a head's largest weight lie on the least frequent token of the sentence (section 5.3)?"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from specialized_heads.corpus.tokens import TokenStore
+
+
+def rare_hits(
+    best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, cutoff: int
+) -> tuple[Tensor, Tensor, int]:
+    """How often the argmax is the least frequent token of the sentence, and one of the two least frequent.
+
+    Only sentences count whose least frequent token is not among the `cutoff` most frequent ones of the training set. A token
+    that occurs twice counts at both places.
+
+    Args:
+        best: argmaxes (B, H, T).
+        queries: real tokens (B, T).
+        source: ids (B, T).
+        ranks: by token id, 0 for the most frequent one of the training set (V,).
+        cutoff: of the vocabulary's head.
+
+    Returns:
+        hits on the rarest (H,), on one of the two rarest (H,), and the number of queries counted.
+    """
+    rank = ranks[source].masked_fill(~queries, -1)  # (B, T)
+    rarest = rank.amax(-1, keepdim=True)
+    second = rank.masked_fill(rank == rarest, -1).amax(-1, keepdim=True)
+    counted = queries & (rarest >= cutoff)
+    attended = rank[:, None].expand(-1, best.shape[1], -1).gather(2, best)  # rank of the token attended to, (B, H, T)
+    first = (attended == rarest[:, None]) & counted[:, None]
+    either = first | ((attended == second[:, None]) & counted[:, None])
+    return first.sum((0, 2)), either.sum((0, 2)), int(counted.sum())
+
+
+def frequency_ranks(store: TokenStore, *, vocabulary: int) -> Tensor:
+    """Rank of each source token by its frequency in the training set (V,); 0: most frequent; ties by id."""
+    counts = np.bincount(store.source, minlength=vocabulary)
+    order = np.argsort(-counts, kind="stable")
+    ranks = np.empty(vocabulary, dtype=np.int64)
+    ranks[order] = np.arange(vocabulary)
+    return torch.from_numpy(ranks)

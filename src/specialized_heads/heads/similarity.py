@@ -1,0 +1,105 @@
+"""Stage: how alike the heads of one model attend, pair by pair, within each attention type.
+
+The distance of two heads is the Jensen-Shannon distance of their attention, the square root of the divergence in bits, averaged
+over queries: 0 for heads that always attend alike, 1 for heads that never give weight to the same token. Distributions are
+whole, EOS included, since without it they would not sum to one; queries are real tokens other than EOS. Sentences are taken
+from the analysis set at equal distances, since the cost grows with the square of the number of heads.
+"""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from specialized_heads import stage
+from specialized_heads.config import Section
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.heads import maps
+from specialized_heads.model.checkpoint import load
+from specialized_heads.model.devices import choose_device
+from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.transformer import KINDS, Transformer
+
+BATCH_TOKENS = 1000  # a side; bounds the memory of the mixtures of one head with all others
+
+SCHEMA = pa.schema(
+    {
+        "type": pa.string(),
+        "layer": pa.int32(),
+        "head": pa.int32(),
+        "other_layer": pa.int32(),
+        "other_head": pa.int32(),
+        "distance": pa.float64(),
+        "queries": pa.int64(),
+    }
+)
+
+
+class Settings(Section):
+    sentences: int = Field(ge=1)
+    device: str
+
+
+def distances(weights: Tensor, queries: Tensor) -> Tensor:
+    """Sum over queries of the Jensen-Shannon distance of each pair of heads.
+
+    Args:
+        weights: attention (B, H, T, S), rows sum to 1.
+        queries: those that count (B, T).
+
+    Returns:
+        (H, H), float64, symmetric, zero on the diagonal.
+    """
+    rows = weights.transpose(1, 2)[queries].transpose(0, 1)  # (H, queries, S)
+    entropies = torch.special.entr(rows).sum(-1)  # (H, queries)
+    found = torch.zeros(len(rows), len(rows), dtype=torch.float64)
+    for head in range(len(rows) - 1):
+        mixed = torch.special.entr((rows[head] + rows[head + 1 :]) / 2).sum(-1)
+        divergence = mixed - (entropies[head] + entropies[head + 1 :]) / 2  # in nats, 0 to ln 2
+        between = (divergence / math.log(2)).clamp(0.0, 1.0).sqrt().double().sum(-1)
+        found[head, head + 1 :] = found[head + 1 :, head] = between
+    return found
+
+
+def mean_distances(model: Transformer, store: TokenStore) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Mean distances (H, H) of the heads of each type over a set, NaN without queries, and the number of queries."""
+    sums, queries = {}, dict.fromkeys(KINDS, 0)
+    for batch in maps.attention_maps(model, store, tokens=BATCH_TOKENS):
+        for kind in KINDS:
+            sums[kind] = sums.get(kind, 0) + distances(batch.weights[kind], batch.queries[kind])
+            queries[kind] += int(batch.queries[kind].sum())
+    return {kind: (total / queries[kind]).numpy() for kind, total in sums.items()}, queries
+
+
+def spread(count: int, most: int) -> list[int]:
+    """At most `most` of `count` sentences, at equal distances."""
+    return sorted({number * count // min(count, most) for number in range(min(count, most))})
+
+
+def main() -> None:
+    """Write `--output`: one row per pair of heads of a type, each pair once."""
+    files = stage.arguments(__doc__, files=("model", "analysis", "output"))
+    settings = Settings.model_validate(files.settings)
+    prepare_cpu()
+    model = load(files.model, device=choose_device(settings.device))
+    store = load_tokens(files.analysis)
+    chosen = spread(len(store), settings.sentences)
+    means, queries = mean_distances(model, maps.select(store, chosen))
+    rows = []
+    for kind in KINDS:
+        heads = maps.head_numbers(model, kind)
+        for first, (layer, head) in enumerate(heads):
+            for second, (other_layer, other_head) in enumerate(heads[first + 1 :], start=first + 1):
+                pair = [kind, layer, head, other_layer, other_head, means[kind][first, second], queries[kind]]
+                rows.append(dict(zip(SCHEMA.names, pair)))
+    with stage.atomic(files.output) as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+    stage.log.info("%d pairs of heads compared on %d of %d sentences", len(rows), len(chosen), len(store))
+
+
+if __name__ == "__main__":
+    stage.run(main)

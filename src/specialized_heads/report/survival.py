@@ -1,0 +1,256 @@
+"""How well a head's label and scores before pruning predict whether it survives: the paper's claim as a number (section 6.2.2).
+
+The paper sees that specialised heads are pruned last. Here that is the area under the ROC curve: the probability that a head
+which survives has a higher score than one which is pruned, ties counting one half; 0.5 is what chance reaches. Only heads of
+the same attention type, model and seed are compared. "along the sweep" compares heads by the number of models of the scope in
+which they survive, so that all targets speak at once. Intervals are 95% percentiles over resampled heads, drawn within a seed.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from specialized_heads.config import Section
+from specialized_heads.model.checkpoint import architecture_of
+from specialized_heads.model.transformer import KINDS
+from specialized_heads.report import pruned, style
+from specialized_heads.report.inputs import HEAD_COLUMNS, read_all
+from specialized_heads.report.output import save_figure
+from specialized_heads.report.sweep import NO_PRUNED
+from specialized_heads.stage import UserError, arguments, run
+
+SAMPLES = 1000
+SWEEP = "along the sweep"
+# What a score is called -> how it is read from the table of heads; higher shall mean: survives.
+SCORES = {
+    "specialised": lambda heads: heads["functions"].map(len).astype(bool).astype(float),
+    "relevance": lambda heads: heads["relevance"],
+    "confidence": lambda heads: heads["confidence"],
+    "low entropy": lambda heads: -heads["entropy"],
+    "positional share": lambda heads: heads["positional_share"],
+    "syntactic margin": lambda heads: heads.filter(regex="_margin$").max(axis=1),
+    "rarest token": lambda heads: heads["rarest"],
+}
+ENCODER_ONLY = ("syntactic margin", "rarest token")
+COLUMNS = [
+    "scope", "target", "lam", "asked", "type", "score", "seeds", "heads", "survivors", "labelled",
+    "auc", "low", "high",
+]  # fmt: skip
+
+
+class Settings(Section):
+    """What the files are: names of the baselines, and of the pruned models, each in the order of its files."""
+
+    baselines: list[str]
+    models: list[str]
+    title: str
+
+
+def concordance(
+    scores: Sequence[np.ndarray], outcomes: Sequence[np.ndarray], *, seed: int = 0
+) -> tuple[float, float, float]:
+    """The probability that of two heads with different outcomes the one with the higher outcome has the higher score.
+
+    With outcomes 0 and 1 this is the area under the ROC curve.
+
+    Args:
+        scores: of the heads of each stratum, which are compared with each other only.
+        outcomes: of the same heads.
+        seed: of the bootstrap.
+
+    Returns:
+        the probability and its 95% interval. All NaN where no two heads of a stratum have different outcomes; an interval of
+        NaN where one and the same head is on one side of every comparison, since no resample can say what another one
+        would do.
+    """
+    random = np.random.default_rng(seed)
+    wins, pairs = np.zeros(SAMPLES + 1), np.zeros(SAMPLES + 1)
+    sides = np.zeros(2)  # heads that survive another one, heads that another one survives
+    for own, outcome in zip(scores, outcomes, strict=True):
+        n = len(own)
+        if not n:
+            continue
+        above = (outcome[:, None] > outcome[None, :]).astype(float)
+        sides += above.any(1).sum(), above.any(0).sum()
+        won = above * ((own[:, None] > own[None, :]) + 0.5 * (own[:, None] == own[None, :]))
+        # The first row is the sample itself.
+        weights = np.concatenate([np.ones((1, n)), random.multinomial(n, np.full(n, 1 / n), size=SAMPLES)])
+        wins += ((weights @ won) * weights).sum(1)
+        pairs += ((weights @ above) * weights).sum(1)
+    if not pairs[0]:
+        return math.nan, math.nan, math.nan
+    if sides.min() < 2:
+        return float(wins[0] / pairs[0]), math.nan, math.nan
+    drawn = pairs > 0  # a resample of survivors alone says nothing
+    low, high = np.percentile(wins[drawn][1:] / pairs[drawn][1:], [2.5, 97.5])
+    return float(wins[0] / pairs[0]), float(low), float(high)
+
+
+def numbers(baselines: dict[str, pd.DataFrame], survivors: dict[str, dict[str, list[tuple[int, int]]]]) -> pd.DataFrame:
+    """Areas under the curve.
+
+    Args:
+        baselines: per-head table by name, one per seed: `baseline/seed1`.
+        survivors: by name of the pruned model and attention type, (layer, head) of the heads that are left, from 1.
+
+    Returns:
+        one row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score: scope, target, lam,
+        asked, type, score, seeds (how many), heads (compared, over all seeds), survivors (of them; missing for the sweep),
+        labelled (heads with a function, of them), auc, low, high (missing where all heads survive, or none; for `specialised`
+        also where no head has a function, or all have one).
+    """
+    tables = {pruned.of_name(name).seed: table for name, table in baselines.items()}
+    models = {name: pruned.of_name(name) for name in survivors}
+    if missing := {model.seed for model in models.values()} - set(tables):
+        raise UserError(f"settings: baselines: there is no baseline of seed {min(missing)}")
+    rows = []
+    for scope in pruned.SCOPES:
+        targets: dict[str, list[str]] = {}
+        for name, model in models.items():
+            if model.scope == scope:
+                targets.setdefault(pruned.label(model.lam, model.asked), []).append(name)
+        # From the most heads to the fewest.
+        order = sorted(targets, key=lambda target: -sum(_left(survivors[name]) for name in targets[target]))
+        sweep = [name for target in order for name in targets[target]]
+        for kind in ("encoder",) if scope == "encoder" else KINDS:
+            heads = {seed: table[table["type"] == kind] for seed, table in tables.items()}
+            for target in order:
+                first = models[targets[target][0]]
+                shared = {"scope": scope, "target": target, "lam": first.lam, "asked": first.asked, "type": kind}
+                rows += _areas(heads, targets[target], models, survivors, shared)
+            if order:
+                rows += _areas(heads, sweep, models, survivors, {"scope": scope, "target": SWEEP, "type": kind})
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"survivors": "Int64"})
+
+
+def _left(heads: dict[str, list[tuple[int, int]]]) -> int:
+    return sum(map(len, heads.values()))
+
+
+def _areas(
+    heads: dict[int, pd.DataFrame],
+    names: list[str],
+    models: dict[str, pruned.Pruned],
+    survivors: dict[str, dict[str, list[tuple[int, int]]]],
+    shared: dict[str, object],
+) -> list[dict[str, object]]:
+    """One row per score: heads of one type by seed, and in how many of the named models of that seed each is left."""
+    strata, outcomes = [], []
+    for seed, table in heads.items():
+        kept = [set(survivors[name][shared["type"]]) for name in names if models[name].seed == seed]
+        if kept:
+            keys = zip(table["layer"], table["head"], strict=True)
+            strata.append(table)
+            outcomes.append(np.array([sum(key in each for each in kept) for key in keys], dtype=float))
+    found = shared | {"seeds": len(strata), "heads": sum(map(len, strata))}
+    found["survivors"] = None if shared["target"] == SWEEP else int(sum(outcome.sum() for outcome in outcomes))
+    found["labelled"] = int(sum(SCORES["specialised"](table).sum() for table in strata))
+    return [
+        found | {"score": score} | _area([of(table) for table in strata], outcomes)
+        for score, of in SCORES.items()
+        if score not in ENCODER_ONLY or shared["type"] == "encoder"
+    ]
+
+
+def _area(scores: list[pd.Series], outcomes: list[np.ndarray]) -> dict[str, float]:
+    """One area; missing where the score is missing for a head, or the same for all."""
+    values = [score.to_numpy(dtype=float) for score in scores]
+    together = np.concatenate(values) if values else np.zeros(0)
+    if np.isnan(together).any() or len(np.unique(together)) < 2:
+        return dict.fromkeys(("auc", "low", "high"), math.nan)
+    return dict(zip(("auc", "low", "high"), concordance(values, outcomes)))
+
+
+def draw(rows: pd.DataFrame, *, title: str) -> Figure:
+    """Draw one panel per scope and attention type: the scores along the targets, and the whole sweep at the right."""
+    if rows.empty:
+        return style.message_figure(f"Survival of heads: {NO_PRUNED}", width=style.DOUBLE)
+    panels = list(rows.groupby(["scope", "type"], sort=False))
+    beside = 2 if rows["target"].nunique() <= 8 and len(panels) > 1 else 1
+    lines = -(-len(panels) // beside)
+    figure = Figure(figsize=(style.DOUBLE, 2.0 * lines + 0.95), layout="constrained")
+    figure.suptitle(
+        style.wrap(f"{title}: does a score before pruning tell which heads survive?", inches=style.DOUBLE, size=8)
+    )
+    grid = figure.subplots(lines, beside, squeeze=False, sharey=True)
+    for axes, ((scope, kind), own) in zip(grid.flat, panels):
+        _panel(axes, own, scope=scope, kind=kind)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_ylabel("AUC")
+    handles = {score: grid.flat[0].plot([], [], **_look(score))[0] for score in SCORES}
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _look(score: str) -> dict[str, object]:
+    number = list(SCORES).index(score)
+    look = style.Series("#000000", "*", "-") if score == "specialised" else style.series(number - 1)
+    return {"color": look.colour, "marker": look.marker, "linestyle": look.line, "markersize": 3.5, "linewidth": 0.9}
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, *, scope: str, kind: str) -> None:
+    targets = list(rows["target"].unique())
+    axes.axhline(0.5, color="#777777", linewidth=0.8, linestyle="--")
+    axes.axvline(len(targets) - 1.5, color="#CCCCCC", linewidth=0.6)
+    known = [score for score, own in rows.groupby("score", sort=False) if own["auc"].notna().any()]
+    for number, score in enumerate(known):
+        own = rows[rows["score"] == score].reset_index(drop=True)
+        x = own.index + 0.09 * (number - (len(known) - 1) / 2)
+        look = _look(score)
+        axes.vlines(x, own["low"], own["high"], color=look["color"], linewidth=0.7)
+        axes.plot(x[:-1], own["auc"][:-1], **look)
+        axes.plot(x[-1:], own["auc"][-1:], **look)
+    if not known:
+        axes.text(0.5, 0.6, "all heads survive, or none does", ha="center", transform=axes.transAxes)
+    first = rows[rows["score"] == rows["score"].iloc[0]]
+    counts = [f"{left}/{heads}" if pd.notna(left) else "all" for left, heads in zip(first["survivors"], first["heads"])]
+    labels = [f"{target}\n{count}" for target, count in zip(targets, counts, strict=True)]
+    labels[-1] = "whole\nsweep"
+    step = -(-len(labels) // 16)
+    ticks = [*range(0, len(labels) - 1, step), len(labels) - 1]
+    axes.set_xticks(ticks, [labels[tick].replace(" ", "\n", 1) if len(labels) > 5 else labels[tick] for tick in ticks])
+    axes.set(xlim=(-0.6, len(targets) - 0.4), ylim=(-0.04, 1.06))
+    axes.grid(axis="y")
+    labelled = first["labelled"].iloc[0]
+    axes.set_title(
+        f"{style.TYPES[kind][0]}, {pruned.SCOPES[scope]}\n({labelled} of {first['heads'].iloc[0]} heads have a function)"
+    )
+
+
+def left_heads(path: Path) -> dict[str, list[tuple[int, int]]]:
+    """(layer, head) of the heads that a model has, from 1, by attention type, from the description beside its weights."""
+    architecture = architecture_of(path)
+    return {
+        kind: [(layer, head + 1) for layer, heads in enumerate(getattr(architecture, kind), start=1) for head in heads]
+        for kind in KINDS
+    }
+
+
+def read_inputs(args: object, settings: Settings) -> pd.DataFrame:
+    """What the figure and the table show, from the command line of either."""
+    if len(args.models) != len(settings.models):
+        raise UserError(
+            f"settings: models: {len(settings.models)} names for {len(args.models)} files; give one per file"
+        )
+    columns = (*HEAD_COLUMNS, "entropy", "positional_share", "rarest")
+    baselines = read_all(args.heads, settings.baselines, columns=columns)
+    survivors = {name: left_heads(path) for name, path in zip(settings.models, args.models, strict=True)}
+    return numbers(baselines, survivors)
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["heads", "models"])
+    settings = Settings.model_validate(args.settings)
+    rows = read_inputs(args, settings)
+    save_figure(args.output, rows, lambda: draw(rows, title=settings.title))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,91 @@
+"""Distances between heads: on distributions whose distance is known, and of a model."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.heads import maps, similarity
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.transformer import KINDS, Transformer
+
+SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], []]
+
+
+def jensen_shannon(p: np.ndarray, q: np.ndarray) -> float:
+    """The distance by its definition, as two relative entropies in bits."""
+
+    def relative(p: np.ndarray, q: np.ndarray) -> float:
+        return float(sum(a * math.log2(a / b) for a, b in zip(p, q, strict=True) if a > 0))
+
+    middle = (np.asarray(p) + np.asarray(q)) / 2
+    return math.sqrt((relative(p, middle) + relative(q, middle)) / 2)
+
+
+def test_equal_and_disjoint_heads() -> None:
+    weights = torch.zeros(1, 3, 2, 4)
+    weights[0, 0, :, 0] = weights[0, 1, :, 0] = weights[0, 2, :, 3] = 1.0
+    found = similarity.distances(weights, torch.ones(1, 2, dtype=torch.bool))
+    assert found.tolist() == [[0, 0, 2], [0, 0, 2], [2, 2, 0]]
+    assert similarity.distances(weights[:, :0], torch.ones(1, 2, dtype=torch.bool)).shape == (0, 0)
+
+
+def test_padding_does_not_count() -> None:
+    weights = torch.full((1, 2, 2, 2), 0.5)
+    weights[0, 1, 1] = torch.tensor([1.0, 0.0])
+    assert similarity.distances(weights, torch.tensor([[True, False]]))[0, 1] == 0.0
+    expected = jensen_shannon([0.5, 0.5], [1.0, 0.0])
+    assert float(similarity.distances(weights, torch.tensor([[True, True]]))[0, 1]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_means_of_a_model_are_those_of_its_sentences(
+    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore]
+) -> None:
+    model = tiny_model(heads=3, width=12)
+    means, queries = similarity.mean_distances(model, store(SOURCES, TARGETS))
+    assert queries == {"encoder": 8, "decoder": 7, "cross": 7}  # the third sentence has no target
+    found = {kind: [] for kind in KINDS}
+    for number in range(3):
+        (batch,) = maps.attention_maps(model, store(SOURCES[number : number + 1], TARGETS[number : number + 1]))
+        for kind in KINDS:
+            for t in np.flatnonzero(batch.queries[kind][0]):
+                first, second = batch.weights[kind][0, [1, 4], t].double().numpy()
+                found[kind].append(jensen_shannon(first, second))
+    for kind in KINDS:
+        assert means[kind].shape == (6, 6)
+        assert means[kind][1, 4] == means[kind][4, 1] == pytest.approx(np.mean(found[kind]), abs=1e-5)
+
+
+@pytest.mark.parametrize("count, most, expected", [(10, 3, [0, 3, 6]), (3, 10, [0, 1, 2]), (4, 4, [0, 1, 2, 3])])
+def test_sentences_are_spread_over_the_set(count: int, most: int, expected: list[int]) -> None:
+    assert similarity.spread(count, most) == expected
+
+
+def test_stage(
+    call: Callable[..., None],
+    tiny_model: Callable[..., Transformer],
+    token_file: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    model = tiny_model()
+    model.keep_heads({"encoder": [[1], [0, 1]], "cross": [[], [0]]})
+    save(model, tmp_path / "model.safetensors", training={})
+    files = {"model": tmp_path / "model.safetensors", "analysis": token_file("analysis", SOURCES, TARGETS)}
+    files["output"] = tmp_path / "pairs.parquet"
+    call(similarity, settings={"sentences": 2, "device": "cpu"}, **files)
+    rows = pq.read_table(files["output"]).to_pylist()
+    pairs = [(row["type"], row["layer"], row["head"], row["other_layer"], row["other_head"]) for row in rows]
+    assert pairs[:3] == [("encoder", 1, 2, 2, 1), ("encoder", 1, 2, 2, 2), ("encoder", 2, 1, 2, 2)]
+    assert [kind for kind, *_ in pairs[3:]] == ["decoder"] * 6  # four heads there, a single one in cross-attention
+    means, _ = similarity.mean_distances(model, maps.select(load_tokens(files["analysis"]), [0, 1]))
+    assert rows[0]["distance"] == means["encoder"][0, 1] and 0 < rows[0]["distance"] < 1
+    assert rows[0]["queries"] == 5
+    first = files["output"].read_bytes()
+    call(similarity, settings={"sentences": 2, "device": "cpu"}, **files)
+    assert files["output"].read_bytes() == first
+    assert math.isfinite(rows[-1]["distance"])

@@ -1,0 +1,109 @@
+"""The table of heads is what docs/heads.md says, column by column; the example there runs."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from specialized_heads.config import Heads
+from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.heads.measure import measure
+from specialized_heads.heads.rare_words import frequency_ranks
+from specialized_heads.heads.table import baseline_accuracies, head_rows, read_relevance, table_schema
+from specialized_heads.heads.trees import Sentence
+from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.parsing.relations import Arc, relation_table
+from specialized_heads.parsing.words import Word
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "heads.md"
+RELATIONS, RULES = ["nsubj", "nmod:poss"], ["epsilon", "z+", "gradient"]
+
+
+def test_every_column_is_documented_in_its_order() -> None:
+    described = re.findall(r"^\| `([^`]+)` \| ", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    first = described.index("type")
+    last = described.index("relations_certain")
+    expected: list[str] = []
+    block: list[str] = []
+    for name in [*described[first : last + 1], ""]:
+        if name.startswith("<relation>"):
+            block.append(name)
+            continue
+        for relation in RELATIONS if block else []:
+            own = [column.replace("<relation>", relation) for column in block]
+            expected += [column for column in own if "<direction>" not in column]
+            for direction in ("head_to_dependent", "dependent_to_head"):
+                expected += [c.replace("<direction>", direction) for c in own if "<direction>" in c]
+        block = []
+        expected += [name.replace("<rule>", rule) for rule in RULES[1:]] if "<rule>" in name else [name] * bool(name)
+    assert expected == table_schema(RELATIONS, RULES).names
+
+
+@pytest.fixture
+def table(tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore]) -> pa.Table:
+    """The table of a small model on four sentences of three words each, a word being a piece."""
+    data = store([[5, 9, 4], [8, 6, 7], [6, 6, 12], [11, 5, 9]], [[4, 12], [7, 15, 9], [11], []])
+    words = [
+        Word(form, 2 * n, 2 * n + 1, (2, 0, 2)[n], ("nsubj", "root", "obj")[n], "X") for n, form in enumerate("abc")
+    ]
+    sentences = {number: Sentence([[0], [1], [2]], [Arc("nsubj", 1, 0)]) for number in range(3)}
+    settings = Heads(relations=RELATIONS, rare_cutoff=2, bootstrap=10)
+    model = tiny_model()
+    counted = measure(model, data, sentences, frequency_ranks(data, vocabulary=20), settings)
+    relevance = {
+        (kind, layer, head): {"relevance": 0.5, "relevance_z+": 0.4, "relevance_gradient": -0.1}
+        for kind in KINDS
+        for layer in (1, 2)
+        for head in (1, 2)
+    }
+    baselines = baseline_accuracies(relation_table([words] * 3, RELATIONS))
+    rows = head_rows(model, counted, relevance, baselines, settings, seed=1)
+    return pa.Table.from_pylist(rows, schema=table_schema(RELATIONS, RULES))
+
+
+def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
+    assert table.num_rows == 12
+    frame = table.to_pandas()
+    missing = {kind: set(frame.columns[frame[frame["type"] == kind].isna().all()]) for kind in KINDS}
+    absent = {name for name in frame.columns if name.startswith("nmod:poss_") and not name.endswith("_arcs")}
+    syntactic = {name for name in frame.columns if name.startswith(tuple(RELATIONS))}
+    encoder_only = syntactic | {"rarest", "two_rarest", "relations", "relations_certain"}
+    assert missing["encoder"] == absent
+    assert missing["decoder"] == encoder_only | {"eos_weight"}
+    assert missing["cross"] == encoder_only | {"positional_ceiling"}
+    encoder = frame[frame["type"] == "encoder"]
+    assert (encoder["nsubj_arcs"] == 3).all() and (encoder["nmod:poss_arcs"] == 0).all()
+    assert (encoder["nsubj_head_to_dependent_baseline"] == 1.0).all()
+    for column in ("confidence", "entropy", "positional_share"):
+        assert np.isfinite(frame[column]).all()
+
+
+def test_the_example_in_the_document_answers_its_question(
+    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert len(code.splitlines()) <= 5
+    path = tmp_path / "results/default/tatoeba_en_fr/heads/baseline/seed1.parquet"
+    path.parent.mkdir(parents=True)
+    relevance = pa.array([0.1, 0.9, 0.8, 0.2, *[0.5] * 8])
+    pq.write_table(table.set_column(table.column_names.index("relevance"), "relevance", relevance), path)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["layer", "head", "relevance"],
+        ["1", "2", "0.9"],
+        ["2", "1", "0.8"],
+    ]
+
+
+def test_relevance_is_read_with_its_rules(tmp_path: Path) -> None:
+    columns = {"type": ["encoder"], "layer": [1], "head": [2], "z+": [0.3], "epsilon": [0.2]}
+    pq.write_table(pa.table(columns), tmp_path / "relevance.parquet")
+    values, rules = read_relevance(tmp_path / "relevance.parquet")
+    assert rules == ["z+", "epsilon"]
+    assert values == {("encoder", 1, 2): {"relevance": 0.3, "relevance_epsilon": 0.2}}
