@@ -9,10 +9,12 @@ import torch
 
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.gates import probability_open
-from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.pruning import prune
-from specialized_heads.pruning.prune import attach_gates, remove_closed_heads
+from specialized_heads.model.gates import HardConcrete, probability_open, soft
+from specialized_heads.model.transformer import KINDS, Transformer, initialise
+from specialized_heads.pruning import prune, regularised
+from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows, remove_closed_heads
+from specialized_heads.stage import UserError
+from specialized_heads.training import loop
 from specialized_heads.training.objective import evaluate
 
 SETTINGS = {
@@ -52,6 +54,7 @@ def pruned(
             "output": tmp_path / "model.safetensors",
             "records": tmp_path / "log.jsonl",
             "gates": tmp_path / "gates.json",
+            "soft": tmp_path / "soft.safetensors",
         }
         call(
             prune,
@@ -65,7 +68,7 @@ def pruned(
         assert not (tmp_path / "state").exists()
         models = load(tmp_path / "baseline.safetensors"), load(files["output"])
         record = json.loads(files["records"].read_text().splitlines()[-1])
-        return *models, json.loads(files["gates"].read_text()), record
+        return *models, json.loads(files["gates"].read_text())["rows"], record
 
     return run
 
@@ -147,7 +150,8 @@ def test_closed_heads_are_removed_by_their_log_alpha(tiny_model: Callable[..., T
     model.keep_heads({"encoder": [[1, 2, 3], [0, 3]]})  # pruned before
     attach_gates(model, scope="encoder", log_alpha=1.0)
     model.attentions("encoder")[0].gate.log_alpha.data = torch.tensor([-1.0, 0.01, -0.01])
-    rows = remove_closed_heads(model)
+    rows = gate_rows(model, model)
+    remove_closed_heads(model)
     assert model.architecture.encoder == ((2,), (0, 3))
     assert [row["head"] for row in rows] == [2, 3, 4, 1, 4]
     assert [row["kept"] for row in rows] == [False, True, False, True, True]
@@ -159,4 +163,170 @@ def test_a_layer_without_heads_gets_no_gate(tiny_model: Callable[..., Transforme
     model.keep_heads({"encoder": [[], [0]]})
     attach_gates(model, scope="all", log_alpha=1.0)
     assert [attention.gate is None for attention in model.attentions("encoder")] == [True, False]
-    assert len(remove_closed_heads(model)) == 1 + 4 + 4
+    assert len(gate_rows(model, model)) == 1 + 4 + 4
+    remove_closed_heads(model)
+    assert model.architecture.encoder == ((), (0,))
+
+
+@pytest.mark.parametrize("scope, counts", [("encoder", (0, 1, 3, 4)), ("all", (0, 1, 5, 12))])
+def test_exactly_as_many_heads_as_asked_for(pruned, tmp_path: Path, scope: str, counts: tuple[int, ...]) -> None:
+    for count in counts:
+        before, after, rows, record = pruned(scope=scope, penalty=None, heads=count)
+        left = {kind: sum(map(len, getattr(after.architecture, kind))) for kind in KINDS}
+        assert sum(left.values()) == count + (8 if scope == "encoder" else 0)
+        assert sum(row["kept"] for row in rows) == count
+        written = json.loads((tmp_path / "gates.json").read_text())
+        assert (written["scope"], written["penalty"], written["heads"], written["kept"]) == (scope, None, count, count)
+        assert written["gates_open"] == sum(row["log_alpha"] > 0 for row in rows)
+        assert written["decided_after"] == 26
+        open_ = [p for layer in record["open"].values() for p in layer]
+        assert sorted(open_) == [0.0] * (len(rows) - count) + [1.0] * count  # at the end gates are constants
+        for name, differs in changed(before, after).items():
+            assert differs == (scope == "all" or name.startswith(("source_embedding", "encoder"))), name
+
+
+def test_the_heads_with_the_largest_log_alpha_stay(pruned) -> None:
+    _, _, rows, _ = pruned(scope="all", penalty=None, heads=5)
+    kept = sorted(row["log_alpha"] for row in rows if row["kept"])
+    assert kept == sorted(row["log_alpha"] for row in rows)[-5:]
+
+
+def test_steering_leads_the_gates_there(pruned, tmp_path: Path) -> None:
+    training = SETTINGS["training"] | {"updates": 200}
+    for count in (3, 6, 9):
+        pruned(scope="all", penalty=None, heads=count, training=training, gate_learning_rate=0.3)
+        written = json.loads((tmp_path / "gates.json").read_text())
+        assert abs(written["gates_open"] - count) <= 2, count
+        assert written["collapse"] is None
+
+
+def test_after_the_decision_weights_train_on_with_the_heads_that_stay(pruned, store, sentences) -> None:
+    _, after, _, record = pruned(scope="all", penalty=None, heads=5)
+    assert record["dev_loss"] == pytest.approx(evaluate(after, store(*sentences(10, seed=2))), rel=1e-5)
+
+
+def test_more_heads_than_there_are(pruned) -> None:
+    with pytest.raises(UserError, match="5 heads were asked for, but the model has 4 in scope encoder"):
+        pruned(penalty=None, heads=5)
+
+
+@pytest.mark.parametrize("target", [{"penalty": 0.05}, {"penalty": None, "heads": 2}])
+def test_the_soft_model(pruned, tmp_path: Path, target: dict) -> None:
+    before, hard, rows, _ = pruned(**target, gate_learning_rate=0.2)
+    gated = load(tmp_path / "soft.safetensors")
+    for name, differs in changed(before, gated).items():
+        assert differs == name.startswith(("source_embedding", "encoder")), name
+    for layer, heads in enumerate(gated.architecture.encoder, start=1):
+        assert list(heads) == [row["head"] - 1 for row in rows if row["layer"] == layer and row["soft"] > 0]
+    for row in rows:
+        assert row["soft"] == pytest.approx(float(soft(torch.tensor(row["log_alpha"]))))
+    if target["penalty"] is None:  # from the moment of the decision: the weights have gone on since
+        assert not torch.equal(gated.source_embedding, hard.source_embedding)
+    else:
+        assert torch.equal(gated.source_embedding, hard.source_embedding)
+
+
+def test_soft_gates_are_folded_into_the_output_projection(tiny_model: Callable[..., Transformer]) -> None:
+    model, plain = tiny_model(), tiny_model()
+    attach_gates(model, scope="all", log_alpha=3.0)  # soft gates of 1: they must change nothing
+    assert float(soft(torch.tensor(3.0))) == 1.0
+    model.attentions("encoder")[0].gate.log_alpha.data = torch.tensor([-4.0, 0.5])
+    model.attentions("cross")[1].gate.log_alpha.data = torch.tensor([1.0, -0.5])
+    expected = {
+        ("encoder", 0): 1.2 * torch.tensor([0.5]).sigmoid() - 0.1,
+        ("cross", 1): 1.2 * torch.tensor([1.0, -0.5]).sigmoid() - 0.1,
+    }
+    fold_soft_gates(model)
+    assert model.architecture.encoder == ((1,), (0, 1))
+    for attention, original in zip(model.attentions(), plain.attentions(), strict=True):
+        columns = original.output.unflatten(1, (2, 4))[:, list(attention.heads)]
+        gates = expected.get((attention.kind, attention.layer))
+        if gates is None:
+            assert torch.equal(attention.output, original.output)
+        else:
+            assert torch.allclose(attention.output, (columns * gates[:, None]).flatten(1))
+
+
+def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("model.safetensors", "model.json", "gates.json", "log.jsonl", "soft.safetensors")
+    pruned(scope="all", penalty=None, heads=5)
+    expected = [(tmp_path / name).read_bytes() for name in names]
+    make_batch, made = loop.make_batch, iter(range(10_000))
+    for at in (20, 75):  # before and after the decision
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(loop, "SAVE_SECONDS", 0.0)
+
+            def break_off(*args: object, last: int = at) -> object:
+                if next(made) == last:
+                    raise KeyboardInterrupt
+                return make_batch(*args)
+
+            patch.setattr(loop, "make_batch", break_off)
+            pruned(scope="all", penalty=None, heads=5)
+    assert (tmp_path / "state/state.pt").exists()
+    pruned(scope="all", penalty=None, heads=5)
+    assert [(tmp_path / name).read_bytes() for name in names] == expected
+
+
+@pytest.mark.parametrize("target, least, most", [({"penalty": 0.0}, 4, 4), ({"penalty": None, "heads": 1}, 1, 1)])
+def test_the_regularised_control_starts_from_the_baselines_first_weights(
+    call: Callable[..., None],
+    token_file: Callable[..., Path],
+    sentences,
+    tmp_path: Path,
+    tiny_model: Callable[..., Transformer],
+    target: dict,
+    least: int,
+    most: int,
+) -> None:
+    save(tiny_model(), tmp_path / "baseline.safetensors", training={})
+    seen = []
+
+    def look(model: Transformer, settings: prune.Settings, files: object) -> None:
+        seen.append({name: p.detach().clone() for name, p in model.named_parameters()})
+        assert all(parameter.requires_grad for parameter in model.parameters())
+        prune.train_gates(model, settings, files)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regularised, "train_gates", look)
+        call(
+            regularised,
+            settings=SETTINGS | target,
+            like=tmp_path / "baseline.safetensors",
+            train=token_file("train", *sentences(60)),
+            dev=token_file("dev", *sentences(10, seed=2)),
+            state=tmp_path / "state",
+            output=tmp_path / "model.safetensors",
+            records=tmp_path / "log.jsonl",
+            gates=tmp_path / "gates.json",
+        )
+    first = Transformer(tiny_model().architecture, dropout=0.1)
+    initialise(first, seed=1)
+    assert all(torch.equal(weight, seen[0][name]) for name, weight in first.named_parameters())
+    model = load(tmp_path / "model.safetensors")
+    assert least <= sum(map(len, model.architecture.encoder)) <= most
+    assert all(changed(first, model).values())
+    assert not any(isinstance(attention.gate, HardConcrete) for attention in model.attentions())
+
+
+@pytest.mark.parametrize("target", [{"penalty": 0.1}, {"penalty": None, "heads": 0}])
+def test_a_model_without_any_heads_to_prune(
+    pruned, tiny_model: Callable[..., Transformer], monkeypatch: pytest.MonkeyPatch, target: dict
+) -> None:
+    bare = tiny_model()
+    bare.keep_heads({"encoder": [[], []]})
+    monkeypatch.setattr(prune, "load", lambda *_, **__: bare)
+    before, after, rows, _ = pruned(**target)
+    assert rows == []
+    assert after.architecture.encoder == ((), ())
+    assert torch.equal(before.softmax_embedding, after.softmax_embedding)
+
+
+@pytest.mark.parametrize(
+    "penalty, said", [(100.0, "all 4 gates closed at λ 100;"), (0.0001, "no gate closed at λ 0.0001")]
+)
+def test_a_collapse_is_written_down(pruned, tmp_path: Path, caplog, penalty: float, said: str) -> None:
+    with caplog.at_level("INFO"):
+        pruned(penalty=penalty, gate_init=4.0)
+    assert json.loads((tmp_path / "gates.json").read_text())["collapse"].startswith(said)
+    assert said in caplog.text

@@ -16,11 +16,13 @@ from specialized_heads.model import transformer
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning.penalty import Lambda, Steering
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.training import loop
 from specialized_heads.training.batching import make_batch
-from specialized_heads.training.loop import Data, Plan, finish, train
+from specialized_heads.training.loop import Data, Penalty, Plan, finish, moment, train
 from specialized_heads.training.objective import evaluate
+from specialized_heads.training.parallel import Team
 
 PLAN = Plan(
     seed=1,
@@ -34,7 +36,6 @@ PLAN = Plan(
     precision="fp32",
     log_every=2,
     evaluate_every=4,
-    penalty=0.1,
     gate_learning_rate=0.2,
 )
 WHOLE = replace(PLAN, updates=1, batch_tokens=10_000, micro_batch_tokens=10_000)  # one update on all the data
@@ -66,14 +67,20 @@ def weights(model: Transformer) -> dict[str, bytes]:
     return {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
 
 
-def finished(model: Transformer, plan: Plan, data: Data, folder: Path) -> tuple[dict[str, bytes], bytes]:
-    """Weights and log after training."""
+def finished(
+    model: Transformer, plan: Plan, data: Data, folder: Path, penalty: Penalty | float | None = 0.1
+) -> tuple[dict[str, bytes], bytes]:
+    """Weights and log after training; a number is a constant λ."""
     folder.mkdir(exist_ok=True)
-    train(model, plan, data, state=folder / "state", records=folder / "log.jsonl")
+    if isinstance(penalty, float):
+        penalty = Lambda(penalty, 0)
+    train(model, plan, data, state=folder / "state", records=folder / "log.jsonl", penalty=penalty)
     return weights(model), (folder / "log.jsonl").read_bytes()
 
 
-def interrupt(model: Transformer, plan: Plan, data: Data, folder: Path, at: int) -> None:
+def interrupt(
+    model: Transformer, plan: Plan, data: Data, folder: Path, at: int, penalty: Penalty | float | None = 0.1
+) -> None:
     """Train with a state after every update, and break off while micro-batch number `at` is made."""
     made = iter(range(10_000))
 
@@ -85,7 +92,7 @@ def interrupt(model: Transformer, plan: Plan, data: Data, folder: Path, at: int)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         patch.setattr(loop, "SAVE_SECONDS", 0.0)
         patch.setattr(loop, "make_batch", break_off)
-        finished(model, plan, data, folder)
+        finished(model, plan, data, folder, penalty)
 
 
 @pytest.mark.parametrize("at, precision", [(1, "fp32"), (13, "fp32"), (22, "fp32"), (20, "bf16")])
@@ -103,6 +110,41 @@ def test_resumed_twice_equals_uninterrupted(gated, data: Data, tmp_path: Path) -
     interrupt(gated(), PLAN, data, tmp_path / "broken", 7)
     interrupt(gated(), PLAN, data, tmp_path / "broken", 9)
     assert finished(gated(), PLAN, data, tmp_path / "broken") == expected
+
+
+@pytest.mark.parametrize("at", [7, 13, 22, 25])
+def test_a_steered_run_resumes_with_the_state_of_its_steering(gated, data: Data, tmp_path: Path, at: int) -> None:
+    plan = replace(PLAN, moments=(7,))  # the moment of the decision
+    expected = finished(gated(), plan, data, tmp_path / "whole", Steering(3, PLAN.updates))
+    interrupt(gated(), plan, data, tmp_path / "broken", at, Steering(3, PLAN.updates))
+    assert finished(gated(), plan, data, tmp_path / "broken", Steering(3, PLAN.updates)) == expected
+    kept = [moment(tmp_path / name / "state", 7) for name in ("whole", "broken")]
+    assert kept[0].keys() == kept[1].keys()
+    for name, tensor in kept[0].items():
+        assert torch.equal(tensor, kept[1][name]), name
+    assert sum(int(tensor.sum()) for name, tensor in kept[0].items() if name.endswith("fixed")) == 3
+
+
+def test_a_state_of_another_penalty_is_not_taken_up(gated, data: Data, tmp_path: Path) -> None:
+    expected = finished(gated(), PLAN, data, tmp_path / "clean", Steering(2, PLAN.updates))
+    for number, other in enumerate((Steering(3, PLAN.updates), Lambda(0.1, 0))):
+        interrupt(gated(), PLAN, data, tmp_path / str(number), 13, other)
+        assert finished(gated(), PLAN, data, tmp_path / str(number), Steering(2, PLAN.updates)) == expected
+
+
+def test_a_moment_has_the_weights_of_a_run_that_stopped_there(
+    tiny_model: Callable[..., Transformer], data: Data, tmp_path: Path
+) -> None:
+    # A schedule that does not depend on the number of updates: a shorter run is the beginning of a longer one.
+    plan = replace(PLAN, schedule="inverse_sqrt", average=3, average_every=2, moments=(5, 9, 12))
+    finished(tiny_model(), plan, data, tmp_path / "whole", None)
+    for update in plan.moments:
+        stopped = tiny_model()
+        finished(stopped, replace(plan, updates=update, average=1, moments=()), data, tmp_path / str(update), None)
+        weights_then = moment(tmp_path / "whole/state", update)
+        assert weights_then.keys() == dict(stopped.named_parameters()).keys()
+        for name, weight in stopped.named_parameters():
+            assert torch.equal(weights_then[name], weight), (update, name)
 
 
 def test_a_resumed_run_does_not_begin_again(gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +226,9 @@ def test_every_micro_batch_of_every_update_has_its_own_dropout(
     assert len(set(masks)) > 0.9 * len(masks)
 
 
-def gradients(model: Transformer, plan: Plan, data: Data, folder: Path) -> dict[str, torch.Tensor]:
+def gradients(
+    model: Transformer, plan: Plan, data: Data, folder: Path, penalty: float | None
+) -> dict[str, torch.Tensor]:
     """The gradients that the optimiser is given at the last update."""
     found = {}
 
@@ -193,7 +237,7 @@ def gradients(model: Transformer, plan: Plan, data: Data, folder: Path) -> dict[
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim.Adam, "step", look)
-        finished(model, plan, data, folder)
+        finished(model, plan, data, folder, penalty)
     return found
 
 
@@ -211,8 +255,8 @@ def objective(model: Transformer, data: Data, penalty: float) -> float:
 
 def test_gradient_is_that_of_cross_entropy_plus_penalty(gated, data: Data, tmp_path: Path) -> None:
     model = gated(dropout=0.0)
-    found = gradients(model, replace(WHOLE, penalty=0.5), data, tmp_path / "penalty")
-    without = gradients(gated(dropout=0.0), replace(WHOLE, penalty=0.0), data, tmp_path / "none")
+    found = gradients(model, WHOLE, data, tmp_path / "penalty", 0.5)
+    without = gradients(gated(dropout=0.0), WHOLE, data, tmp_path / "none", None)
     p_open = probability_open(torch.tensor(0.5))
     model.train()  # gates as drawn
     for attention in model.attentions():
@@ -228,8 +272,8 @@ def test_gradient_is_that_of_cross_entropy_plus_penalty(gated, data: Data, tmp_p
 
 
 def test_micro_batches_add_up_to_the_batch_with_one_draw_of_the_gates(gated, data: Data, tmp_path: Path) -> None:
-    whole = gradients(gated(dropout=0.0), WHOLE, data, tmp_path / "whole")
-    parts = gradients(gated(dropout=0.0), replace(WHOLE, micro_batch_tokens=25), data, tmp_path / "parts")
+    whole = gradients(gated(dropout=0.0), WHOLE, data, tmp_path / "whole", 0.1)
+    parts = gradients(gated(dropout=0.0), replace(WHOLE, micro_batch_tokens=25), data, tmp_path / "parts", 0.1)
     assert whole.keys() == parts.keys()
     for name, gradient in whole.items():
         assert torch.allclose(gradient, parts[name], rtol=1e-3, atol=1e-6), name
@@ -257,9 +301,23 @@ def test_the_recorded_loss_is_per_target_token(
 ) -> None:
     plan = replace(PLAN, learning_rate=1e-9, updates=24, log_every=24)
     model = tiny_model()
-    finished(model, plan, data, tmp_path)
+    finished(model, plan, data, tmp_path, None)
     record = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
     assert record["loss"] == pytest.approx(objective(model, data, penalty=0.0), rel=0.02)
+
+
+def test_the_recorded_loss_is_that_of_all_processes(gated, data: Data, tmp_path: Path) -> None:
+    class Twins(Team):
+        """A second process that does all that the first one does."""
+
+        def add_up(self, tensor: torch.Tensor) -> None:
+            tensor *= 2
+
+    losses = []
+    for team in (Team(), Twins()):
+        train(gated(), WHOLE, data, state=tmp_path / "state", records=tmp_path / "log.jsonl", team=team)
+        losses.append(json.loads((tmp_path / "log.jsonl").read_text())["loss"])
+    assert losses[1] == pytest.approx(2 * losses[0], rel=1e-6)
 
 
 def test_training_learns(
@@ -270,7 +328,7 @@ def test_training_learns(
     model = tiny_model(layers=1, vocabulary=10, width=16)
     before = evaluate(model, data.dev)
     plan = replace(PLAN, updates=150, batch_tokens=300, micro_batch_tokens=300, learning_rate=0.02, warmup=20)
-    finished(model, replace(plan, log_every=150), data, tmp_path)
+    finished(model, replace(plan, log_every=150), data, tmp_path, None)
     assert evaluate(model, data.dev) < 0.35 < before / 3
 
 
@@ -278,8 +336,8 @@ def test_gates_have_their_own_learning_rate(gated, data: Data, tmp_path: Path) -
     model = gated(dropout=0.0)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     # Adam's first step is the learning rate in size, whatever the gradient.
-    plan = replace(WHOLE, warmup=1, learning_rate=0.004, gate_learning_rate=0.3, penalty=10.0)
-    finished(model, plan, data, tmp_path)
+    plan = replace(WHOLE, warmup=1, learning_rate=0.004, gate_learning_rate=0.3)
+    finished(model, plan, data, tmp_path, 10.0)
     for name, parameter in model.named_parameters():
         moved = float((parameter.detach() - before[name]).abs().max())
         assert moved == pytest.approx(0.3 if name.endswith("log_alpha") else 0.004, rel=0.01), name
@@ -287,5 +345,5 @@ def test_gates_have_their_own_learning_rate(gated, data: Data, tmp_path: Path) -
 
 def test_gates_of_a_run_shorter_than_its_warm_up_close_under_a_penalty(gated, data: Data, tmp_path: Path) -> None:
     model = gated()
-    finished(model, replace(PLAN, warmup=100, penalty=10.0), data, tmp_path)
+    finished(model, replace(PLAN, warmup=100), data, tmp_path, 10.0)
     assert all((attention.gate.log_alpha < 0.5).all() for attention in model.attentions())

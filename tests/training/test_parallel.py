@@ -29,7 +29,9 @@ TRAINING = {
 PRUNING = {
     "seed": 1,
     "scope": "all",
-    "penalty": 0.05,
+    "penalty": None,
+    "heads": 5,
+    "penalty_warmup": 0,
     "dropout": 0.1,
     "training": TRAINING,
     "gate_learning_rate": 0.3,
@@ -69,7 +71,9 @@ def test_two_processes_prune_as_one(
         }
         run({**inputs, **outputs, "state": folder / "state"}, processes=processes)
         records = [json.loads(line) for line in outputs["records"].read_text().splitlines()]
-        results[processes] = load_file(outputs["output"]), json.loads(outputs["gates"].read_text()), records
+        gates = json.loads(outputs["gates"].read_text())
+        assert gates["kept"] == 5
+        results[processes] = load_file(outputs["output"]), gates["rows"], records
         assert sorted(path.name for path in folder.iterdir()) == [
             "gates.json",
             "log.jsonl",

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from safetensors.torch import load_file
 
 import specialized_heads
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import Architecture, Transformer
 from specialized_heads.stage import UserError, file_hash
-from specialized_heads.training import train
+from specialized_heads.training import checkpoint, train
+from specialized_heads.training.train import spread_evenly
 
 SETTINGS = {
     "seed": 1,
@@ -52,6 +54,7 @@ def start(name):
         return child
     out = folder / name
     sys.argv += ["--output", f"{out}/model.safetensors", "--records", f"{out}/log.jsonl", "--state", f"{out}/state"]
+    sys.argv += ["--checkpoints", f"{out}/checkpoints.safetensors"]
     stage.run(train.main)
     os._exit(0)
 
@@ -64,7 +67,7 @@ for number in range(kills):
     time.sleep(random.uniform(0, 0.03))
     os.kill(child, signal.SIGKILL)
     print(os.waitpid(child, 0)[1], *sorted(p.name for p in (folder / str(number)).iterdir()))
-    for path in ("model.safetensors", "model.json", "log.jsonl"):  # as Snakemake does
+    for path in ("model.safetensors", "model.json", "log.jsonl", "checkpoints.safetensors"):  # as Snakemake does
         (folder / str(number) / path).unlink(missing_ok=True)
     assert os.waitpid(start(str(number)), 0)[1] == 0
 """
@@ -104,16 +107,31 @@ def test_killed_at_twenty_moments_and_started_again_gives_the_same_bytes(
     package = str(Path(specialized_heads.__file__).parents[1])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
     arguments = [argument for name, path in tokens.items() for argument in (f"--{name}", str(path))]
-    command = [sys.executable, "-c", KILLER, tmp_path, "20", "--settings", json.dumps(SETTINGS), *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        KILLER,
+        tmp_path,
+        "20",
+        "--settings",
+        json.dumps(SETTINGS | {"moments": [3, 17, 30]}),
+    ]
+    command += arguments
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     killed = [line.split() for line in done.stdout.splitlines()]
     assert [line[0] for line in killed] == [str(int(signal.SIGKILL))] * 20
     assert not any("model.safetensors" in line for line in killed)
     assert len(set(re.findall(r"going on at update (\d+)", done.stderr))) >= 8
-    whole = contents(outputs(tmp_path / "whole"))
+
+    def written(folder: Path) -> list[bytes]:
+        return [*contents(outputs(folder)), (folder / "checkpoints.safetensors").read_bytes()]
+
+    assert len(load_file(tmp_path / "whole/checkpoints.safetensors")) == 3 * len(
+        load_file(tmp_path / "whole/model.safetensors")
+    )
     for number in range(20):
-        assert contents(outputs(tmp_path / str(number))) == whole, number
+        assert written(tmp_path / str(number)) == written(tmp_path / "whole"), number
         assert not (tmp_path / str(number) / "state").exists()
 
 
@@ -144,6 +162,76 @@ def test_from_scratch_with_the_heads_of_another_model(
     scratch = load(tmp_path / "scratch/model.safetensors")
     assert scratch.architecture == pruned.architecture
     assert not torch.equal(scratch.softmax_embedding, pruned.softmax_embedding)
+
+
+def test_as_many_heads_spread_evenly(
+    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path, tiny_model: Callable[..., Transformer]
+) -> None:
+    pruned = tiny_model()
+    pruned.keep_heads({"encoder": [[], [1]], "decoder": [[0, 1], [0, 1]], "cross": [[0, 1], []]})
+    save(pruned, tmp_path / "like.safetensors", training={})
+    files = {**tokens, **outputs(tmp_path / "count")}
+    call(train, settings=SETTINGS | {"evenly": True}, like=tmp_path / "like.safetensors", **files)
+    architecture = load(tmp_path / "count/model.safetensors").architecture
+    assert architecture.encoder == ((0,), ())
+    assert architecture.decoder == ((0, 1), (0, 1))
+    assert architecture.cross == ((0,), (0,))
+
+
+@pytest.mark.parametrize("count", range(19))
+def test_heads_differ_by_one_from_layer_to_layer(count: int) -> None:
+    full = Architecture.full(source_vocabulary=5, target_vocabulary=5, layers=3, heads=6, width=12, feed_forward=4)
+    last = tuple(tuple(range(min(6, max(0, count - 6 * layer)))) for layer in range(3))  # crowded into the first layers
+    spread = spread_evenly(replace(full, cross=last))
+    layers = [len(layer) for layer in spread.cross]
+    assert sum(layers) == count and layers == sorted(layers, reverse=True)
+    assert max(layers) - min(layers) <= 1
+    assert spread.encoder == full.encoder
+
+
+def test_checkpoints_are_the_models_of_runs_that_stopped_there(
+    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path
+) -> None:
+    def trained(name: str, moments: tuple[int, ...] = (), **training: object) -> dict[str, torch.Tensor]:
+        settings = SETTINGS | {"training": SETTINGS["training"] | {"schedule": "inverse_sqrt"} | training}
+        files = {**tokens, **outputs(tmp_path / name), "checkpoints": tmp_path / name / "checkpoints.safetensors"}
+        call(train, settings=settings | {"moments": moments}, **files)
+        return load_file(tmp_path / name / "model.safetensors")
+
+    # Also where the model itself is an average.
+    trained("whole", moments=(6, 12), updates=12, average=3, average_every=2)
+    for update in (6, 12):
+        stopped = trained(f"{update}", updates=update)
+        call(
+            checkpoint,
+            settings={"update": update},
+            baseline=tmp_path / "whole/model.safetensors",
+            checkpoints=tmp_path / "whole/checkpoints.safetensors",
+            output=tmp_path / f"at{update}.safetensors",
+        )
+        weights = load_file(tmp_path / f"at{update}.safetensors")
+        assert weights.keys() == stopped.keys()
+        for name, weight in stopped.items():
+            assert torch.equal(weight, weights[name]), (update, name)
+        description = json.loads((tmp_path / f"at{update}.json").read_text())
+        assert description["training"]["moment"] == update
+        load(tmp_path / f"at{update}.safetensors")
+    assert load_file(tmp_path / "6/checkpoints.safetensors") == {}  # asked for none
+    with pytest.raises(UserError, match="holds no weights of update 7; name it in ablation.moments"):
+        call(
+            checkpoint,
+            settings={"update": 7},
+            baseline=tmp_path / "whole/model.safetensors",
+            checkpoints=tmp_path / "whole/checkpoints.safetensors",
+            output=tmp_path / "at7.safetensors",
+        )
+
+
+def test_a_moment_after_the_last_update_is_a_mistake(
+    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="moments: 31 is after the last of 30 updates"):
+        call(train, settings=SETTINGS | {"moments": [5, 31]}, **tokens, **outputs(tmp_path / "x"))
 
 
 def test_mistakes_are_named(call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path) -> None:

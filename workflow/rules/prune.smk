@@ -1,4 +1,5 @@
-# One model per scope and λ: fine-tune the baseline with gates on its heads, then remove the closed ones (section 6).
+# One model per scope and target (a λ or a number of heads): fine-tune the baseline with gates on its heads, then remove
+# the closed ones (section 6). The model with soft gates comes with it, whether it is scored or not.
 
 
 rule prune:
@@ -13,6 +14,8 @@ rule prune:
         description="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",
         gates="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/gates.json",
         log="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/log.jsonl",
+        soft="results/{experiment}/{corpus}/models/soft/{scope}_{target}/seed{seed}/model.safetensors",
+        soft_description="results/{experiment}/{corpus}/models/soft/{scope}_{target}/seed{seed}/model.json",
     log:
         "results/{experiment}/{corpus}/logs/prune_{scope}_{target}_seed{seed}.log",
     benchmark:
@@ -29,4 +32,4 @@ rule prune:
     shell:
         "{params.launcher} specialized_heads.pruning.prune --baseline {input.baseline:q} --train {input.train:q}"
         " --dev {input.dev:q} --output {output.weights:q} --gates {output.gates:q} --records {output.log:q}"
-        " --state {params.state:q}.state --settings {params.settings:q} > {log:q} 2>&1"
+        " --soft {output.soft:q} --state {params.state:q}.state --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,4 +1,10 @@
-# The baseline. Its resumable state lives beside the declared outputs, which Snakemake deletes when a job fails.
+# The baseline, and what it was at moments of its training. Its resumable state lives beside the declared outputs, which
+# Snakemake deletes when a job fails.
+
+
+def moments(corpus):
+    """The updates of the baseline's training whose weights are kept: none where nothing is pruned."""
+    return experiment.for_corpus(corpus).ablation.moments if experiment.corpora[corpus].prune else []
 
 
 rule train_baseline:
@@ -10,6 +16,7 @@ rule train_baseline:
         weights="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
         description="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
         log="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
+        checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
     log:
         "results/{experiment}/{corpus}/logs/train_baseline_seed{seed}.log",
     benchmark:
@@ -26,6 +33,7 @@ rule train_baseline:
             "training",
             seed=int(w.seed),
             device=experiment.device,
+            moments=moments(w.corpus),
         ),
         state=subpath(output.weights, parent=True),
     message:
@@ -33,4 +41,27 @@ rule train_baseline:
     shell:
         "{params.launcher} specialized_heads.training.train --train {input.train:q} --dev {input.dev:q}"
         " --output {output.weights:q} --records {output.log:q} --state {params.state:q}.state"
+        " --checkpoints {output.checkpoints:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule baseline_checkpoint:
+    input:
+        baseline="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
+        checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
+        code=code("specialized_heads.training.checkpoint"),
+    output:
+        weights="results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.safetensors",
+        description="results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.json",
+    log:
+        "results/{experiment}/{corpus}/logs/checkpoint_update{moment}_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/checkpoint_update{moment}_seed{seed}.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        settings=lambda w: json.dumps({"update": int(w.moment)}),
+    shell:
+        "python -m specialized_heads.training.checkpoint --baseline {input.baseline:q}"
+        " --checkpoints {input.checkpoints:q} --output {output.weights:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -20,6 +20,7 @@ class HardConcrete(nn.Module):
     def __init__(self, heads: int, *, log_alpha: float) -> None:
         super().__init__()
         self.log_alpha = nn.Parameter(torch.full((heads,), log_alpha))
+        self.register_buffer("fixed", torch.full((heads,), torch.nan))  # gates that have become constants; nan: not yet
         self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)  # u = 1/2: the median gate
 
     def draw(self, generator: torch.Generator) -> None:
@@ -27,20 +28,47 @@ class HardConcrete(nn.Module):
         u = torch.rand(self.noise.shape, generator=generator)
         self.noise.copy_(EPSILON + (1 - 2 * EPSILON) * u)
 
+    def fix(self, decisions: Tensor) -> None:
+        """Make each gate a constant from now on: 1 where `decisions` (H,) is true, else 0."""
+        self.fixed.copy_(decisions)
+
+    def decisions(self) -> Tensor:
+        """Which heads stay (H,): as fixed, else by the rule of `hard`."""
+        return torch.where(self.fixed.isnan(), hard(self.log_alpha.detach()), self.fixed == 1)
+
+    def open_probability(self) -> Tensor:
+        """P(g ≠ 0) of each gate (H,): 0 or 1 once it is fixed."""
+        return torch.where(self.fixed.isnan(), probability_open(self.log_alpha), self.fixed)
+
     def forward(self) -> Tensor:
         """The gates (H,): in training in [0, 1] for the noise drawn last, in evaluation mode the decisions, 0 or 1."""
-        return sample(self.log_alpha, self.noise) if self.training else hard(self.log_alpha).float()
+        if self.training:
+            return torch.where(self.fixed.isnan(), sample(self.log_alpha, self.noise), self.fixed)
+        return self.decisions().float()
 
 
 class Mask(nn.Module):
-    """Fixed gates (H,): the head's output is multiplied by a constant. Used to ablate heads without removing them."""
+    """Fixed gates: the head's output is multiplied by a constant. Used to ablate heads without removing them.
+
+    The values are those of all sentences, (H,), or of each sentence of a batch, (B, H): so many models in one pass.
+    """
 
     def __init__(self, values: Tensor) -> None:
         super().__init__()
-        self.register_buffer("values", values.float(), persistent=False)
+        self.register_buffer("values", values if values.is_floating_point() else values.float(), persistent=False)
 
     def forward(self) -> Tensor:
         return self.values
+
+    @property
+    def by_sentence(self) -> bool:
+        """Whether each sentence has values of its own."""
+        return self.values.dim() == 2
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep the values of these sentences (their positions in the batch), where each has its own."""
+        if self.by_sentence:
+            self.values = self.values[sentences]
 
 
 def sample(log_alpha: Tensor, u: Tensor) -> Tensor:
@@ -57,3 +85,8 @@ def probability_open(log_alpha: Tensor) -> Tensor:
 def hard(log_alpha: Tensor) -> Tensor:
     """The gate at test time, as booleans: open iff log α > 0, when P(g=0) is not the larger side."""
     return log_alpha > 0
+
+
+def soft(log_alpha: Tensor) -> Tensor:
+    """The gate without its noise, in [0, 1]: clip(1.2 σ(log α) - 0.1, 0, 1) (Louizos et al. 2018, their gate at test time)."""
+    return torch.clamp(torch.sigmoid(log_alpha) * (HIGH - LOW) + LOW, 0.0, 1.0)

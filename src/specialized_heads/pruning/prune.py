@@ -1,18 +1,29 @@
-"""Stage: fine-tune a trained model with a gate on each head and λ on their number; then remove the closed heads (section 6).
+"""Stage: fine-tune a trained model with a gate on each head and a penalty on their number; then remove the closed heads.
 
-Scope "encoder" prunes the encoder's self-attention and freezes everything after the encoder: decoder, target embeddings and
-softmax come out bit for bit as they went in. Scope "all" prunes the three attention types and trains all weights. The last
-weights are taken, never those of the lowest penalised loss.
+Section 6. Scope "encoder" prunes the encoder's self-attention and freezes everything after the encoder: decoder, target
+embeddings and softmax come out bit for bit as they went in. Scope "all" prunes the three attention types and trains all
+weights. The penalty has a given λ, or one that is steered to a number of heads (`penalty`). The last weights are taken,
+never those of the lowest penalised loss.
+
+A second model is written beside: the one before gates became 0 or 1, with the gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1)
+multiplied into W^O. With λ these are the last weights; with a number of heads, those at the moment when the heads were
+chosen, since the updates after it know hard gates alone.
 """
 
-from typing import Literal
+import argparse
+import copy
+from typing import Any, Literal
+
+import torch
 
 from specialized_heads import stage
 from specialized_heads.config import Section, Training
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.gates import HardConcrete, hard, probability_open
+from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.training.loop import Plan, finish, load_data, train
+from specialized_heads.pruning.collapse import remark
+from specialized_heads.pruning.penalty import Lambda, Steering
+from specialized_heads.training.loop import Plan, finish, load_data, moment, train
 from specialized_heads.training.parallel import team
 
 SCOPES = {"encoder": ("encoder",), "all": KINDS}
@@ -31,8 +42,15 @@ class Settings(Section):
     device: str
 
 
+def freeze(model: Transformer, *, scope: str) -> None:
+    """Leave alone, in training, what a scope does not train: with "encoder" everything after the encoder; else nothing."""
+    if scope == "encoder":
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad = name.startswith(("source_embedding", "encoder"))
+
+
 def attach_gates(model: Transformer, *, scope: str, log_alpha: float) -> None:
-    """Put a gate on each head that the scope prunes, and freeze what the scope leaves alone.
+    """Put a gate on each head that the scope prunes.
 
     Args:
         model: a plain model.
@@ -42,62 +60,118 @@ def attach_gates(model: Transformer, *, scope: str, log_alpha: float) -> None:
     for attention in model.attentions(*SCOPES[scope]):
         if attention.heads:
             attention.gate = HardConcrete(len(attention.heads), log_alpha=log_alpha)
-    if scope == "encoder":
-        for name, parameter in model.named_parameters():
-            parameter.requires_grad = name.startswith(("source_embedding", "encoder"))
 
 
-def remove_closed_heads(model: Transformer) -> list[dict[str, float | int | str | bool]]:
-    """Make the gates' decisions final: remove closed heads from the weights, and all gates.
+def gate_rows(decisive: Transformer, decided: Transformer) -> list[dict[str, Any]]:
+    """What became of each gate.
+
+    Args:
+        decisive: the model with the log α that decided.
+        decided: the same model at the end of training, with the decisions.
 
     Returns:
-        one row per gated head: type, layer and head (from 1), log α, P(open), kept.
+        one row per gated head: type, layer and head (from 1), log α, P(open), soft (ĝ), kept.
     """
-    rows, kept = [], {kind: [] for kind in KINDS}
-    for attention in model.attentions():
-        positions = list(range(len(attention.heads)))
-        if isinstance(attention.gate, HardConcrete):
-            log_alpha = attention.gate.log_alpha.detach()
-            decisions = hard(log_alpha).tolist()
-            positions = [p for p in positions if decisions[p]]
-            for head, value, p_open, keep in zip(
-                attention.heads, log_alpha.tolist(), probability_open(log_alpha).tolist(), decisions, strict=True
-            ):
-                rows.append(
-                    {
-                        "type": attention.kind,
-                        "layer": attention.layer + 1,
-                        "head": head + 1,
-                        "log_alpha": value,
-                        "p_open": p_open,
-                        "kept": keep,
-                    }
-                )
-        kept[attention.kind].append(positions)
-    model.keep_heads(kept)
+    rows = []
+    for before, after in zip(decisive.attentions(), decided.attentions(), strict=True):
+        if isinstance(before.gate, HardConcrete):
+            log_alpha = before.gate.log_alpha.detach()
+            columns = (log_alpha, probability_open(log_alpha), soft(log_alpha), after.gate.decisions())
+            for head, *values in zip(before.heads, *(column.tolist() for column in columns), strict=True):
+                place = {"type": before.kind, "layer": before.layer + 1, "head": head + 1}
+                rows.append(place | dict(zip(("log_alpha", "p_open", "soft", "kept"), values, strict=True)))
     return rows
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("baseline", "train", "dev", "output", "records", "state", "gates"))
-    settings = Settings.model_validate(files.settings)
-    model = load(files.baseline, dropout=settings.dropout)
+def remove_closed_heads(model: Transformer) -> None:
+    """Make the gates' decisions final: remove closed heads from the weights, and all gates."""
+    _keep(model, {id(a): a.gate.decisions() for a in model.attentions() if isinstance(a.gate, HardConcrete)})
+
+
+def fold_soft_gates(model: Transformer) -> None:
+    """Multiply each head's columns of W^O by its soft gate ĝ; remove heads whose ĝ is 0, and all gates."""
+    gates = {id(a): soft(a.gate.log_alpha.detach()) for a in model.attentions() if isinstance(a.gate, HardConcrete)}
+    for attention in model.attentions():
+        if id(attention) in gates:
+            attention.output.data *= gates[id(attention)].repeat_interleave(attention.head_width)
+    _keep(model, {key: values > 0 for key, values in gates.items()})
+
+
+def _keep(model: Transformer, open_: dict[int, torch.Tensor]) -> None:
+    """Remove heads that are not open; a sub-layer without gates, by its id, keeps all of its own."""
+    kept: dict[str, list[list[int]]] = {kind: [] for kind in KINDS}
+    for attention in model.attentions():
+        stays = open_[id(attention)].tolist() if id(attention) in open_ else [True] * len(attention.heads)
+        kept[attention.kind].append([position for position, stay in enumerate(stays) if stay])
+    model.keep_heads(kept)
+
+
+def train_gates(model: Transformer, settings: Settings, files: argparse.Namespace) -> None:
+    """Train a model with gates, decide, and write what is left of it.
+
+    Args:
+        model: a plain model; frozen weights stay as they are.
+        settings: how.
+        files: train, dev (read); output, records, gates, and soft or None (written); state.
+
+    Raises:
+        UserError: more heads are asked for than there are.
+    """
     attach_gates(model, scope=settings.scope, log_alpha=settings.gate_init)
+    gated = sum(len(a.heads) for a in model.attentions() if a.gate is not None)
+    if (settings.heads or 0) > gated:
+        raise stage.UserError(
+            f"settings: heads: {settings.heads} heads were asked for, but the model has {gated} in scope "
+            f"{settings.scope}; ask for {gated} at most"
+        )
+    updates = settings.training.updates
+    steered = settings.heads is not None
+    penalty = Steering(settings.heads, updates) if steered else Lambda(settings.penalty, settings.penalty_warmup)
     plan = Plan(
         seed=settings.seed,
-        penalty=settings.penalty,
         gate_learning_rate=settings.gate_learning_rate,
+        moments=(penalty.decision,) if steered else (),
         **settings.training.model_dump(),
     )
     data = load_data(files.train, files.dev)
     with team(settings.device) as (together, device):
-        train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
-        if together.writes:
-            gates = remove_closed_heads(model)
-            stage.log.info("%d of %d heads kept", sum(row["kept"] for row in gates), len(gates))
-            stage.write_json(files.gates, gates)
-            save(model, files.output, training={**files.settings, "data_hash": data.hash})
-            finish(files.state)
+        train(model.to(device), plan, data, state=files.state, records=files.records, penalty=penalty, team=together)
+        if not together.writes:
+            return
+        decisive = copy.deepcopy(model)
+        if steered:
+            decisive.load_state_dict(moment(files.state, penalty.decision))
+        rows = gate_rows(decisive, model)
+        asked = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
+        said = remark(rows, init=settings.gate_init, **asked)
+        kept, by_themselves = (sum(row["kept"] for row in rows), sum(row["log_alpha"] > 0 for row in rows))
+        stage.log.info("%d of %d heads kept; log α above 0: %d", kept, len(rows), by_themselves)
+        if said:
+            stage.log.info("%s", said)
+        summary = {
+            "kept": kept,
+            "gates_open": by_themselves,  # by log α > 0, at the update of the decision
+            "decided_after": penalty.decision if steered else updates,
+            "collapse": said,
+        }
+        training = {**files.settings, "data_hash": data.hash}
+        stage.write_json(files.gates, {**asked, **summary, "rows": rows})
+        remove_closed_heads(model)
+        save(model, files.output, training=training)
+        if files.soft:
+            fold_soft_gates(decisive)
+            save(decisive, files.soft, training=training)
+        finish(files.state)
+
+
+def main() -> None:
+    files = stage.arguments(
+        __doc__, files=("baseline", "train", "dev", "output", "records", "state", "gates"), optional=("soft",)
+    )
+    settings = Settings.model_validate(files.settings)
+    model = load(files.baseline, dropout=settings.dropout)
+    freeze(model, scope=settings.scope)
+    train_gates(model, settings, files)
 
 
 if __name__ == "__main__":

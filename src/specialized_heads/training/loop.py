@@ -20,15 +20,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
-from specialized_heads.model.gates import HardConcrete, probability_open
+from specialized_heads.model.gates import HardConcrete
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import atomic, file_hash, log, progress
 from specialized_heads.training.batching import Batch, epoch_updates, make_batch
@@ -57,8 +58,17 @@ class Plan:
     average: int = 1
     average_every: int = 1000
     compile: bool = False
-    penalty: float = 0.0  # λ, per head
     gate_learning_rate: float = 0.0  # peak, for log α; same shape over time as the model's
+    moments: tuple[int, ...] = ()  # updates after which the weights are kept, see `moment`
+
+
+class Penalty(Protocol):
+    """What presses on the gates; its attributes are plain numbers, which are saved with the state of the run."""
+
+    weight: float  # λ at the next update
+
+    def advance(self, update: int, gates: list[HardConcrete]) -> None:
+        """Set the weight of the next update, after update number `update`; may also fix the gates."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +85,19 @@ def load_data(train: Path, dev: Path) -> Data:
     return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
 
 
-def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: Path, team: Team | None = None) -> None:
+def train(
+    model: Transformer,
+    plan: Plan,
+    data: Data,
+    *,
+    state: Path,
+    records: Path,
+    penalty: Penalty | None = None,
+    team: Team | None = None,
+) -> None:
     """Train the parameters of `model` that require gradients, in place.
 
-    The loss is the cross-entropy per target token plus, if the model has gates, λ·L_C (eq. 11).
+    The loss is the cross-entropy per target token plus, with a penalty on the model's gates, λ·L_C (eq. 11).
 
     Args:
         model: on its device, with its gates, if any, attached. Its initial weights are part of the fingerprint.
@@ -86,6 +105,7 @@ def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: P
         data: on what.
         state: directory for the resumable state; removed by `finish` once the results are safe.
         records: JSONL log: training loss, development loss, learning rate, P(open) of the gates.
+        penalty: on the model's gates, in its first state; None: λ is 0.
         team: the processes that train together; None: this one alone. Only the first one writes.
     """
     team = team or Team()
@@ -93,9 +113,9 @@ def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: P
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     workers = threads if model.source_embedding.device.type == "cpu" else 1
-    run = _Run(model, plan, data, workers=workers, team=team)
-    fingerprint = _fingerprint(model, plan, data)
-    run.resume(state / "state.pt", fingerprint)
+    run = _Run(model, plan, data, state, penalty, workers=workers, team=team)
+    fingerprint = _fingerprint(model, plan, data, penalty)
+    run.resume(fingerprint)
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
     run.working.train()
@@ -110,11 +130,20 @@ def train(model: Transformer, plan: Plan, data: Data, *, state: Path, records: P
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 log.info("%s, %.0f target tokens/s", _line(record, plan), speed)
             if team.writes and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
-                run.save(state / "state.pt", fingerprint)
+                run.save(fingerprint)
                 saved = time.monotonic()
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()
+
+
+def moment(state: Path, update: int) -> dict[str, Tensor]:
+    """The weights and gates at one of `Plan.moments`, by name: those of this very update, whatever is averaged later.
+
+    Args:
+        state: the directory given to `train`, before `finish`.
+    """
+    return load_file(_moment_path(state, update))
 
 
 def finish(state: Path) -> None:
@@ -135,11 +164,22 @@ class _Update:
 class _Run:
     """A training run in progress: everything that a kill must not lose."""
 
-    def __init__(self, model: Transformer, plan: Plan, data: Data, *, workers: int, team: Team) -> None:
-        self.model, self.plan, self.data, self.team = model, plan, data, team
+    def __init__(
+        self,
+        model: Transformer,
+        plan: Plan,
+        data: Data,
+        folder: Path,
+        penalty: Penalty | None,
+        *,
+        workers: int,
+        team: Team,
+    ) -> None:
+        self.model, self.plan, self.data, self.folder, self.team = model, plan, data, folder, team
         self.pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         self.device = model.source_embedding.device
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
+        self.penalty = penalty if self.gates else None
         self.gate_noise = torch.Generator().manual_seed(plan.seed)
         # Products run on a narrow copy of the matrices, made once per update; the weights themselves stay in float32.
         self.working = model.in_precision(torch.bfloat16) if plan.precision == "bf16" else model
@@ -156,14 +196,14 @@ class _Run:
         if self.gates:
             relative = plan.gate_learning_rate / self.rate(min(plan.warmup, plan.updates))
             groups.append({"params": [gate.log_alpha for gate in self.gates], "peak": relative})
-        # All gradients in one block of memory: cleared, and summed over processes, by one operation.
-        self.gradient = torch.zeros(sum(p.numel() for p in self.trained), device=self.device)
-        pieces = self.gradient.split([p.numel() for p in self.trained])
+        # All gradients, and the loss, in one block of memory: cleared, and summed over processes, by one operation.
+        self.gradient = torch.zeros(sum(p.numel() for p in self.trained) + 1, device=self.device)
+        *pieces, self.update_loss = self.gradient.split([*(p.numel() for p in self.trained), 1])
         for parameter, piece in zip(self.trained, pieces, strict=True):
             parameter.grad = piece.view_as(parameter)
         self.optimizer = torch.optim.Adam(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.update = self.epoch = self.position = self.tokens = 0
-        self.loss = torch.zeros((), device=self.device)  # summed since the last record
+        self.loss = torch.zeros(1, device=self.device)  # of all processes, summed since the last record
         self.loss_tokens = 0
         self.mean = [torch.zeros_like(p) for p in weights] if plan.average > 1 else []  # sum of the weights to average
         self.records: list[dict[str, Any]] = []
@@ -220,17 +260,23 @@ class _Run:
         self.gradient.zero_()
         losses = self.pool.map(lambda pair: self.gradients(*pair, update.tokens), update.batches)
         for loss, gradients in losses:  # in order, whichever is ready first
-            self.loss += loss
+            self.update_loss += loss
             for parameter, gradient in zip(self.trained, gradients, strict=True):
                 parameter.grad.add_(gradient)
         self.team.add_up(self.gradient)
-        if self.gates:
-            (self.plan.penalty * self.expected_heads()).backward()  # λ·L_C, eq. (10) and (11)
+        self.loss += self.update_loss
+        if self.penalty is not None:
+            (self.penalty.weight * self.expected_heads()).backward()  # λ·L_C, eq. (10) and (11)
         self.update, self.epoch, self.position = self.update + 1, update.epoch, update.position + 1
         rate = self.rate(self.update)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["peak"]
         self.optimizer.step()
+        if self.penalty is not None:
+            self.penalty.advance(self.update, self.gates)
+        if self.team.writes and self.update in self.plan.moments:
+            with atomic(_moment_path(self.folder, self.update)) as temporary:
+                save_file(self.model.state_dict(), temporary)
         if self.mean:
             self.average()
         self.working.refresh(self.model)
@@ -257,11 +303,10 @@ class _Run:
 
     def expected_heads(self) -> Tensor:
         """L_C: the expected number of open gates."""
-        return torch.stack([probability_open(gate.log_alpha).sum() for gate in self.gates]).sum()
+        return torch.stack([gate.open_probability().sum() for gate in self.gates]).sum()
 
     def record(self) -> dict[str, Any]:
         """Write down the losses since the last record; the development loss at its own interval."""
-        self.team.add_up(self.loss)
         record: dict[str, Any] = {
             "update": self.update,
             "epoch": self.epoch,
@@ -276,12 +321,12 @@ class _Run:
         for attention in self.model.attentions():
             if isinstance(attention.gate, HardConcrete):
                 name = f"{attention.kind}.{attention.layer + 1}"
-                open_ = probability_open(attention.gate.log_alpha.detach())
+                open_ = attention.gate.open_probability().detach()
                 record.setdefault("open", {})[name] = [round(p, 4) for p in open_.tolist()]
         self.records.append(record)
         return record
 
-    def save(self, path: Path, fingerprint: str) -> None:
+    def save(self, fingerprint: str) -> None:
         state = {
             "fingerprint": fingerprint,
             "model": self.model.state_dict(),
@@ -290,13 +335,15 @@ class _Run:
             "counters": [self.update, self.epoch, self.position, self.tokens, self.loss_tokens],
             "loss": self.loss,
             "mean": self.mean,
+            "penalty": {} if self.penalty is None else vars(self.penalty),
             "records": json.dumps(self.records),
         }
-        with atomic(path) as temporary:
+        with atomic(self.folder / "state.pt") as temporary:
             torch.save(state, temporary)
 
-    def resume(self, path: Path, fingerprint: str) -> None:
-        """Take up the state at `path` if there is one and it belongs to this very run."""
+    def resume(self, fingerprint: str) -> None:
+        """Take up the saved state if there is one and it belongs to this very run."""
+        path = self.folder / "state.pt"
         if not path.exists():
             return
         try:
@@ -313,15 +360,22 @@ class _Run:
         self.gate_noise.set_state(state["gate_noise"].cpu())
         self.update, self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
         self.mean = state["mean"]
-        if self.team.writes:  # the sum was its own; that of the others since their last record is not kept
-            self.loss = state["loss"]
+        self.loss = state["loss"]
+        if self.penalty is not None:
+            vars(self.penalty).update(state["penalty"])
         self.records = json.loads(state["records"])
         log.info("going on at update %d", self.update)
 
 
-def _fingerprint(model: Transformer, plan: Plan, data: Data) -> str:
-    """Hash of the plan, the data, the dropout rate and the initial weights (with which parameters are trained)."""
-    digest = hashlib.sha256(json.dumps([asdict(plan), data.hash, model.dropout], sort_keys=True).encode())
+def _moment_path(state: Path, update: int) -> Path:
+    return state / f"update{update}.safetensors"
+
+
+def _fingerprint(model: Transformer, plan: Plan, data: Data, penalty: Penalty | None) -> str:
+    """Hash of plan, data, dropout rate, the penalty as it starts, and the initial weights (with which ones are trained)."""
+    digest = hashlib.sha256(
+        json.dumps([asdict(plan), repr(penalty), data.hash, model.dropout], sort_keys=True).encode()
+    )
     for name, parameter in model.named_parameters():
         digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())
         digest.update(parameter.detach().cpu().numpy().tobytes())

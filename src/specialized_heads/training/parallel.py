@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from specialized_heads.model.checkpoint import choose_device
+from specialized_heads.model.devices import choose_device, take_gpus, use_gpu
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,22 @@ def team(device: str) -> Iterator[tuple[Team, torch.device]]:
     Args:
         device: `auto`, `cpu` or `cuda`, as in the configuration.
     """
-    chosen = choose_device(device)
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        yield Team(), chosen
+        yield Team(), choose_device(device)
         return
-    if chosen.type == "cuda":
-        chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(chosen)
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    gpu = use_gpu(device)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo")
     try:
-        yield Team(dist.get_rank(), size), chosen
+        chosen = torch.device("cuda", _share(dist.get_rank())) if gpu else torch.device("cpu")
+        yield Team(dist.get_rank(), dist.get_world_size()), chosen
     finally:
         dist.destroy_process_group()
+
+
+def _share(rank: int) -> int:
+    """The index of this process' GPU; the first process takes them for all, and `torchrun` ends all if it ends."""
+    taken = [take_gpus(dist.get_world_size()) if rank == 0 else None]
+    dist.broadcast_object_list(taken, device=torch.device("cpu"))
+    torch.cuda.set_device(taken[0][rank])
+    return taken[0][rank]

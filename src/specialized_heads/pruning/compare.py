@@ -1,0 +1,83 @@
+"""Stage: what every criterion says of the heads of one baseline, in one table, and which heads it keeps at each count.
+
+The value of a gate is its log α at the end of one pruning run, that with the lower middle one of the head counts: with more
+heads nearly all gates are open, with fewer nearly all are closed, and then their order says little. The value of random
+choice is the place in its order, counted down.
+"""
+
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specialized_heads import stage
+from specialized_heads.config import Section
+from specialized_heads.model.checkpoint import architecture_of
+from specialized_heads.pruning.criteria import Head, at_random, heads_of, values_of
+
+COLUMNS = {
+    "seed": pa.int64(),
+    "scope": pa.string(),
+    "criterion": pa.string(),
+    "type": pa.string(),
+    "layer": pa.int64(),
+    "head": pa.int64(),
+    "value": pa.float64(),
+    "counts": pa.list_(pa.int64()),
+}
+
+
+class Cut(Section):
+    """A cut model, in the order of `--cut`."""
+
+    criterion: str
+    scope: Literal["encoder", "all"]
+    heads: int
+
+
+class Settings(Section):
+    seed: int
+    criteria: list[str]
+    cut: list[Cut]
+    gates: list[str]  # the scopes of `--gates`, in its order
+    column: str  # of importance
+
+
+def main() -> None:
+    files = stage.arguments(__doc__, files=("model", "output"), optional=("heads", "importance"), many=("gates", "cut"))
+    settings = Settings.model_validate(files.settings)
+    architecture = architecture_of(files.model)
+    gates = dict(zip(settings.gates, files.gates, strict=True))
+    kept: dict[tuple[str, str, Head], list[int]] = {}
+    for cut, path in zip(settings.cut, files.cut, strict=True):
+        for head in heads_of(architecture_of(path), scope=cut.scope):
+            kept.setdefault((cut.scope, cut.criterion, head), []).append(cut.heads)
+
+    rows = []
+    for scope in sorted({cut.scope for cut in settings.cut}, reverse=True):  # encoder, then all
+        heads = heads_of(architecture, scope=scope)
+        for criterion in settings.criteria:
+            match criterion:
+                case "gates":
+                    values = {
+                        (row["type"], row["layer"], row["head"]): row["log_alpha"]
+                        for row in stage.read_json(gates[scope])["rows"]
+                    }
+                case "random":
+                    order = at_random(heads, seed=settings.seed)
+                    values = {head: float(len(order) - place) for place, head in enumerate(order)}
+                case "importance":
+                    values = values_of(files.importance, heads, column=settings.column)
+                case _:
+                    values = values_of(files.heads, heads, column=criterion)
+            for kind, layer, head in heads:
+                counts = kept.get((scope, criterion, (kind, layer, head)), [])
+                row = {"type": kind, "layer": layer, "head": head, "value": values[kind, layer, head]}
+                rows.append({"seed": settings.seed, "scope": scope, "criterion": criterion, **row, "counts": counts})
+    with stage.atomic(files.output) as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)), temporary)
+    stage.log.info("%d criteria", len(settings.criteria))
+
+
+if __name__ == "__main__":
+    stage.run(main)

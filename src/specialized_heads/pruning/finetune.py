@@ -1,0 +1,41 @@
+"""Stage: train a cut model on as pruning with gates trains, but without gates and penalty.
+
+The same updates, schedule, order of data and frozen weights: what is left between a model pruned by gates and one whose heads
+another criterion chose is the choice, and that gates train while they choose.
+"""
+
+from typing import Literal
+
+from specialized_heads import stage
+from specialized_heads.config import Section, Training
+from specialized_heads.model.checkpoint import load, save
+from specialized_heads.pruning.prune import freeze
+from specialized_heads.training.loop import Plan, finish, load_data, train
+from specialized_heads.training.parallel import team
+
+
+class Settings(Section):
+    seed: int
+    scope: Literal["encoder", "all"]
+    dropout: float
+    training: Training
+    device: str
+
+
+def main() -> None:
+    files = stage.arguments(__doc__, files=("model", "train", "dev", "output", "records", "state"))
+    settings = Settings.model_validate(files.settings)
+    model = load(files.model, dropout=settings.dropout)
+    cut = stage.read_json(files.model.with_suffix(".json"))["training"]["cut"]
+    freeze(model, scope=settings.scope)
+    plan = Plan(seed=settings.seed, **settings.training.model_dump())
+    data = load_data(files.train, files.dev)
+    with team(settings.device) as (together, device):
+        train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
+        if together.writes:
+            save(model, files.output, training={**files.settings, "cut": cut, "data_hash": data.hash})
+            finish(files.state)
+
+
+if __name__ == "__main__":
+    stage.run(main)

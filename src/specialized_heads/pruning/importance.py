@@ -1,0 +1,125 @@
+"""Stage: the importance I_h of every head, by one forward and backward pass (Michel et al. 2019, section 4.1).
+
+A head's output times a mask ξ_h: I_h says how much the loss would change with ξ_h near 1. By the chain rule
+∂L/∂ξ_h is the product of the head's output (its context) and the gradient there, summed over positions. Here the absolute
+value is taken position by position, before the mean, so that positions with opposite effects do not cancel:
+
+    I_h = mean over tokens of |Σ_d context · ∂L/∂context|
+
+A token is a query of the head: a source token for encoder heads, a position of the target for the others, end of sentence
+counted, padding not. L is the cross-entropy of the reference, summed over a sentence, without label smoothing. The set is
+the development set, which no weight was trained on.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from specialized_heads import stage
+from specialized_heads.config import Section
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.vocabulary import PAD
+from specialized_heads.model.attention import Tape
+from specialized_heads.model.checkpoint import load
+from specialized_heads.model.devices import choose_device
+from specialized_heads.model.functional import cross_entropy, prepare_cpu
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.training.batching import Batch, in_order, make_batch
+
+TOKENS = 2000  # per batch and side, padding included
+SCHEMA = pa.schema(
+    [
+        ("type", pa.string()),
+        ("layer", pa.int32()),
+        ("head", pa.int32()),
+        ("importance", pa.float64()),
+        ("importance_normalised", pa.float64()),
+    ]
+)
+
+
+class Settings(Section):
+    device: str
+
+
+def sensitivities(model: Transformer, batch: Batch) -> dict[tuple[str, int], Tensor]:
+    """Σ_d context · ∂L/∂context, with its sign, for every head and query; its sum over the queries is ∂L/∂ξ_h.
+
+    Args:
+        model: in evaluation mode, its weights wanting gradients, as they do after loading.
+        batch: B sentences.
+
+    Returns:
+        (B, H, T) per attention type and layer (from 0) that has heads, T being source or target positions.
+    """
+    tape: Tape = {}
+    with torch.enable_grad():
+        states = model(batch.source, batch.target_in, tape)
+        loss = cross_entropy(
+            states.flatten(0, 1), model.softmax_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD
+        )
+    contexts = {key[:2]: value for key, value in tape.items() if key[2] == "context"}
+    if not contexts:
+        return {}
+    # Without cross-attention nothing of the encoder reaches the loss: a gradient of zero.
+    gradients = torch.autograd.grad(loss, list(contexts.values()), materialize_grads=True)
+    return {
+        key: (context.detach() * gradient).sum(-1)
+        for (key, context), gradient in zip(contexts.items(), gradients, strict=True)
+    }
+
+
+def importance(model: Transformer, store: TokenStore, *, tokens: int = TOKENS) -> dict[tuple[str, int], np.ndarray]:
+    """I_h of all heads over a set.
+
+    Args:
+        model: in evaluation mode.
+        store: sentences with their references.
+        tokens: most per batch and side; does not show in the result but for rounding.
+
+    Returns:
+        (H,) per attention type and layer, in nats; none for a layer without heads.
+    """
+    device = model.source_embedding.device
+    sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
+    queries = dict.fromkeys(sums, 0)
+    for sentences in stage.progress(in_order(store, tokens=tokens), what="importance", unit="batch"):
+        batch = make_batch(store, sentences).to(device)
+        real = {"encoder": batch.source != PAD, "decoder": batch.target_out != PAD, "cross": batch.target_out != PAD}
+        for (kind, layer), values in sensitivities(model, batch).items():
+            sums[kind, layer] += (values.abs() * real[kind][:, None]).sum((0, 2), dtype=torch.float64).cpu().numpy()
+            queries[kind, layer] += int(real[kind].sum())
+    return {key: total / queries[key] for key, total in sums.items()}
+
+
+def table(model: Transformer, found: dict[tuple[str, int], np.ndarray]) -> list[dict[str, str | int | float]]:
+    """One row per head: type, layer and head (from 1), importance, and the same divided by its L2 norm over the heads of
+    the layer and type (section 4.1); zero where the whole layer's is zero."""
+    rows = []
+    for attention in model.attentions():
+        if not attention.heads:
+            continue
+        values = found[attention.kind, attention.layer]
+        norm = float(np.linalg.norm(values))
+        for head, value in zip(attention.heads, values.tolist(), strict=True):
+            row = {"type": attention.kind, "layer": attention.layer + 1, "head": head + 1, "importance": value}
+            rows.append(row | {"importance_normalised": value / norm if norm else 0.0})
+    return rows
+
+
+def main() -> None:
+    files = stage.arguments(__doc__, files=("model", "dev", "output"))
+    settings = Settings.model_validate(files.settings)
+    prepare_cpu()
+    model = load(files.model, device=choose_device(settings.device))
+    dev = load_tokens(files.dev)
+    rows = table(model, importance(model, dev))
+    with stage.atomic(files.output) as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+    stage.log.info("importance of %d heads over %d sentences", len(rows), len(dev))
+
+
+if __name__ == "__main__":
+    stage.run(main)

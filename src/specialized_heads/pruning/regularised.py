@@ -1,0 +1,24 @@
+"""Stage: the pruning objective from random initialisation, a control of pruning a trained model (footnote 8).
+
+The model is the baseline before its first update, and is trained as the baseline is, but with a gate on each head of the
+scope and the penalty of a pruned model; closed heads are then removed. All weights are trained, whatever the scope.
+"""
+
+from specialized_heads import stage
+from specialized_heads.model.checkpoint import architecture_of
+from specialized_heads.model.transformer import Transformer, initialise
+from specialized_heads.pruning.prune import Settings, train_gates
+
+
+def main() -> None:
+    files = stage.arguments(
+        __doc__, files=("like", "train", "dev", "output", "records", "state", "gates"), optional=("soft",)
+    )
+    settings = Settings.model_validate(files.settings)
+    model = Transformer(architecture_of(files.like), dropout=settings.dropout)
+    initialise(model, seed=settings.seed)
+    train_gates(model, settings, files)
+
+
+if __name__ == "__main__":
+    stage.run(main)

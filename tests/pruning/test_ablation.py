@@ -1,0 +1,236 @@
+"""The stages that score ablations: each number is that of the model from which the heads are gone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sacrebleu.metrics import BLEU
+
+from specialized_heads.config import Decoding
+from specialized_heads.corpus.bpe import learn, load_bpe
+from specialized_heads.evaluation import score, translate
+from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.decoding import translate as search
+from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.pruning import ablation, importance, systematic
+from specialized_heads.pruning.ablation import removals
+from specialized_heads.pruning.masking import NOTHING
+from specialized_heads.stage import UserError
+
+DECODED = {"decoding": {"beam": 2, "max_length_ratio": 1.0}, "preprocess": "none", "language": "en", "device": "cpu"}
+UNEVEN = {"encoder": [[1, 2], [0]], "decoder": [[], [1, 2]], "cross": [[0, 2], [2]]}
+
+
+@pytest.fixture
+def files(token_file, sentences, tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, Path]:
+    """A model with uneven layers, and a set whose references are its own translations with some errors."""
+    words = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
+    (tmp_path / "bpe.model").write_bytes(learn(words, size=60, name="target"))
+    model = tiny_model(vocabulary=59, heads=3, width=12, seed=3)
+    model.keep_heads(UNEVEN)
+    save(model, tmp_path / "model.safetensors", training={})
+    sources, targets = sentences(30, vocabulary=59)
+    bpe = load_bpe(tmp_path / "bpe.model")
+    texts = [bpe.decode(ids) for ids in search(model, sources, **Decoding(**DECODED["decoding"]).model_dump())]
+    references = [text if number % 3 else text[: len(text) // 2] for number, text in enumerate(texts)]
+    pq.write_table(pa.table({"target": references}), tmp_path / "references.parquet")
+    return {
+        "model": tmp_path / "model.safetensors",
+        "tokens": token_file("test", sources, targets),
+        "bpe": tmp_path / "bpe.model",
+        "references": tmp_path / "references.parquet",
+        "output": tmp_path / "result.parquet",
+        "state": tmp_path / "result.state",
+    }
+
+
+def bleu_without(files: dict[str, Path], sentences, removal: set[tuple[str, int, int]]) -> float:
+    """BLEU of the model from which heads are physically removed, sentence by sentence."""
+    model = load(files["model"])
+    model.keep_heads(
+        {
+            kind: [
+                [p for p, h in enumerate(a.heads) if (kind, a.layer + 1, h + 1) not in removal]
+                for a in model.attentions(kind)
+            ]
+            for kind in KINDS
+        }
+    )
+    bpe, settings = load_bpe(files["bpe"]), Decoding(**DECODED["decoding"]).model_dump()
+    outputs = [bpe.decode(search(model, [source], **settings)[0]) for source in sentences(30, vocabulary=59)[0]]
+    references = pq.read_table(files["references"]).column("target").to_pylist()
+    return BLEU().corpus_score(outputs, [references]).score
+
+
+def test_what_is_removed(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model(heads=3, width=12)
+    model.keep_heads(UNEVEN)
+    found = removals(model, alone=True)
+    assert len(found) == 2 * 8
+    by_row = {tuple(row.values()): heads for row, heads in found}
+    assert by_row["without", "cross", 1, 3] == {("cross", 1, 3)}
+    assert by_row["alone", "cross", 1, 3] == {("cross", 1, 1)}
+    assert by_row["alone", "encoder", 1, 2] == {("encoder", 1, 3)}
+    assert by_row["alone", "encoder", 2, 1] == NOTHING  # the only head of its layer
+    assert len(removals(model, alone=False)) == 8
+
+
+def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sentences) -> None:
+    call(ablation, settings=DECODED | {"alone": True}, **files)
+    table = pd.read_parquet(files["output"])
+    assert not files["state"].exists()
+    assert table["what"].value_counts().to_dict() == {"without": 8, "alone": 8}
+    wanted = {tuple(row.values()): heads for row, heads in removals(load(files["model"]), alone=True)}
+    full = bleu_without(files, sentences, set())
+    for row in table.to_dict("records"):
+        heads = wanted[row["what"], row["type"], row["layer"], row["head"]]
+        assert row["bleu"] == bleu_without(files, sentences, heads)
+        assert row["bleu_full"] == full
+        assert row["delta"] == row["bleu"] - full
+        assert (row["p_value"] == 1.0) == (row["delta"] == 0)
+    assert (table["delta"] != 0).sum() > 8
+    only = table[(table["what"] == "alone") & (table["type"] == "encoder") & (table["layer"] == 2)]
+    assert only["delta"].tolist() == [0.0]
+    assert table["sentences"].unique().tolist() == [30]
+    assert table["signature"].str.contains("version:").all()
+
+
+def test_a_run_that_was_killed_ends_with_the_same_bytes(call, files, monkeypatch, tmp_path) -> None:
+    call(ablation, settings=DECODED | {"alone": True}, **files)
+    undisturbed = files["output"].read_bytes()
+    files["output"].unlink()
+    with monkeypatch.context() as patch:
+
+        def killed(*_args, **_options):
+            raise KeyboardInterrupt
+
+        patch.setattr(ablation, "compare", killed)
+        with pytest.raises(KeyboardInterrupt):
+            call(ablation, settings=DECODED | {"alone": True}, **files)
+    assert (files["state"] / "translations.jsonl").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("specialized_heads.pruning.masking.translate", None)  # nothing is left to translate
+        call(ablation, settings=DECODED | {"alone": True}, **files)
+    assert files["output"].read_bytes() == undisturbed
+
+
+def test_references_of_another_set_are_named(call, files) -> None:
+    pq.write_table(pa.table({"target": ["one"]}), files["references"])
+    with pytest.raises(UserError, match="references.parquet: 1 sentences, but .*test.safetensors has 30"):
+        call(ablation, settings=DECODED | {"alone": False}, **files)
+
+
+def test_a_model_without_heads_has_no_rows(call, files, tiny_model) -> None:
+    model = tiny_model(vocabulary=59)
+    model.keep_heads({kind: [[], []] for kind in KINDS})
+    save(model, files["model"], training={})
+    call(ablation, settings=DECODED | {"alone": True}, **files)
+    assert pq.read_table(files["output"]).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "heads, step, expected",
+    [
+        (72, 0.1, [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72]),
+        (24, 0.1, [0, 2, 5, 7, 10, 12, 14, 17, 19, 22, 24]),
+        (4, 0.1, [0, 1, 2, 3, 4]),  # 0.4 of a head is none, 0.8 is one; each number once
+        (5, 0.1, [0, 1, 2, 3, 4, 5]),  # 0.5 is one
+        (10, 0.3, [0, 3, 6, 9, 10]),
+        (8, 1.0, [0, 8]),
+        (0, 0.1, [0]),
+    ],
+)
+def test_steps(heads: int, step: float, expected: list[int]) -> None:
+    assert systematic.steps(heads, step=step) == expected
+
+
+def importances() -> pd.DataFrame:
+    columns = ["type", "layer", "head", "importance", "importance_normalised"]
+    rows = [
+        ("encoder", 1, 1, 3.0, 0.1),
+        ("encoder", 1, 2, 4.0, 0.9),
+        ("decoder", 2, 5, 0.5, 0.9),
+        ("decoder", 1, 1, 0.7, 0.2),
+        ("cross", 1, 3, 0.1, 1.0),
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_the_least_important_head_goes_first() -> None:
+    everything = systematic.ranking(importances(), "all", normalise=False)
+    assert everything == [
+        ("cross", 1, 3),
+        ("decoder", 2, 5),
+        ("decoder", 1, 1),
+        ("encoder", 1, 1),
+        ("encoder", 1, 2),
+    ]
+    normalised = systematic.ranking(importances(), "all", normalise=True)
+    # Equal ones: encoder before decoder.
+    assert [heads[0] for heads in normalised] == ["encoder", "decoder", "encoder", "decoder", "cross"]
+    assert systematic.ranking(importances(), "decoder", normalise=True) == [("decoder", 1, 1), ("decoder", 2, 5)]
+    wanted = systematic.removals(importances(), step=0.4, normalise=False)
+    rows = [(row["pruned"], row["removed"], row["heads"], row["share"]) for row, _ in wanted]
+    assert rows[:4] == [("all", 0, 5, 0.0), ("all", 2, 5, 0.4), ("all", 4, 5, 0.8), ("all", 5, 5, 1.0)]
+    assert rows[4:] == [
+        *(("encoder", 0, 2, 0.0), ("encoder", 1, 2, 0.5), ("encoder", 2, 2, 1.0)),
+        *(("decoder", 0, 2, 0.0), ("decoder", 1, 2, 0.5), ("decoder", 2, 2, 1.0)),
+        *(("cross", 0, 1, 0.0), ("cross", 1, 1, 1.0)),
+    ]
+    assert wanted[1][1] == {("cross", 1, 3), ("decoder", 2, 5)}
+
+
+def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token_file, tmp_path) -> None:
+    dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
+    table = tmp_path / "importance.parquet"
+    call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
+    call(systematic, settings=DECODED | {"step": 0.25, "normalise": True}, importance=table, **files)
+    found = pd.read_parquet(files["output"])
+    # 0% is the model's own score, as the other stages make it.
+    texts = {"output": tmp_path / "translation.txt", "tokenised": tmp_path / "tokens.txt"}
+    call(translate, settings=DECODED, model=files["model"], tokens=files["tokens"], bpe=files["bpe"], **texts)
+    call(
+        score,
+        settings={"preprocess": "none", "language": "en"},
+        translation=texts["output"],
+        tokenised=texts["tokenised"],
+        references=files["references"],
+        output=tmp_path / "score.json",
+    )
+    own = json.loads((tmp_path / "score.json").read_text())["bleu"]
+    whole = found[found["removed"] == 0]
+    assert whole["pruned"].tolist() == ["all", *KINDS]
+    assert set(whole["bleu"]) == set(found["bleu_full"]) == {own}
+    assert set(whole["p_value"]) == {1.0}
+    order = importance_order(pd.read_parquet(table))
+    for row in found.to_dict("records"):
+        removed = [head for head in order if row["pruned"] in ("all", head[0])][: row["removed"]]
+        assert row["bleu"] == bleu_without(files, sentences, set(removed))
+        assert row["share"] == row["removed"] / row["heads"]
+    assert found.groupby("pruned")["heads"].first().to_dict() == {"all": 8, "encoder": 3, "decoder": 2, "cross": 3}
+    assert found.groupby("pruned")["share"].max().tolist() == [1.0] * 4
+
+
+def importance_order(table: pd.DataFrame) -> list[tuple[str, int, int]]:
+    rows = sorted(table.to_dict("records"), key=lambda row: row["importance_normalised"])
+    assert len({row["importance_normalised"] for row in rows}) > 5
+    return [(row["type"], row["layer"], row["head"]) for row in rows]
+
+
+def test_a_type_without_heads_has_one_step(files, call, tiny_model, token_file, sentences, tmp_path) -> None:
+    model = tiny_model(vocabulary=59)
+    model.keep_heads({"encoder": [[], []]})
+    save(model, files["model"], training={})
+    table = tmp_path / "importance.parquet"
+    dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
+    call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
+    call(systematic, settings=DECODED | {"step": 0.5, "normalise": False}, importance=table, **files)
+    found = pd.read_parquet(files["output"])
+    row = found[found["pruned"] == "encoder"].squeeze()
+    assert (row["removed"], row["heads"], row["share"], row["delta"]) == (0, 0, 0.0, 0.0)
+    assert not np.isnan(found["bleu"]).any()

@@ -1,0 +1,144 @@
+"""Training a cut model on: what changes, what does not, and that a kill does not show."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import specialized_heads
+from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning import finetune, prune
+from specialized_heads.training import loop
+
+TRAINING = {
+    "updates": 24,
+    "batch_tokens": 60,
+    "micro_batch_tokens": 60,
+    "schedule": "linear",
+    "learning_rate": 0.003,
+    "warmup": 3,
+    "log_every": 1,
+    "evaluate_every": 24,
+}
+SETTINGS = {"seed": 1, "scope": "encoder", "dropout": 0.1, "training": TRAINING, "device": "cpu"}
+CUT = {"criterion": "random"}
+# Runs the stage once undisturbed, then kills it at random moments and runs it again, in children of one process that has
+# done the imports. With a state after every update, and slow enough to be hit.
+KILLER = """
+import os, pathlib, random, signal, sys, time
+from specialized_heads import stage
+from specialized_heads.pruning import finetune
+from specialized_heads.training import loop
+loop.SAVE_SECONDS, make_batch = 0.0, loop.make_batch
+loop.make_batch = lambda *args: time.sleep(0.01) or make_batch(*args)
+folder = pathlib.Path(sys.argv.pop(1))
+
+def start(name):
+    (folder / name).mkdir(exist_ok=True)
+    if child := os.fork():
+        return child
+    out = folder / name
+    sys.argv += ["--output", f"{out}/model.safetensors", "--records", f"{out}/log.jsonl", "--state", f"{out}/state"]
+    stage.run(finetune.main)
+    os._exit(0)
+
+assert os.waitpid(start("whole"), 0)[1] == 0
+for lines in (2, 9, 17, 21):
+    child, log = start(str(lines)), folder / str(lines) / "log.jsonl"
+    while not log.exists() or log.read_text().count(chr(10)) < lines:
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    print(os.waitpid(child, 0)[1])
+    assert os.waitpid(start(str(lines)), 0)[1] == 0
+"""
+
+
+@pytest.fixture
+def files(token_file: Callable[..., Path], sentences, tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict:
+    model = tiny_model()
+    model.keep_heads({"encoder": [[1], [0]], "decoder": [[0], [0, 1]], "cross": [[0, 1], [1]]})
+    save(model, tmp_path / "cut.safetensors", training={"cut": CUT})
+    return {
+        "model": tmp_path / "cut.safetensors",
+        "train": token_file("train", *sentences(60)),
+        "dev": token_file("dev", *sentences(10, seed=2)),
+    }
+
+
+@pytest.fixture
+def run(call: Callable[..., None], files: dict, tmp_path: Path) -> Callable[..., Path]:
+    """`run(scope="all")`: the weights of the model trained on."""
+
+    def trained(**settings: object) -> Path:
+        folder = tmp_path / "finetuned"
+        outputs = {"output": folder / "model.safetensors", "records": folder / "log.jsonl", "state": folder / "state"}
+        folder.mkdir(exist_ok=True)
+        call(finetune, settings=SETTINGS | settings, **files, **outputs)
+        return outputs["output"]
+
+    return trained
+
+
+def changed(before: Transformer, after: Transformer) -> dict[str, bool]:
+    theirs = dict(after.named_parameters())
+    return {name: not torch.equal(p, theirs[name]) for name, p in before.named_parameters() if p.numel()}
+
+
+def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everything(run, files: dict) -> None:
+    before = load(files["model"])
+    after = load(run())
+    assert after.architecture == before.architecture
+    for name, differs in changed(before, after).items():
+        assert differs == name.startswith(("source_embedding", "encoder")), name
+    assert all(changed(before, load(run(scope="all"))).values())
+
+
+def test_the_description_says_how_it_was_cut_and_trained(run, files: dict) -> None:
+    description = json.loads(run().with_suffix(".json").read_text())
+    data_hash = description["training"].pop("data_hash")
+    assert data_hash == loop.load_data(files["train"], files["dev"]).hash
+    assert description["training"] == SETTINGS | {"cut": CUT}
+
+
+def test_it_trains_as_pruning_does(call: Callable[..., None], files: dict, monkeypatch, tmp_path: Path, run) -> None:
+    """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
+    seen = []
+
+    def record(model: Transformer, plan: loop.Plan, data: loop.Data, **_: object) -> None:
+        seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
+
+    for module in (prune, finetune):
+        monkeypatch.setattr(module, "train", record)
+    run()
+    more = {"penalty": 0.0, "heads": None, "penalty_warmup": 0, "gate_learning_rate": 0.0, "gate_init": 2.0}
+    outputs = {name: tmp_path / name for name in ("output.safetensors", "records", "state", "gates")}
+    outputs["output"] = outputs.pop("output.safetensors")
+    baseline = {name if name != "model" else "baseline": path for name, path in files.items()}
+    call(prune, settings=SETTINGS | more, **baseline, **outputs)
+    (plan, trained, data), (expected, gated, same) = seen
+    assert vars(plan) == vars(expected)
+    assert trained == {name for name in gated if not name.endswith("log_alpha")}
+    assert data == same
+
+
+def test_killed_and_started_again_gives_the_same_bytes(files: dict, tmp_path: Path) -> None:
+    package = str(Path(specialized_heads.__file__).parents[1])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
+    arguments = [argument for name, path in files.items() for argument in (f"--{name}", str(path))]
+    command = [sys.executable, "-c", KILLER, tmp_path, "--settings", json.dumps(SETTINGS), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(int(signal.SIGKILL))] * 4
+    assert len(set(re.findall(r"going on at update (\d+)", done.stderr))) >= 3
+    for name in ("2", "9", "17", "21"):
+        for file in ("model.safetensors", "model.json", "log.jsonl"):
+            assert (tmp_path / name / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), name
+        assert not (tmp_path / name / "state").exists()

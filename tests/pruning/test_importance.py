@@ -1,0 +1,165 @@
+"""Importance I_h: against finite differences of the mask, its absolute value per token, and the table."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+
+from specialized_heads.corpus.vocabulary import PAD
+from specialized_heads.model import attention
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.gates import Mask
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning import importance
+from specialized_heads.training.batching import Batch, make_batch
+
+UNEVEN = {"encoder": [[1], [0, 1]], "decoder": [[], [1]], "cross": [[0, 1], [0]]}
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Softmax and loss in the precision of the model; the project's own are always in float32."""
+
+    def loss(states, table, labels, *, smoothing, ignore):
+        assert smoothing == 0
+        return F.cross_entropy(states @ table.T, labels, ignore_index=ignore, reduction="sum")
+
+    monkeypatch.setattr(attention, "softmax", lambda scores: torch.softmax(scores, -1))
+    monkeypatch.setattr(importance, "cross_entropy", loss)
+
+
+def summed_loss(model: Transformer, batch: Batch) -> float:
+    states = model(batch.source, batch.target_in).flatten(0, 1)
+    return float(
+        importance.cross_entropy(states, model.softmax_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD)
+    )
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_the_derivative_by_the_mask_is_that_of_finite_differences(tiny_model, sentences, store, exact, pruned) -> None:
+    model = tiny_model().double()
+    if pruned:
+        model.keep_heads(UNEVEN)
+    batch = make_batch(store(*sentences(4)), np.arange(4))
+    found = importance.sensitivities(model, batch)
+    step = 1e-4
+    compared = 0
+    for layer in model.attentions():
+        for head in range(len(layer.heads)):
+            losses = []
+            for sign in (1, -1):
+                mask = torch.ones(len(layer.heads), dtype=torch.float64)
+                mask[head] += sign * step
+                layer.gate = Mask(mask)
+                with torch.no_grad():
+                    losses.append(summed_loss(model, batch))
+            layer.gate = None
+            difference = (losses[0] - losses[1]) / (2 * step)
+            assert float(found[layer.kind, layer.layer][:, head].sum()) == pytest.approx(difference, rel=1e-5, abs=1e-7)
+            compared += 1
+    assert compared == (7 if pruned else 12)
+
+
+def test_the_mask_by_sentence_gives_the_derivative_of_each_sentence(tiny_model, sentences, store, exact) -> None:
+    """Sentences do not mix: the derivative by the mask of one sentence is the sum over its own queries."""
+    model = tiny_model().double()
+    batch = make_batch(store(*sentences(3)), np.arange(3))
+    found = importance.sensitivities(model, batch)
+    for layer in model.attentions():
+        mask = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
+        layer.gate = Mask(mask)
+        loss = importance.cross_entropy(
+            model(batch.source, batch.target_in).flatten(0, 1),
+            model.softmax_embedding,
+            batch.target_out.flatten(),
+            smoothing=0.0,
+            ignore=PAD,
+        )
+        (gradient,) = torch.autograd.grad(loss, mask)
+        layer.gate = None
+        assert torch.allclose(found[layer.kind, layer.layer].sum(-1), gradient, atol=1e-9)
+
+
+def test_the_absolute_value_is_taken_token_by_token(tiny_model, store, monkeypatch) -> None:
+    model = tiny_model(layers=1)
+    # Sources of 1 and 2 subwords, targets of 2 and 0; each is followed by the end of the sentence, then by padding.
+    data = store([[5], [6, 7]], [[8, 9], []])
+    by_hand = {
+        "encoder": torch.tensor([[[1.0, -1.0, 99.0], [2.0, 0.0, 99.0]], [[3.0, -3.0, 2.0], [0.0, 0.0, 0.0]]]),
+        "decoder": torch.tensor([[[1.0, 2.0, -5.0], [0.0, 0.0, 4.0]], [[-4.0, 99.0, 99.0], [0.0, 99.0, 99.0]]]),
+    }
+    by_hand["cross"] = -by_hand["decoder"]
+
+    def known(model: Transformer, batch: Batch) -> dict[tuple[str, int], torch.Tensor]:
+        order = [0, 1] if int(batch.source[0, 1]) == 3 else [1, 0]
+        return {(kind, 0): values[order] for kind, values in by_hand.items()}
+
+    monkeypatch.setattr(importance, "sensitivities", known)
+    found = importance.importance(model, data)
+    assert found["encoder", 0].tolist() == pytest.approx(
+        [(1 + 1 + 3 + 3 + 2) / 5, 2 / 5]
+    )  # not |1 - 1 + 3 - 3 + 2| / 5
+    for kind in ("decoder", "cross"):
+        assert found[kind, 0].tolist() == pytest.approx([(1 + 2 + 5 + 4) / 4, 4 / 4])
+
+
+def test_batches_do_not_show(tiny_model, sentences, store) -> None:
+    model, data = tiny_model(), store(*sentences(20))
+    whole, small = (importance.importance(model, data, tokens=tokens) for tokens in (2000, 8))
+    for key, values in whole.items():
+        assert small[key] == pytest.approx(values, rel=1e-4)
+        assert (values > 0).all()
+
+
+def test_a_head_without_a_way_out_has_none(tiny_model, sentences, store) -> None:
+    model = tiny_model()
+    model.encoder[1].attention.output.data[:, :4] = 0.0
+    found = importance.importance(model, store(*sentences(6)))
+    assert found["encoder", 1][0] == 0
+    assert found["encoder", 1][1] > 0
+
+
+def test_models_without_heads(tiny_model, sentences, store) -> None:
+    data = store(*sentences(5))
+    blind = tiny_model()
+    blind.keep_heads({"cross": [[], []]})
+    found = importance.importance(blind, data)
+    assert set(found) == {(kind, layer) for kind in ("encoder", "decoder") for layer in (0, 1)}
+    assert not found["encoder", 0].any()  # nothing of the encoder reaches the loss
+    assert found["decoder", 1].all()
+    assert all(row["importance_normalised"] == 0 for row in importance.table(blind, found) if row["type"] == "encoder")
+    none = tiny_model()
+    none.keep_heads({kind: [[], []] for kind in ("encoder", "decoder", "cross")})
+    assert importance.table(none, importance.importance(none, data)) == []
+
+
+def test_the_stage_writes_a_row_per_head_under_its_first_number(
+    call: Callable[..., None], tiny_model, token_file, sentences, store, tmp_path: Path
+) -> None:
+    model = tiny_model()
+    model.keep_heads(UNEVEN)
+    save(model, tmp_path / "model.safetensors", training={})
+    call(
+        importance,
+        settings={"device": "cpu"},
+        model=tmp_path / "model.safetensors",
+        dev=token_file("dev", *sentences(10)),
+        output=tmp_path / "importance.parquet",
+    )
+    table = pd.read_parquet(tmp_path / "importance.parquet")
+    expected = [
+        (kind, layer + 1, head + 1)
+        for kind, layers in UNEVEN.items()
+        for layer, heads in enumerate(layers)
+        for head in heads
+    ]
+    assert [tuple(row) for row in table[["type", "layer", "head"]].to_numpy()] == expected
+    found = importance.importance(model, store(*sentences(10)))
+    assert table["importance"].tolist() == pytest.approx(np.concatenate(list(found.values())).tolist(), rel=1e-6)
+    for _, same in table.groupby(["type", "layer"]):
+        norm = np.sqrt((same["importance"] ** 2).sum())
+        assert same["importance_normalised"].tolist() == pytest.approx((same["importance"] / norm).tolist())

@@ -1,0 +1,182 @@
+"""Many removals in one pass: each equals the model without these heads, and a kill loses no pass that was finished."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from specialized_heads.config import Decoding
+from specialized_heads.model.decoding import translate
+from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.pruning import masking
+from specialized_heads.pruning.masking import (
+    NOTHING,
+    Removal,
+    State,
+    heads_of,
+    passes,
+    translate_set,
+    translate_without,
+)
+
+SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
+DECODING = Decoding(beam=3, max_length_ratio=1.5)
+UNEVEN = {"encoder": [[1], [0, 2]], "decoder": [[], [1, 2]], "cross": [[0, 1, 2], [2]]}
+
+
+@pytest.fixture(params=["full", "uneven"])
+def model(request: pytest.FixtureRequest, tiny_model: Callable[..., Transformer]) -> Transformer:
+    model = tiny_model(seed=3, heads=3, width=12)
+    if request.param == "uneven":
+        model.keep_heads(UNEVEN)
+    return model
+
+
+def without(model: Transformer, removal: Removal) -> Transformer:
+    """A copy from which these heads are physically gone."""
+    smaller = copy.deepcopy(model)
+    smaller.keep_heads(
+        {
+            kind: [
+                [p for p, head in enumerate(a.heads) if (kind, a.layer + 1, head + 1) not in removal]
+                for a in model.attentions(kind)
+            ]
+            for kind in KINDS
+        }
+    )
+    return smaller
+
+
+def some_removals(model: Transformer) -> list[Removal]:
+    """Each head, the other heads of each layer, and growing sets across all types."""
+    heads = heads_of(model)
+    others = [frozenset(o for o in heads if o[:2] == h[:2] and o != h) for h in heads]
+    return [frozenset([h]) for h in heads] + others + [frozenset(heads[::-1][:n]) for n in range(len(heads) + 1)]
+
+
+def test_heads_keep_their_first_numbers(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model(heads=3, width=12)
+    model.keep_heads(UNEVEN)
+    assert heads_of(model, "encoder", "cross") == [
+        *(("encoder", 1, 2), ("encoder", 2, 1), ("encoder", 2, 3)),
+        *(("cross", 1, 1), ("cross", 1, 2), ("cross", 1, 3), ("cross", 2, 3)),
+    ]
+
+
+def test_masks_equal_removal(model: Transformer) -> None:
+    removals = some_removals(model)
+    found = translate_without(model, SOURCES, removals, decoding=DECODING)
+    assert len(found) == len(removals)
+    for removal, outputs in zip(removals, found, strict=True):
+        assert outputs == translate(without(model, removal), SOURCES, **DECODING.model_dump()), sorted(removal)
+    assert len({str(outputs) for outputs in found}) > len(heads_of(model))  # the masks do something
+    assert all(attention.gate is None for attention in model.attentions())
+
+
+def test_no_mask_changes_nothing(model: Transformer) -> None:
+    plain = translate(model, SOURCES, **DECODING.model_dump())
+    assert translate_without(model, SOURCES, [NOTHING, NOTHING], decoding=DECODING) == [plain, plain]
+    assert translate(model, SOURCES, **DECODING.model_dump(), copies=2) == plain + plain
+    ones = [frozenset([("encoder", 9, 9)])]  # a head that the model has not
+    assert translate_without(model, SOURCES, ones, decoding=DECODING) == [plain]
+
+
+def test_the_encoder_runs_once_where_no_mask_touches_it(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = []
+    encode = Transformer.encode
+    monkeypatch.setattr(Transformer, "encode", lambda self, ids: rows.append(len(ids)) or encode(self, ids))
+    last = heads_of(model, "cross")[-1]
+    translate_without(model, SOURCES, [NOTHING, frozenset([last]), frozenset([last])], decoding=DECODING)
+    assert rows == [len(SOURCES)]
+    translate_without(model, SOURCES, [NOTHING, frozenset([heads_of(model)[0]])], decoding=DECODING)
+    assert rows == [len(SOURCES), 2 * len(SOURCES)]
+
+
+def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masking, "REMOVALS", 3)
+    decoder = [frozenset([(kind, 1, head)]) for kind in ("decoder", "cross") for head in (1, 2)]
+    encoder = [frozenset([("encoder", 1, head), ("cross", 1, 1)]) for head in range(1, 6)]
+    groups = passes({NOTHING, *encoder, *decoder})
+    assert sorted(map(len, groups)) == [1, 1, 2, 3, 3]
+    assert groups[0] == [NOTHING]
+    assert {removal for group in groups for removal in group} == {NOTHING, *encoder, *decoder}
+    for group in groups:
+        assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
+
+
+def test_the_state_survives_a_kill(
+    model: Transformer, store, sentences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(masking, "REMOVALS", 2)
+    monkeypatch.setattr(masking, "TOKENS", 30)
+    data = store(*sentences(12))
+    removals = some_removals(model)[:7]
+    undisturbed = translate_set(
+        model, data, removals, decoding=DECODING, state=State(tmp_path / "other", fingerprint="a")
+    )
+    assert list(undisturbed) == [NOTHING, *removals]
+    for removal, outputs in undisturbed.items():
+        for sentence in range(12):
+            alone = translate(without(model, removal), [data.source_ids(sentence).tolist()], **DECODING.model_dump())
+            assert outputs[sentence] == alone[0]
+
+    translated: list[int] = []
+    whole = translate_without
+
+    def until_killed(model, sources, group, *, decoding):
+        if len(translated) > 8:
+            raise KeyboardInterrupt
+        translated.append(len(group))
+        return whole(model, sources, group, decoding=decoding)
+
+    monkeypatch.setattr(masking, "translate_without", until_killed)
+    with pytest.raises(KeyboardInterrupt):
+        translate_set(model, data, removals, decoding=DECODING, state=State(tmp_path / "run", fingerprint="a"))
+    path = tmp_path / "run" / "translations.jsonl"
+    assert len(path.read_text().splitlines()) > 2  # the stamp and some passes
+    with open(path, "a") as stream:
+        stream.write('[[[["encoder"')  # a kill in the middle of a line
+    state = State(tmp_path / "run", fingerprint="a")
+    done = set(state.found)
+    assert NOTHING in done
+    assert 1 < len(done) < 8
+
+    def only_the_rest(model, sources, group, *, decoding):
+        assert not done & set(group)
+        return whole(model, sources, group, decoding=decoding)
+
+    monkeypatch.setattr(masking, "translate_without", only_the_rest)
+    assert translate_set(model, data, removals, decoding=DECODING, state=state) == undisturbed
+    assert len(State(tmp_path / "run", fingerprint="a").found) == len(undisturbed)
+    assert not State(tmp_path / "run", fingerprint="b").found
+    assert not State(tmp_path / "run", fingerprint="a").found  # thrown away by the other run
+    state.finish()
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_fingerprint_covers_files_and_settings(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("1")
+    two.write_text("2")
+    stamps = {
+        masking.fingerprint(one, settings={"beam": 4}),
+        masking.fingerprint(two, settings={"beam": 4}),
+        masking.fingerprint(one, settings={"beam": 5}),
+        masking.fingerprint(one, two, settings={"beam": 4}),
+    }
+    assert len(stamps) == 4
+
+
+def test_masks_by_sentence_in_training_form(model: Transformer) -> None:
+    """Teacher forcing with a mask per sentence equals one pass per mask."""
+    source, target = torch.tensor([[5, 9, 4, 3], [8, 6, 3, 0]]), torch.tensor([[2, 4, 12], [2, 9, 9]])
+    removals = [frozenset(heads_of(model)[:2]), frozenset(heads_of(model)[2:5])]
+    masking.mask(model, removals)
+    both = model(source, target)
+    for row, removal in enumerate(removals):
+        masking.mask(model, [removal], sentences=2)
+        assert torch.allclose(model(source, target)[row], both[row], atol=1e-5)
+    masking.unmask(model)
+    assert not torch.allclose(model(source, target), both, atol=1e-3)
