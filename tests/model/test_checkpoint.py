@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from specialized_heads.model.checkpoint import architecture_of, choose_device, load, save
+from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
 
@@ -86,10 +86,3 @@ def test_damaged_description(saved: tuple[Transformer, Path], text: str) -> None
     path.with_suffix(".json").write_text(text)
     with pytest.raises(UserError, match=r"model\.json: not"):
         load(path)
-
-
-def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
-    with pytest.raises(UserError, match="device: cuda"):
-        choose_device("cuda")

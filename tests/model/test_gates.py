@@ -108,3 +108,15 @@ def test_noise_is_no_weight_and_a_mask_has_none() -> None:
     mask = Mask(torch.tensor([True, False]))
     assert not list(mask.parameters())
     assert mask().tolist() == [1.0, 0.0]
+
+
+def test_a_mask_by_sentence_follows_the_sentences() -> None:
+    mask = Mask(torch.tensor([[1.0, 0.0], [0.5, 1.0], [0.0, 0.0]]))
+    assert mask.by_sentence
+    mask.select(torch.tensor([2, 1]))
+    assert mask().tolist() == [[0.0, 0.0], [0.5, 1.0]]
+    same = Mask(torch.tensor([1.0, 0.0]))
+    same.select(torch.tensor([0]))
+    assert not same.by_sentence
+    assert same().tolist() == [1.0, 0.0]
+    assert Mask(torch.ones(2, dtype=torch.float64))().dtype == torch.float64  # finite differences need it

@@ -21,8 +21,9 @@ import torch
 from specialized_heads import stage
 from specialized_heads.config import Decoding, Section
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.model.checkpoint import choose_device, load
+from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
+from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer

@@ -11,8 +11,9 @@ from specialized_heads.config import Decoding, Section
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.model.checkpoint import choose_device, load
+from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
+from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.batching import cut
 

@@ -42,7 +42,7 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Parameter(torch.empty(inner, width))
         self.value = nn.Parameter(torch.empty(inner, width))
         self.output = nn.Parameter(torch.empty(width, inner))  # W^O
-        self.gate: nn.Module | None = None  # returns (H,), multiplied into the heads' outputs
+        self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplied into the heads' outputs
 
     def forward(self, x: Tensor, memory: Tensor | None, bias: Tensor | None, tape: Tape | None = None) -> Tensor:
         """Attend from x to memory, or to x itself where memory is None.
@@ -92,7 +92,10 @@ class MultiHeadAttention(nn.Module):
             weights = softmax(scores)
             context = dropout(weights.to(value.dtype), self.dropout, self.training) @ value
         if self.gate is not None:
-            context = (context * self.gate()[:, None, None]).to(context.dtype)  # gates are float32
+            gate = self.gate()
+            if gate.dim() == 2:  # in decoding, the hypotheses of a sentence are rows of their own
+                gate = gate.repeat_interleave(len(context) // len(gate), dim=0)
+            context = (context * gate[..., None, None]).to(context.dtype)  # gates are float32
         if tape is not None:
             tape[self.kind, self.layer, "weights"] = weights
             tape[self.kind, self.layer, "values"] = value

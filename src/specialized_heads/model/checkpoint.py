@@ -65,10 +65,3 @@ def architecture_of(weights: Path) -> Architecture:
         return Architecture.from_json(read_json(path)["architecture"])
     except (KeyError, TypeError) as error:
         raise UserError(f"{path}: not the description of a model ({error})") from None
-
-
-def choose_device(name: str) -> torch.device:
-    """The device that `auto`, `cpu` or `cuda` stands for on this machine."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("device: cuda was asked for, but torch sees no GPU; set device: cpu or auto")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")

@@ -3,6 +3,9 @@
 Each step scores one token per hypothesis: self-attention keys and values of the prefix are kept, those of the encoder's
 output are computed once. Sentences that are finished leave the batch. With a beam of one this is greedy search.
 
+One pass can translate each sentence by several models that differ only in the heads that are masked: the sentences stand
+in the batch once per mask, and what no mask changes, often the whole encoder, is computed once.
+
 Shapes: B sentences still open, W hypotheses per sentence (the beam), S source tokens, V target vocabulary.
 """
 
@@ -13,6 +16,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 
 
@@ -31,6 +35,12 @@ class Cache:
         self.bias = bias
         self.cross = [layer.cross.project_memory(memory) if layer.cross.heads else None for layer in model.decoder]
         self.own: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
+        self.masks = [a.gate for a in model.attentions("decoder", "cross") if isinstance(a.gate, Mask)]
+
+    def repeat(self, copies: int) -> None:
+        """Let the batch of sentences follow itself so many times."""
+        self.cross = [pair and tuple(part.repeat(copies, 1, 1, 1) for part in pair) for pair in self.cross]
+        self.bias = self.bias.repeat(copies, 1, 1, 1)
 
     def select(self, hypotheses: Tensor, sentences: Tensor | None) -> None:
         """Keep (and reorder) hypotheses, and sentences where some have left the batch."""
@@ -38,6 +48,8 @@ class Cache:
         if sentences is not None:
             self.cross = [pair and (pair[0][sentences], pair[1][sentences]) for pair in self.cross]
             self.bias = self.bias[sentences]
+            for mask in self.masks:
+                mask.select(sentences)
 
 
 def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
@@ -67,26 +79,38 @@ def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Ten
 
 @torch.inference_mode()
 def translate(
-    model: Transformer, sources: list[list[int]], *, beam: int, length_penalty: float, max_length_ratio: float
+    model: Transformer,
+    sources: list[list[int]],
+    *,
+    beam: int,
+    length_penalty: float,
+    max_length_ratio: float,
+    copies: int = 1,
 ) -> list[list[int]]:
     """Translate a batch of sentences.
 
     Args:
-        model: in evaluation mode.
+        model: in evaluation mode. Masks by sentence have a row for each sentence of each copy, in the order of the result;
+            those of the decoder are used up, since finished sentences leave the batch.
         sources: ids of each sentence, without EOS.
         beam: W.
         length_penalty: α; a hypothesis of n tokens (EOS counted) scores log P / n^α.
         max_length_ratio: an output has at most so many times the source's tokens, plus 10.
+        copies: how many times the whole batch is translated, for masks that differ between the copies.
 
     Returns:
-        ids of the best hypothesis of each sentence, without EOS.
+        ids of the best hypothesis of each sentence, without EOS; all sentences of the first copy, then of the next.
     """
     device = model.source_embedding.device
     source = pad_sequence([torch.tensor([*ids, EOS]) for ids in sources], batch_first=True, padding_value=PAD)
-    memory, bias = model.encode(source.to(device))
+    if any(isinstance(a.gate, Mask) and a.gate.by_sentence for a in model.attentions("encoder")):
+        cache = Cache(model, *model.encode(source.repeat(copies, 1).to(device)))
+    else:
+        cache = Cache(model, *model.encode(source.to(device)))
+        cache.repeat(copies)
+    sources = sources * copies
     searches = [_Search(limit=int(max_length_ratio * len(ids)) + 10) for ids in sources]
     open_ = list(range(len(sources)))
-    cache = Cache(model, memory, bias)
     prefixes = torch.empty(len(sources), beam, 0, dtype=torch.long, device=device)
     tokens = torch.full((len(sources), beam), BOS, device=device)
     scores = torch.full((len(sources), beam), -torch.inf, device=device)

@@ -1,0 +1,157 @@
+"""GPUs are shared out by real locks between real processes; the GPUs themselves are names."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import specialized_heads
+from specialized_heads.model import devices
+from specialized_heads.model.devices import choose_device, lock, take_gpus
+from specialized_heads.stage import UserError
+
+HOLDER = """
+import logging, sys, time
+from pathlib import Path
+from specialized_heads.model import devices
+logging.basicConfig(level=logging.INFO)
+devices.POLL_SECONDS = 0.02
+folder, number, *names = sys.argv[1:]
+print(*devices.lock(names, int(number), folder=Path(folder)), flush=True)
+time.sleep(60)
+"""
+TEAM = """
+import os, torch
+import torch.distributed as dist
+from types import SimpleNamespace
+start = dist.init_process_group
+dist.init_process_group = lambda backend: start("gloo")
+torch.cuda.is_available = lambda: True
+torch.cuda.device_count = lambda: 3
+torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{index}")
+torch.cuda.set_device = lambda index: None
+from specialized_heads.training.parallel import team
+with team("auto") as (together, device):
+    print(f"{together.rank} of {together.size} has {device.index}", flush=True)
+    dist.barrier()
+"""
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(specialized_heads.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
+    """`hold(1, "a", "b")`: a process that locks one of these devices and keeps it."""
+    started = []
+
+    def start(number: int, *names: str) -> subprocess.Popen:
+        command = [sys.executable, "-c", HOLDER, str(tmp_path), str(number), *names]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        started.append(subprocess.Popen(command, env=ENVIRONMENT, text=True, **streams))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_each_process_has_a_device_of_its_own(hold) -> None:
+    holders = [hold(1, "a", "b", "c") for _ in range(3)]
+    assert sorted(process.stdout.readline().strip() for process in holders) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_process_frees_its_device(hold, ending: signal.Signals) -> None:
+    first = hold(1, "a")
+    assert first.stdout.readline() == "0\n"
+    second = hold(1, "a")
+    assert "waiting for 1 of 1 GPUs" in second.stderr.readline()
+    assert not select.select([second.stdout], [], [], 0.2)[0]
+    first.send_signal(ending)
+    assert second.stdout.readline() == "0\n"
+
+
+def test_the_same_device_under_another_index_is_still_taken(hold) -> None:
+    assert hold(1, "a", "b").stdout.readline() == "0\n"
+    assert hold(1, "b", "a").stdout.readline() == "0\n"  # b
+    assert hold(1, "b", "a", "c").stdout.readline() == "2\n"
+
+
+def test_a_process_that_cannot_have_all_that_it_needs_keeps_none(hold, tmp_path: Path, monkeypatch) -> None:
+    assert hold(1, "a").stdout.readline() == "0\n"
+    waiting = hold(2, "a", "b")
+    assert "waiting for 2 of 2 GPUs" in waiting.stderr.readline()
+    monkeypatch.setattr(devices, "POLL_SECONDS", 0.01)
+    assert lock(["b"], 1, folder=tmp_path) == [0]
+    assert waiting.poll() is None
+
+
+def test_a_lock_of_another_user_can_be_taken_when_it_is_free(hold, tmp_path: Path) -> None:
+    (tmp_path / "specialized_heads-a.lock").touch(mode=0o444)
+    assert hold(1, "a").stdout.readline() == "0\n"
+
+
+def test_what_lies_behind_a_link_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "specialized_heads-a.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        lock(["a"], 1, folder=tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two GPUs, as torch tells of them, and locks in a folder of the test."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=f"gpu{index}"))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
+    monkeypatch.setattr(devices.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    choose_device.cache_clear()
+    yield
+    choose_device.cache_clear()
+
+
+def test_a_stage_computes_on_a_free_gpu_and_asks_once(gpus, hold) -> None:
+    assert hold(1, "gpu0").stdout.readline() == "0\n"
+    assert choose_device("auto") == choose_device("auto") == torch.device("cuda", 1)
+    assert choose_device("cpu") == torch.device("cpu")
+
+
+def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hold(2, "gpu0", "gpu1").stdout.readline() == "0 1\n"
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert choose_device("cuda") == torch.device("cuda", 0)
+    assert take_gpus(2) == [0, 1]
+
+
+def test_more_processes_than_gpus(gpus) -> None:
+    with pytest.raises(UserError, match="3 processes with a GPU each, but torch sees 2; give it gpu=2"):
+        take_gpus(3)
+
+
+def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    choose_device.cache_clear()
+    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
+    with pytest.raises(UserError, match="device: cuda was asked for, but torch sees no GPU"):
+        choose_device("cuda")
+
+
+def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path) -> None:
+    assert hold(1, "gpu0").stdout.readline() == "0\n"
+    script = tmp_path / "share.py"
+    script.write_text(TEAM, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    environment = ENVIRONMENT | {"TMPDIR": str(tmp_path)}
+    environment.pop("SLURM_JOB_ID", None)
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert sorted(found.stdout.splitlines()) == ["0 of 2 has 1", "1 of 2 has 2"]
