@@ -26,11 +26,13 @@ include: "workflow/rules/retrain.smk"
 include: "workflow/rules/ablate.smk"
 include: "workflow/rules/compare.smk"
 include: "workflow/rules/score.smk"
+include: "workflow/rules/export.smk"
 include: "workflow/rules/parse.smk"
 include: "workflow/rules/heads.smk"
 include: "workflow/rules/view.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/figures_pruning.smk"
+include: "workflow/rules/figures_ablation.smk"
 include: "workflow/rules/figures_heads.smk"
 
 

@@ -127,6 +127,9 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("corpora first override", {"device": {}}, "corpora.first.override.device: only vocabulary, "),
         ("corpora first override", {"seeds": [1]}, "corpora.first.override.seeds: "),
         ("heads relations", [], "heads.relations: "),
+        ("heads viewer_sentences", -1, "heads.viewer_sentences: "),
+        ("parser engine", "corenlp", "parser.engine: "),
+        ("parser engine", "conllu", "parser: engine conllu reads trees from a file: set parser.path"),
     ],
 )
 def test_a_bad_value_is_named_with_its_place(values: dict[str, Any], path: str, value: Any, said: str) -> None:
@@ -167,3 +170,28 @@ def test_a_number_that_yaml_reads_as_text_is_a_number(values: dict[str, Any]) ->
     lambdas = yaml.safe_load("[1e-3, 0.5]")
     assert lambdas == ["1e-3", 0.5]
     assert config.load(assign(values, "pruning encoder", lambdas)).pruning.encoder == [0.001, 0.5]
+
+
+def test_the_second_set_of_ablation_is_another_one_of_the_same_languages(values: dict[str, Any]) -> None:
+    values["ablation"] = {"single": True}
+    config.load(values)
+    values["ablation"]["second"] = "third"
+    assert "ablation.second: 'third' is neither dev nor a corpus" in message(values)
+    values["ablation"]["second"] = "second"
+    assert "second is en-de, the models of first translate en-fr" in message(values)
+    values["corpora"]["second"]["target_language"] = "fr"
+    assert "ablation.second: second itself is no other set" in message(values)
+    values["corpora"]["second"]["prune"] = False  # nothing is ablated there
+    config.load(values)
+    values["ablation"]["single"] = False
+    values["corpora"]["second"] |= {"prune": True, "target_language": "de"}
+    config.load(values)
+
+
+def test_criteria_need_a_number_of_heads(values: dict[str, Any]) -> None:
+    values["comparison"] = {"criteria": ["random", "gates"]}
+    assert "comparison.criteria: nothing says how many heads of first to keep; set pruning.heads" in message(values)
+    values["comparison"]["criteria"] = ["random", "random"]
+    assert "comparison.criteria: a criterion occurs twice" in message(values)
+    values["comparison"]["criteria"] = ["best"]
+    assert "comparison.criteria.0: " in message(values)

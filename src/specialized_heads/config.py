@@ -171,14 +171,19 @@ class Pruning(Section):
 class Ablation(Section):
     """What heads are worth, one by one and in order of importance (Michel et al. 2019)."""
 
-    single: bool = Field(False, description="BLEU without each head, and with each head alone in its layer")
+    single: bool = Field(
+        False,
+        description="BLEU without each single head, and with each head alone in its layer, for all attention types",
+    )
     second: str = Field(
         "dev",
-        description="the other set on which single heads are ablated: dev, or the name of a corpus (its test set)",
+        description="another set on which single heads are ablated: dev, or a corpus of the same languages (its test set)",
     )
     systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
     step: float = Field(0.1, gt=0, le=1, description="share of the heads removed in each of these steps")
-    normalise: bool = Field(True, description="divide importance by its L2 norm over the heads of a layer and type")
+    normalise: bool = Field(
+        True, description="order heads by importance divided by its L2 norm over the heads of a layer and type"
+    )
     moments: list[int] = Field(
         [], description="updates of the baseline's training after which systematic pruning is measured too"
     )
@@ -195,7 +200,9 @@ class Comparison(Section):
     """Which criterion chooses the heads to keep best: all at the head counts of `pruning.heads` and `heads_all`."""
 
     criteria: list[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
-        [], description="how the heads to keep are chosen"
+        [],
+        description="how the heads to keep are chosen: as pruning with gates did, by the largest importance (see ablation), "
+        "relevance or confidence in the baseline, or at random by seed; empty: no comparison",
     )
     finetune: bool = Field(True, description="also fine-tune what is left, for as many updates as pruning with gates")
 
@@ -218,10 +225,23 @@ class Decoding(Section):
 class Parser(Section):
     """Where dependency trees come from (section 5.2)."""
 
-    engine: Literal["embedded", "stanza"] = Field("embedded", description="the parses in resources/, or Stanza")
+    engine: Literal["embedded", "stanza", "spacy", "conllu"] = Field(
+        "embedded", description="the parses in resources/, Stanza, spaCy (an optional extra), or a CoNLL-U file"
+    )
     directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
-    package: str = Field("default", description="Stanza: package of models")
-    download: bool = Field(True, description="Stanza: fetch missing models before parsing")
+    package: str = Field(
+        "default", description="Stanza: package of models; spaCy: name of a model, default: en_core_web_sm for English"
+    )
+    download: bool = Field(True, description="Stanza: fetch missing models, in one job before parsing")
+    path: str | None = Field(
+        None, description="conllu: the file of trees, plain or packed, relative to the working directory"
+    )
+
+    @model_validator(mode="after")
+    def _path(self) -> "Parser":
+        if self.engine == "conllu" and self.path is None:
+            raise ValueError("engine conllu reads trees from a file: set parser.path")
+        return self
 
 
 class Heads(Section):
@@ -230,7 +250,7 @@ class Heads(Section):
     relations: list[str] = Field(
         ["nsubj", "obj", "amod", "advmod"],
         min_length=1,
-        description="UD relations; subtypes count with their main type",
+        description="Universal (obj) or Stanford Dependencies (dobj); a main type counts its subtypes, nsubj:pass itself",
     )
     positional_share: float = Field(0.9, gt=0, le=1, description="argmaxes at one relative position (section 5.1)")
     syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline, as a fraction (section 5.2)")
@@ -242,7 +262,42 @@ class Heads(Section):
         "mean", description="attention from a word: mean over its pieces, or first"
     )
     bootstrap: int = Field(1000, ge=1, description="resamples of sentences for intervals")
-    relevance_epsilon: float = Field(0.01, gt=0, description="stabiliser of the weight ratios (appendix A)")
+    similarity_sentences: int = Field(
+        1000,
+        ge=1,
+        description="sentences of the analysis set on which heads are compared with each other, evenly spread",
+    )
+    relevance_rules: list[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
+        ["epsilon"],
+        min_length=1,
+        description="rules of relevance propagation; epsilon: the paper's. Figures and criteria show the first",
+    )
+    viewer_sentences: int = Field(
+        20, ge=0, description="sentences in the attention viewer, a page per model; 0: no pages"
+    )
+    relevance_epsilon: float = Field(
+        0.1,
+        gt=0,
+        description="stabiliser of the weight ratios (appendix A), in units of activations; epsilon, attention",
+    )
+    relevance_absorbed: Literal["returned", "lost"] = Field(
+        "returned",
+        description="the stabiliser's share of relevance: back to the inputs by size, or lost; epsilon, attention",
+    )
+    relevance_alpha: float = Field(
+        1.5, ge=1, description="weight of positive contributions, negative ones having this less 1; alpha_beta"
+    )
+    relevance_bias: Literal["none", "share"] = Field(
+        "none", description="share: biases take theirs, which leaves the network; all rules but gradient_input"
+    )
+
+    @field_validator("relevance_rules", "relations")
+    @classmethod
+    def _distinct(cls, names: list[str]) -> list[str]:
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{repeated[0]} stands there more than once; name it once")
+        return names
 
 
 class Corpus(Section):
@@ -291,13 +346,13 @@ class Experiment(Section):
             if self.for_corpus(name).parser.engine == "embedded" and corpus.source.kind != "embedded":
                 raise ValueError(
                     f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza, "
-                    f"or override it for this corpus"
+                    f"spacy or conllu, or override it for this corpus"
                 )
         return self
 
     @model_validator(mode="after")
     def _possible(self) -> "Experiment":
-        for name in self.corpora:
+        for name in (name for name, corpus in self.corpora.items() if corpus.prune):
             values = self.for_corpus(name)
             per_type = values.model.layers * values.model.heads
             for key, most in (("heads", per_type), ("heads_all", 3 * per_type)):
@@ -312,11 +367,29 @@ class Experiment(Section):
                     f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates that "
                     f"the baseline of {name} is trained for"
                 )
-            if values.ablation.second not in ("dev", *self.corpora):
+            if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
                 raise ValueError(
-                    f"ablation.second: {values.ablation.second!r} is neither dev nor a corpus of this experiment"
+                    f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "
+                    f"pruning.heads_all, or leave the criteria empty"
                 )
+            self._check_second_set(name, values.ablation)
         return self
+
+    def _check_second_set(self, name: str, ablation: Ablation) -> None:
+        """The other set on which the heads of a corpus are ablated exists, differs from its own, and has its languages."""
+        second = ablation.second
+        if second == "dev" or not (ablation.single and self.corpora[name].prune):
+            return
+        if second not in self.corpora:
+            raise ValueError(f"ablation.second: {second!r} is neither dev nor a corpus of this experiment")
+        if second == name:
+            raise ValueError(f"ablation.second: {name} itself is no other set; override the key for this corpus")
+        own, other = self.corpora[name], self.corpora[second]
+        if (own.source_language, own.target_language) != (other.source_language, other.target_language):
+            raise ValueError(
+                f"ablation.second: {second} is {other.source_language}-{other.target_language}, the models of {name} "
+                f"translate {own.source_language}-{own.target_language}; name a corpus of these languages, or dev"
+            )
 
     def for_corpus(self, name: str) -> "Experiment":
         """The configuration as it holds for one corpus: its `override` merged in."""

@@ -18,7 +18,10 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
     return {"parser": {"engine": "stanza"}} | values | {"corpora": {"mine": corpus}}
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "config/libreoffice.yaml", "config/local.yaml", "config/smoke.yaml"])
+@pytest.mark.parametrize(
+    "name",
+    ["config.yaml", "config/libreoffice.yaml", "config/local.yaml", "config/pruning.yaml", "config/smoke.yaml"],
+)
 def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     (project.root / "data").mkdir()
     (project.root / "data" / "en-de.tsv").write_text("one\teins\n", encoding="utf-8")

@@ -33,14 +33,17 @@ def heads_table(
                     "relevance": relevance[head - 1],
                     "confidence": random.uniform(0.1, 0.95),
                 }
+                row |= {"entropy": 2 * (1 - row["confidence"]), "positional_offset": -1}
+                row |= {"positional_share": row["confidence"], "functions": [], "relations": None}
                 if kind == "encoder":
-                    row |= {"positional_offset": -1, "positional_share": random.uniform(0, 1)}
+                    row["positional_share"] = random.uniform(0, 1)
                     row |= {"rarest": random.uniform(0, 0.7), "two_rarest": random.uniform(0.7, 0.9)}
                     for relation in relations:
                         for direction in DIRECTIONS:
                             accuracy = random.uniform(0.02, 0.75)
                             name = f"{relation}_{direction}"
                             row |= {name: accuracy, f"{name}_low": accuracy - 0.03, f"{name}_high": accuracy + 0.03}
+                            row |= {f"{name}_baseline": 0.4, f"{name}_margin": accuracy - 0.4}
                     row["functions"] = _functions(layer, head)
                     row["relations"] = [f"{relations[0]}_{DIRECTIONS[0]}"] if "syntactic" in row["functions"] else []
                 rows.append(row)
@@ -86,12 +89,15 @@ def relations_table(
     return pd.DataFrame(rows)
 
 
-def score_row(kind: str, scope: str, lam: float, seed: int, bleu: float, kept: list[list[int]]) -> dict[str, object]:
+def score_row(
+    kind: str, scope: str, lam: float, seed: int, bleu: float, kept: list[list[int]], *, asked: float = float("nan")
+) -> dict[str, object]:
     """One row of a table of scores; `kept` holds heads per layer for encoder, decoder and cross."""
     row = {
         "kind": kind,
         "scope": scope,
         "lam": lam,
+        "asked": asked,
         "seed": seed,
         "bleu": bleu,
         "bleu_low": bleu - 0.7,

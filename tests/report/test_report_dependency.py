@@ -86,6 +86,14 @@ def test_relations_that_the_paper_does_not_have_stand_alone(make):
     assert table1.shown(rows)["direction"].tolist()[-2:] == ["head→dep.", "dep.→head"]
 
 
+def test_the_paper_s_rows_stand_beside_ours_under_a_stanford_name(make):
+    heads, table = make.heads(relations=("dobj",)), make.relations(relations=("dobj",))
+    rows = table1.numbers({"EN-FR": heads}, {"EN-FR": table})
+    assert rows["relation"].unique().tolist() == ["dobj"]
+    assert rows.loc[rows["corpus"] == paper.WMT, "accuracy"].tolist() == [0.78, 0.73]
+    assert set(table1.shown(rows)["direction"]) == {"v→o", "o→v"}
+
+
 def test_a_relation_that_the_heads_lack_is_an_error(make):
     with pytest.raises(UserError, match="EN-FR: the heads file has no column det_head_to_dependent"):
         accuracies({"EN-FR": make.heads()}, {"EN-FR": make.relations(relations=("det",))})

@@ -141,7 +141,62 @@ def test_table2_pairs_each_pruned_model_with_its_twin(make):
     for row in mine[mine["kind"] == "pruned"].to_dict("records"):
         twin = scores.query("kind == 'scratch' and scope == 'all' and lam == @row['lam'] and seed == @row['seed']")
         assert row["scratch_bleu"] == twin["bleu"].item() and row["scratch_p_value"] == twin["p_value"].item()
-    assert "seed" in table2.shown(rows) and "scope" not in table2.shown(rows)
+    assert "scope" not in table2.shown(rows)
+
+
+def test_table2_shows_mean_and_deviation_over_seeds(make):
+    full = [8, 8, 8]
+    rows = []
+    for seed, bleu in ((1, 27.0), (2, 28.0), (3, 29.0)):
+        rows.append(make.score_row("baseline", "", NAN, seed, bleu, [full, full, full]))
+        kept = [[seed, 0, 0], full, full]
+        rows.append(make.score_row("pruned", "all", 0.01, seed, bleu - 1, kept) | {"p_value": 0.01 * seed})
+        rows.append(make.score_row("scratch", "all", 0.01, seed, bleu - 3, kept) | {"p_value": 0.02 * seed})
+    rows = table2.numbers({"EN-FR": pd.DataFrame(rows)})
+    assert len(rows[rows["corpus"] == "EN-FR"]) == 6  # each seed is a row of the numbers
+    table = table2.shown(rows)
+    ours = table[table["corpus"] == "EN-FR"].set_index("model")
+    assert ours["seeds"].tolist() == ["3", "3"]
+    assert ours.loc["baseline", "BLEU"] == "28.0 ± 1.0"
+    pruned = ours.loc["λ 0.01"]
+    assert (pruned["enc/dec/cross"], pruned["BLEU"], pruned["p"]) == ("2.0/24/24", "27.0 ± 1.0", "0.030")
+    assert (pruned["BLEU from scratch"], pruned["p (scratch)"]) == ("25.0 ± 1.0", "0.060")
+    assert (table["corpus"] == paper.WMT).sum() == 5  # the paper's models are not averaged
+    assert "mean ± standard deviation" in table2.caption(rows)
+
+
+def mixed(make) -> pd.DataFrame:
+    """Two models by λ, two by a number of heads, and one of every other kind, which is no point of a sweep."""
+    full = [8, 8]
+    rows = [make.score_row("baseline", "", NAN, 1, 27.0, [full, full, full])]
+    for scope in ("encoder", "all"):
+        kept = [[4, 4], full, full]
+        rows += [make.score_row("pruned", scope, lam, 1, 26.0, kept) for lam in (0.001, 0.01)]
+        rows += [make.score_row("pruned", scope, NAN, 1, 25.0 + n, [[n, 0], full, full], asked=n) for n in (2, 1)]
+        for kind in ("soft", "count", "regularised", "cut", "finetuned"):
+            rows.append(make.score_row(kind, scope, NAN, 1, 5.0, kept, asked=2))
+            rows.append(make.score_row(kind, scope, 0.001, 1, 5.0, kept))
+    rows.append(make.score_row("checkpoint", "", NAN, 1, 5.0, [full, full, full]))
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("module", [figure7, figure9, figure10])
+def test_head_counts_are_points_and_other_kinds_of_models_are_not(module, make):
+    points = ours(module.numbers({"EN-FR": mixed(make)}))
+    targets = points[["kind", "lam", "asked"]].drop_duplicates().fillna(-1).to_numpy().tolist()
+    expected = [["baseline", -1, -1], ["pruned", 0.001, -1], ["pruned", 0.01, -1], ["pruned", -1, 1], ["pruned", -1, 2]]
+    assert targets == expected
+    assert points["seeds"].tolist() == [1] * len(points)
+
+
+def test_table2_has_head_counts_with_their_twins(make):
+    scores = mixed(make)
+    twin = make.score_row("scratch", "all", NAN, 1, 24.5, [[2, 0], [8, 8], [8, 8]], asked=2)
+    rows = table2.numbers({"EN-FR": pd.concat([scores, pd.DataFrame([twin])], ignore_index=True)})
+    shown = table2.shown(rows)
+    shown = shown[shown["corpus"] == "EN-FR"]
+    assert shown["model"].tolist() == ["baseline", "λ 0.001", "λ 0.01", "1 head", "2 heads"]
+    assert [text[:4] for text in shown["BLEU from scratch"]] == ["", "", "", "", "24.5"]
 
 
 def test_table2_has_the_encoder_scope_where_it_was_retrained(make):

@@ -33,6 +33,7 @@ wildcard_constraints:
     target=r"lambda[0-9.e+-]+|heads\d+",
     criterion="gates|importance|relevance|confidence|random",
     heads=r"\d+",
+    moment=r"\d+",
     seed=r"\d+",
     split="train|dev|test|analysis",
 
@@ -139,8 +140,8 @@ def describe_model(name, seed):
 def relevance_settings(wildcards):
     """The keys of the section heads that relevance depends on."""
     heads = experiment.for_corpus(wildcards.corpus).heads.model_dump()
-    values = {name: value for name, value in heads.items() if name.startswith("relevance_")}
-    return json.dumps(values | {"device": experiment.device})
+    keys = {name: value for name, value in heads.items() if name.startswith("relevance_")}
+    return json.dumps({"heads": keys, "device": experiment.device})
 
 
 def title(corpus):
@@ -254,7 +255,9 @@ def stanza_models():
 
 def launcher(wildcards, resources):
     """How a training stage is started: as one process, or as one per GPU where a profile gives the job several."""
-    processes = int(resources.get("gpu", 0))
+    # Sites that want gres have gres="gpu:2" or gres="gpu:a100:2" in place of gpu=2.
+    gres = re.fullmatch(r"gpu(:[\w.]+)??:(\d+)", str(resources.get("gres", "")))
+    processes = int(gres[2] if gres else resources.get("gpu", 0))
     several = f"python -m torch.distributed.run --standalone --nproc-per-node {processes} -m"
     return several if processes > 1 else "python -m"
 
@@ -279,7 +282,13 @@ def fine_tuning(corpus):
         "learning_rate": pruning.learning_rate,
         "warmup": pruning.warmup,
         "average": 1,
+        "log_every": gate_log_every(pruning.updates, values.training.log_every),
     }
+
+
+def gate_log_every(updates, log_every):
+    """Updates per line of a log that shows how gates move: as in other logs, or oftener, so that there are twenty."""
+    return min(log_every, max(1, updates // 20))
 
 
 def pruning_settings(wildcards):
@@ -302,8 +311,8 @@ def pruning_settings(wildcards):
     )
 
 
-def retraining_settings(wildcards):
-    """The baseline's training, for as many updates as `pruning` says."""
+def retraining_settings(wildcards, **more):
+    """The baseline's training, for as many updates as `pruning` says, and single values."""
     values = experiment.for_corpus(wildcards.corpus)
     updates = values.pruning.retrain_updates or values.training.updates
     return settings(
@@ -313,6 +322,7 @@ def retraining_settings(wildcards):
         training=values.training.model_dump() | {"updates": updates},
         seed=int(wildcards.seed),
         device=experiment.device,
+        **more,
     )
 
 
@@ -376,7 +386,10 @@ def of_corpora(path, names):
 
 def titles(names):
     """Settings of a figure that shows these corpora."""
-    return json.dumps({"titles": [title(name) for name in names]}, ensure_ascii=False)
+    shown = json.dumps([title(name) for name in names], ensure_ascii=False)
+    # Snakemake takes {name} in a parameter for a wildcard, in JSON or not.
+    shown = shown.replace("{", r"\u007b").replace("}", r"\u007d")
+    return f'{{"titles": {shown}}}'
 
 
 def timed_corpora():

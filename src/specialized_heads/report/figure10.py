@@ -14,7 +14,7 @@ from specialized_heads.report.output import save_figure
 from specialized_heads.stage import arguments, run
 
 COLUMNS = [
-    "corpus", "kind", "lam", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
+    "corpus", "kind", "lam", "asked", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
     "active", "heads", "share", "share_low", "share_high", "all_heads",
 ]  # fmt: skip
 TYPES = ("decoder", "cross")
@@ -24,9 +24,10 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Points of every corpus that has models pruned with scope `all`.
 
     Returns:
-        one row per λ, attention type and group of layers: corpus, kind (baseline, pruned), lam, seeds (how many), type,
-        layers ("1-2"), pruned (heads of all types), active (heads of the group, mean over seeds), heads (of the group,
-        before pruning), share (active of heads), all_heads (of the model); `_low` and `_high` are ranges over seeds.
+        one row per target, attention type and group of layers: corpus, kind (baseline, pruned), lam or asked (number of
+        heads), seeds (how many), type, layers ("1-2"), pruned (heads of all types), active (heads of the group, mean
+        over seeds), heads (of the group, before pruning), share (active of heads), all_heads (of the model); `_low`
+        and `_high` are ranges over seeds.
     """
     rows = []
     for title, scores in tables.items():

@@ -17,7 +17,7 @@ from specialized_heads.report.output import save_figure
 from specialized_heads.stage import arguments, run
 
 COLUMNS = [
-    "corpus", "kind", "lam", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
+    "corpus", "kind", "lam", "asked", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
     "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value", "sentences",
 ]  # fmt: skip
 SIGNIFICANT = 0.05
@@ -28,10 +28,10 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Points of every corpus that has models with pruned encoder heads, then the paper's.
 
     Returns:
-        one row per point: corpus, kind (baseline, pruned, reported), lam, seeds (how many), heads, share (of the
-        baseline's encoder heads), bleu, delta (BLEU minus the baseline of the same seed), each with `_low` and `_high`
-        (range over seeds; for bleu with one seed the bootstrap interval; for delta with one seed missing),
-        p_value (the largest over seeds), sentences (of the test set). No rows where nothing was pruned.
+        one row per point: corpus, kind (baseline, pruned, reported), lam or asked (number of heads), seeds (how many), heads,
+        share (of the baseline's encoder heads), bleu, delta (BLEU minus the baseline of the same seed), each with
+        `_low` and `_high` (range over seeds; for bleu with one seed the bootstrap interval; for delta with one seed
+        missing), p_value (the largest over seeds), sentences (of the test set). No rows where nothing was pruned.
     """
     rows = []
     for title, scores in tables.items():
@@ -82,7 +82,7 @@ def draw(points: pd.DataFrame) -> Figure:
             baseline = own.loc[own["kind"] == "baseline", "bleu"]
             absolute.axhline(baseline.iloc[0], color=look.colour, linewidth=0.8, linestyle="--", alpha=0.7)
             for axes, x, y in ((absolute, "heads", "bleu"), (relative, "share", "delta")):
-                # From the smallest model to the whole one: x falls as λ rises.
+                # From the smallest model to the whole one, where two have as many heads: x falls as λ rises.
                 sweep.line(axes, own.iloc[::-1], x=x, y=y, look=look)
                 _hollow(axes, own[own["p_value"] < SIGNIFICANT], x=x, y=y, look=look)
             label = f"{corpus}, n = {own['sentences'].iloc[0]:,.0f}{sweep.seeds_note(own)}"

@@ -5,20 +5,18 @@ function: positional ones at the bottom, then syntactic, rare words, other; the 
 the unpruned model.
 """
 
-import re
-
 import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.config import Section
-from specialized_heads.report import style
+from specialized_heads.report import pruned, style
 from specialized_heads.report.inputs import HEAD_COLUMNS, encoder_heads, read_all
 from specialized_heads.report.output import save_figure
 from specialized_heads.report.sweep import NO_PRUNED
 from specialized_heads.stage import UserError, arguments, run
 
 HEIGHT, TALLEST = 0.13, 4.6  # inches: of a cell, and of a column, in which many cells are made lower
-COLUMNS = ["model", "lam", "seed", "heads", "place", "layer", "head", "functions"]
+COLUMNS = ["model", "lam", "asked", "seed", "heads", "place", "layer", "head", "functions"]
 
 
 class Settings(Section):
@@ -32,12 +30,13 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Cells of every column.
 
     Args:
-        tables: per-head table by model name: `baseline/seed1`, `pruned/encoder_lambda0.01/seed1`.
+        tables: per-head table by model name: `baseline/seed1`, `pruned/encoder_lambda0.01/seed1`,
+            `pruned/encoder_heads4/seed1`.
 
     Returns:
-        one row per head: model, lam (missing: the baseline), seed, heads (of the model), place (from 1 at the bottom),
-        layer, head, functions; models by falling number of heads, then by rising λ. A model without heads has one row
-        without a place.
+        one row per head: model, lam, asked (heads that pruning aimed at, in place of λ; the baseline has neither), seed,
+        heads (of the model), place (from 1 at the bottom), layer, head, functions; models by falling number of heads, the
+        baseline first, then by rising λ and by heads asked for. A model without heads has one row without a place.
     """
     functions = list(style.FUNCTIONS)
     frames = []
@@ -46,12 +45,15 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         # Heads with the same first function stand together, those that have it alone first.
         heads["key"] = [tuple(map(functions.index, text.split("; "))) for text in heads["functions"]]
         heads = heads.sort_values(["key", "layer", "head"])
-        lam, seed = _parts(name)
+        model = pruned.of_name(name)
+        if model.scope == "all":
+            raise UserError(f"settings: names: {name!r} has lost heads of other types than the encoder's")
         column = heads.assign(place=range(1, len(heads) + 1)) if len(heads) else pd.DataFrame([{}])
-        frames.append(column.assign(model=name, lam=lam, seed=seed, heads=len(heads)).reindex(columns=COLUMNS))
+        column = column.assign(model=name, lam=model.lam, asked=model.asked, seed=model.seed, heads=len(heads))
+        frames.append(column.assign(whole=not model.scope).reindex(columns=[*COLUMNS, "whole"]))
     cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
-    order = {"heads": False, "lam": True, "seed": True, "place": True}
-    return cells.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
+    order = {"heads": False, "whole": False, "lam": True, "asked": False, "seed": True, "place": True}
+    return cells.sort_values(list(order), ascending=list(order.values()), ignore_index=True)[COLUMNS]
 
 
 def draw(cells: pd.DataFrame, *, title: str) -> Figure:
@@ -75,23 +77,15 @@ def draw(cells: pd.DataFrame, *, title: str) -> Figure:
     # Few columns keep the width of a cell instead of stretching over the page.
     spare = max(0.0, (6 - len(columns)) / 2)
     axes.set(xlim=(-0.6 - spare, len(columns) - 0.4 + spare), ylim=(0, most), ylabel="encoder heads retained")
-    note = f"; {NO_PRUNED}" if cells["lam"].isna().all() else ""
+    note = f"; {NO_PRUNED}" if cells[["lam", "asked"]].isna().all(axis=None) else ""
     axes.set_title(style.wrap(f"{title}: functions of the encoder heads that remain{note}", inches=style.DOUBLE - 0.5))
     style.function_legend(figure)
     return figure
 
 
-def _parts(name: str) -> tuple[float, int]:
-    """λ (NaN for the baseline) and seed of a model's name."""
-    match = re.fullmatch(r"(?:baseline|pruned/encoder_lambda([^/]+))/seed(\d+)", name)
-    if not match:
-        raise UserError(f"settings: names: {name!r} is neither a baseline nor a model with pruned encoder heads")
-    return float(match[1] or "nan"), int(match[2])
-
-
 def _label(model: pd.Series, *, seeds: bool, narrow: bool) -> str:
-    lam = f"λ {model['lam']:g}" if pd.notna(model["lam"]) else "none pruned"
-    lines = [f"{model['heads']}", lam.replace(" ", "\n") if narrow else lam]
+    how = pruned.label(model["lam"], model["asked"])
+    lines = [f"{model['heads']}", how.replace(" ", "\n") if narrow else how]
     return "\n".join([*lines, f"seed {model['seed']}"] if seeds else lines)
 
 

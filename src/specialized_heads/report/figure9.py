@@ -13,8 +13,8 @@ from specialized_heads.report.output import save_figure
 from specialized_heads.stage import arguments, run
 
 COLUMNS = [
-    "corpus", "kind", "lam", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active", "active_low",
-    "active_high", "heads",
+    "corpus", "kind", "lam", "asked", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active",
+    "active_low", "active_high", "heads",
 ]  # fmt: skip
 PANELS = 3  # per row
 
@@ -23,9 +23,9 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Points of every corpus that has models pruned with scope `all`, then the paper's.
 
     Returns:
-        one row per λ and attention type: corpus, kind (baseline, pruned, reported), lam, seeds (how many), type,
-        pruned (heads of all types), active (heads of this type), both with `_low` and `_high` (range over seeds),
-        heads (of this type, before pruning). No rows where nothing was pruned.
+        one row per target and attention type: corpus, kind (baseline, pruned, reported), lam or asked (number of heads), seeds
+        (how many), type, pruned (heads of all types), active (heads of this type), both with `_low` and `_high` (range
+        over seeds), heads (of this type, before pruning). No rows where nothing was pruned.
     """
     rows = []
     for title, scores in tables.items():

@@ -16,7 +16,7 @@ RELATION_COLUMNS = (
     "relation", "direction", "arcs", "baseline_offset", "baseline_accuracy", "offsets", "counts",
 )  # fmt: skip
 SCORE_COLUMNS = (
-    "kind", "scope", "lam", "seed", "bleu", "bleu_low", "bleu_high", "p_value", "bleu_tokenised", "sentences",
+    "kind", "scope", "lam", "asked", "seed", "bleu", "bleu_low", "bleu_high", "p_value", "bleu_tokenised", "sentences",
     "encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total",
 )  # fmt: skip
 
@@ -51,7 +51,7 @@ def read_all(paths: list[Path], titles: list[str], *, columns: Iterable[str]) ->
     Raises:
         UserError: titles do not fit the files, or a file is missing or lacks a column.
     """
-    return {title: _read(path, columns) for title, path in by_title(paths, titles).items()}
+    return {title: read_table(path, columns) for title, path in by_title(paths, titles).items()}
 
 
 def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:
@@ -61,7 +61,8 @@ def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _read(path: Path, columns: Iterable[str]) -> pd.DataFrame:
+def read_table(path: Path, columns: Iterable[str]) -> pd.DataFrame:
+    """Read one parquet table that must hold these columns; a `UserError` where it is missing or lacks one."""
     try:
         frame = pd.read_parquet(path)
     except FileNotFoundError:

@@ -1,7 +1,10 @@
-"""Pruned models along λ: how the seeds of one λ become one point (figures 7, 9 and 10).
+"""Pruned models along λ and head counts: how the seeds of one target become one point (figures 7, 9 and 10).
 
-With one seed a point is that model. With several it is their mean, and its range is from the lowest to the highest
-seed. Points are joined in the order of their number of heads; where two have the same, in the order of λ.
+A target is what a model was pruned to: a λ, or a number of heads (`asked`). With one seed a point is that model. With
+several it is their mean, and its range is from the lowest to the highest seed. Points of both kinds of target are joined
+in the order of their number of heads; where two have the same, in the order of λ, then of the numbers asked for.
+
+Tables show the mean and the standard deviation over seeds instead, with the number of seeds.
 """
 
 from collections.abc import Iterator
@@ -30,9 +33,40 @@ def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
 
 
 def points(models: pd.DataFrame) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    """The models behind each point, the baselines first, then by λ, with what every point says: kind, lam, seeds."""
-    for (kind, lam), same in models.groupby(["kind", "lam"], dropna=False):
-        yield {"kind": kind, "lam": lam, "seeds": len(same)}, same
+    """The models behind each point, the baselines first, then by λ, then by heads asked for.
+
+    With them comes what every point says: kind, lam, asked, seeds (how many).
+    """
+    for (kind, lam, asked), same in models.groupby(["kind", "lam", "asked"], dropna=False):
+        yield {"kind": kind, "lam": lam, "asked": asked, "seeds": len(same)}, same
+
+
+def target(lam: float, asked: float) -> str:
+    """How a table calls what a model was pruned to."""
+    return f"λ {lam:g}" if pd.notna(lam) else f"{asked:.0f} {'head' if asked == 1 else 'heads'}"
+
+
+def heads_text(models: pd.DataFrame) -> str:
+    """Heads of the three types as `14/31/30`; over several seeds their means, with one digit where they differ."""
+    means = [models[f"{kind}_total"].astype(float) for kind in style.TYPES]
+    return "/".join(f"{m.mean():.0f}" if m.nunique() < 2 else f"{m.mean():.1f}" for m in means)
+
+
+def bleu_text(scores: pd.Series, low: float, high: float, *, digits: int = 1) -> str:
+    """BLEU of one seed with its bootstrap interval, if there is one, or mean ± standard deviation over several seeds."""
+    if scores.isna().all():
+        return ""
+    if len(scores) > 1:
+        return f"{scores.mean():.{digits}f} ± {scores.std():.{digits}f}"
+    return f"{scores.iloc[0]:.{digits}f}" + ("" if pd.isna(low) else f" [{low:.1f}, {high:.1f}]")
+
+
+def p_text(values: pd.Series) -> str:
+    """The largest p-value over seeds; nothing where one is missing."""
+    largest = values.max(skipna=False)
+    if pd.isna(largest):
+        return ""
+    return "<0.001" if largest < 0.001 else f"{largest:.3f}"
 
 
 def spread(values: pd.Series, name: str) -> dict[str, float]:

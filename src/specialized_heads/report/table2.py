@@ -1,8 +1,11 @@
 """Table 2: heads left per attention type, BLEU after pruning, and BLEU of the same configuration trained from scratch.
 
-One row per λ and seed (section 6.3.1): scope `all`, and scope `encoder` too where its configurations were trained from
-scratch. The paper's rows follow ours.
+One row per target, a λ or a number of heads (section 6.3.1): scope `all`, and scope `encoder` too where its
+configurations were trained from scratch. Seeds are one row of the table as it is read, and one each of its numbers. The
+paper's rows follow ours.
 """
+
+import math
 
 import pandas as pd
 
@@ -17,7 +20,7 @@ CAPTION = (
     "bootstrap); tok.: BLEU of lower-case Moses tokens, nearer to the paper's"
 )
 SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "bleu_tokenised"]
-KEYS = ["scope", "lam", "seed"]
+KEYS = ["scope", "lam", "asked", "seed"]
 COLUMNS = ["corpus", "kind", *KEYS, "encoder_total", "decoder_total", "cross_total", "sentences"]
 COLUMNS += [*SCORES, *(f"scratch_{name}" for name in SCORES)]
 
@@ -26,8 +29,8 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Models of every corpus, each with its twin from scratch, then the paper's.
 
     Returns:
-        one row per baseline and per pruned model: corpus, kind (baseline, pruned), scope, lam, seed, heads per type,
-        sentences (of the test set), its scores, and under `scratch_` those of its twin (missing where there is none).
+        one row per baseline and per pruned model: corpus, kind (baseline, pruned), scope, lam or asked, seed, heads
+        per type, sentences (of the test set), its scores, and under `scratch_` those of its twin (missing where there is none).
     """
     frames = []
     for title, scores in tables.items():
@@ -43,14 +46,17 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         frames.append(pd.DataFrame(_reported(corpus, bleu)).reindex(columns=COLUMNS))
     rows = pd.concat([frame.astype(object) for frame in frames], ignore_index=True)
     whole = dict.fromkeys(["seed", "encoder_total", "decoder_total", "cross_total", "sentences"], "Int64")
-    return rows.astype(whole | dict.fromkeys(["lam", *COLUMNS[-2 * len(SCORES) :]], float))
+    return rows.astype(whole | dict.fromkeys(["lam", "asked", *COLUMNS[-2 * len(SCORES) :]], float))
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text; the columns for seeds and scopes only where there are several."""
-    table = pd.DataFrame([_row(row) for row in rows.to_dict("records")])
-    if rows["seed"].nunique() < 2:
-        table = table.drop(columns="seed")
+    """The table as text, the seeds of a target in one row; columns for seeds and scopes only where there are several."""
+    groups = rows.groupby(["corpus", "kind", "scope", "lam", "asked", rows["seed"].notna()], dropna=False, sort=False)
+    # The paper's models have no target of their own: each is a row.
+    models = [[same] if whose else [same.iloc[[n]] for n in range(len(same))] for (*_, whose), same in groups]
+    table = pd.DataFrame([_row(same) for group in models for same in group])
+    if (table["seeds"].replace("", "1") == "1").all():
+        table = table.drop(columns="seeds")
     if rows["scope"].replace("", pd.NA).nunique() < 2:
         table = table.drop(columns="scope")
     return table
@@ -59,7 +65,10 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
 def caption(rows: pd.DataFrame) -> str:
     """What stands above the table."""
     ours = rows[rows["seed"].notna()]
-    return CAPTION + (f"; {sweep.NO_PRUNED}." if (ours["kind"] == "baseline").all() else ".")
+    text = CAPTION
+    if ours["seed"].nunique() > 1:
+        text += "; with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest"
+    return text + (f"; {sweep.NO_PRUNED}." if (ours["kind"] == "baseline").all() else ".")
 
 
 def _reported(corpus: str, bleu: float) -> list[dict]:
@@ -80,35 +89,33 @@ def _reported(corpus: str, bleu: float) -> list[dict]:
     ]
 
 
-def _row(row: dict) -> dict[str, str]:
-    digits = 2 if pd.isna(row["seed"]) and row["kind"] == "pruned" else 1
+def _row(same: pd.DataFrame) -> dict[str, str]:
+    """One row of the table: the seeds of one model."""
+    first = same.iloc[0]
+    ours = pd.notna(first["seed"])
+    model = first["kind"]  # what the paper calls its models
+    if ours and model == "pruned":
+        model = sweep.target(first["lam"], first["asked"])
+    digits = 1 if ours or first["kind"] == "baseline" else 2
+
+    def bleu(prefix: str) -> str:
+        low, high = first[f"{prefix}bleu_low"], first[f"{prefix}bleu_high"]
+        return sweep.bleu_text(same[f"{prefix}bleu"], low, high, digits=digits)
+
     return {
-        "corpus": row["corpus"],
-        "n": "" if pd.isna(row["sentences"]) else f"{row['sentences']:,}",
-        "model": "baseline" if row["kind"] == "baseline" else "pruned" if pd.isna(row["lam"]) else f"λ {row['lam']:g}",
-        "scope": row["scope"],
-        "seed": "" if pd.isna(row["seed"]) else str(row["seed"]),
-        "enc/dec/cross": f"{row['encoder_total']}/{row['decoder_total']}/{row['cross_total']}",
-        "BLEU": _bleu(row, "", digits),
-        "tok.": "" if pd.isna(row["bleu_tokenised"]) else f"{row['bleu_tokenised']:.1f}",
-        "p": _p_value(row["p_value"]),
-        "BLEU from scratch": _bleu(row, "scratch_", digits),
-        "tok. (scratch)": "" if pd.isna(row["scratch_bleu_tokenised"]) else f"{row['scratch_bleu_tokenised']:.1f}",
-        "p (scratch)": _p_value(row["scratch_p_value"]),
+        "corpus": first["corpus"],
+        "n": f"{first['sentences']:,}" if ours else "",
+        "model": model,
+        "scope": first["scope"],
+        "seeds": str(len(same)) if ours else "",
+        "enc/dec/cross": sweep.heads_text(same),
+        "BLEU": bleu(""),
+        "tok.": sweep.bleu_text(same["bleu_tokenised"], math.nan, math.nan),
+        "p": sweep.p_text(same["p_value"]),
+        "BLEU from scratch": bleu("scratch_"),
+        "tok. (scratch)": sweep.bleu_text(same["scratch_bleu_tokenised"], math.nan, math.nan),
+        "p (scratch)": sweep.p_text(same["scratch_p_value"]),
     }
-
-
-def _bleu(row: dict, prefix: str, digits: int) -> str:
-    value, low, high = (row[f"{prefix}{name}"] for name in SCORES[:3])
-    if pd.isna(value):
-        return ""
-    return f"{value:.{digits}f}" + ("" if pd.isna(low) else f" [{low:.1f}, {high:.1f}]")
-
-
-def _p_value(value: float) -> str:
-    if pd.isna(value):
-        return ""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def main() -> None:

@@ -1,0 +1,124 @@
+"""The command `specialized-heads`: translate text with an exported model, and say what such a model is.
+
+`translate` reads standard input as it comes and answers as soon as it can: whatever complete lines have arrived are
+translated together, at most `--batch` at a time, so it serves a pipe of a million lines and a person at a terminal alike. One
+line in is one line out, in the same order.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from specialized_heads import __version__
+from specialized_heads.stage import UserError
+
+LONGEST_LINE = 1_000_000  # bytes; a longer one is no sentence, and would have to be held in memory
+CHUNK = 1 << 16
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user ends in one line on stderr and exit code 2."""
+    parser = argparse.ArgumentParser(prog="specialized-heads", description="Use a model that the rule `export` wrote.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("translate", help="translate standard input, one sentence per line")
+    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
+    command.add_argument("--beam", type=_positive, help="hypotheses per sentence (default: as in the experiment)")
+    command.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: a GPU where there is one"
+    )
+    command.add_argument("--batch", type=_positive, default=100, help="most lines translated at once (default: 100)")
+    command.set_defaults(run=_translate)
+    command = commands.add_parser("describe", help="say which heads a model has, how large it is and how good")
+    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
+    command.set_defaults(run=_describe)
+    args = parser.parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly where the reader of the output does
+    try:
+        args.run(args)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def _translate(args: argparse.Namespace) -> None:
+    from specialized_heads.export import load_exported  # torch takes seconds, which --help should not
+
+    translator = load_exported(args.model, device=args.device, beam=args.beam)
+    number = 0
+    for lines in arriving_lines(sys.stdin.fileno(), most=args.batch):
+        texts, problem = [], None
+        for line in lines:
+            number += 1
+            try:
+                texts.append(line.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                problem = f"standard input: line {number} is not UTF-8 ({error.reason} at byte {error.start + 1})"
+                break
+        sys.stdout.buffer.write("".join(f"{line}\n" for line in translator(texts)).encode("utf-8"))
+        sys.stdout.buffer.flush()
+        if problem:
+            raise UserError(f"{problem}; the {number - 1} lines before it are translated")
+
+
+def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
+    """Lines as they arrive, without their ends (\\n, or \\r\\n).
+
+    Args:
+        descriptor: of a file, pipe or terminal.
+        most: how many lines a group has at most.
+
+    Yields:
+        the complete lines that could be read without waiting for more, in groups; at last the rest, without an end.
+
+    Raises:
+        UserError: a line is longer than `LONGEST_LINE`; the lines before it have been handed out.
+    """
+    rest, number = b"", 0
+    while chunk := os.read(descriptor, CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for start in range(0, len(lines), most):
+            yield [line.removesuffix(b"\r") for line in lines[start : start + most]]
+        number += len(lines)
+        if len(rest) > LONGEST_LINE:
+            raise UserError(
+                f"standard input: line {number + 1} is longer than {LONGEST_LINE:,} bytes; give one sentence per line"
+            )
+    if rest:
+        yield [rest.removesuffix(b"\r")]
+
+
+def _describe(args: argparse.Namespace) -> None:
+    from specialized_heads.export import read_card
+    from specialized_heads.model.transformer import KINDS
+
+    card = read_card(args.model)
+    scores = card.scores
+    print(f"{card.model}, seed {card.seed}, of {card.corpus} in experiment {card.experiment}")
+    print(
+        f"{card.source_language} to {card.target_language}, preprocessing: {card.preprocess}, beam {card.decoding.beam}"
+    )
+    interval = f"[{scores.bleu_low:.1f}, {scores.bleu_high:.1f}]"
+    print(f"BLEU {scores.bleu:.1f} {interval} on {scores.sentences:,} sentences ({scores.signature})")
+    print(f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB, written by version {card.version}")
+    layers = len(card.architecture.encoder)
+    print("heads".ljust(10) + "".join(f"layer {number}".rjust(9) for number in range(1, layers + 1)) + "total".rjust(9))
+    for kind in KINDS:
+        counts = [len(layer) for layer in getattr(card.architecture, kind)]
+        print(kind.ljust(10) + "".join(str(count).rjust(9) for count in [*counts, sum(counts)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Gates during pruning: the probability that each head's gate is open, from the first update to the last.
+
+A panel is one pruned model and one type of attention; a row of cells is a head, grouped by layers, and time runs to the
+right. A column of panels is a λ or a number of heads; where there are more than `MOST` of a scope, so many are shown that
+lie evenly along it. With a number of heads the gates become constants before the end, which shows as full colours.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from specialized_heads.config import Section
+from specialized_heads.report import style, sweep
+from specialized_heads.report.output import save_figure
+from specialized_heads.stage import UserError, arguments, run
+
+MOST = 5  # panels beside each other
+COLUMNS = ["scope", "lam", "asked", "type", "layer", "head", "update", "p_open"]
+
+
+class Row(Section):
+    """A pruned model, in the order of `--records`."""
+
+    scope: str
+    lam: float | None
+    asked: int | None
+
+
+class Settings(Section):
+    title: str
+    rows: list[Row]
+
+
+def numbers(rows: list[Row], records: list[pd.DataFrame]) -> pd.DataFrame:
+    """P(open) of each gate of the models that are shown.
+
+    Args:
+        rows: what each model was pruned to.
+        records: the log of each one's training, one row per record.
+
+    Returns:
+        one row per gate and record: scope, lam or asked (number of heads), type, layer and head (from 1), update, p_open.
+    """
+    found = []
+    for scope in dict.fromkeys(row.scope for row in rows):
+        own = [(row, record) for row, record in zip(rows, records, strict=True) if row.scope == scope]
+        places = np.linspace(0, len(own) - 1, min(MOST, len(own))).round().astype(int)
+        for row, record in (own[place] for place in places):
+            for update, gates in zip(record["update"], record["open"], strict=True):
+                for name, values in gates.items():
+                    kind, layer = name.split(".")
+                    place = row.model_dump() | {"type": kind, "layer": int(layer), "update": update}
+                    found += [place | {"head": head, "p_open": p} for head, p in enumerate(values, start=1)]
+    return pd.DataFrame(found, columns=COLUMNS).astype({"lam": float, "asked": "Int64"})
+
+
+def draw(table: pd.DataFrame, *, title: str) -> Figure:
+    """Draw one panel per model and type of attention, the scopes below each other."""
+    if table.empty:
+        return style.message_figure(f"Gates: {sweep.NO_PRUNED}", width=style.DOUBLE)
+    blocks = [
+        (scope, kind, list(gates.groupby(["lam", "asked"], dropna=False, sort=False)))
+        for scope, own in table.groupby("scope", sort=False)
+        for kind, gates in own.groupby("type", sort=False)
+    ]
+    tallest = max(panel.groupby(["layer", "head"]).ngroups for *_, panels in blocks for _, panel in panels)
+    figure = Figure(figsize=(style.DOUBLE, 0.7 + len(blocks) * (0.75 + 0.02 * tallest)), layout="constrained")
+    figure.suptitle(style.wrap(f"{title}: gates during pruning", inches=style.DOUBLE, size=8))
+    columns = max(len(panels) for *_, panels in blocks)
+    grid = figure.subplots(len(blocks), columns, squeeze=False)
+    for (scope, kind, panels), line in zip(blocks, grid, strict=True):
+        for axes in line[len(panels) :]:
+            axes.set_axis_off()
+        for axes, ((lam, asked), panel) in zip(line, panels, strict=False):
+            image = _panel(axes, panel)
+            axes.set_title(sweep.target(lam, asked), size=7)
+        pruned = "encoder alone" if scope == "encoder" else "all types"
+        name = style.wrap(style.TYPES[kind][0], inches=0.9, size=6.5)
+        line[0].set_ylabel(f"{name}\n(pruned: {pruned})\nlayer", size=6.5)
+        for axes in line[1 : len(panels)]:
+            axes.tick_params(labelleft=False)
+    for axes in grid[-1]:
+        axes.set_xlabel("update")
+    figure.colorbar(image, ax=grid, location="bottom", shrink=0.3, aspect=30, label="P(gate is open)")
+    return figure
+
+
+def _panel(axes, panel: pd.DataFrame):
+    """The cells of one model and type: heads downwards by layer, updates to the right."""
+    cells = panel.pivot_table(index=["layer", "head"], columns="update", values="p_open")
+    # A record tells the gates at its update; its cell reaches back to the record before.
+    edges = np.concatenate([[0], cells.columns.to_numpy()])
+    image = axes.pcolormesh(edges, np.arange(len(cells) + 1), cells.to_numpy(), vmin=0, vmax=1, cmap="cividis")
+    image.set_rasterized(True)
+    sizes = cells.groupby(level="layer").size()
+    ends = sizes.cumsum().to_numpy()
+    axes.hlines(ends[:-1], 0, edges[-1], color="white", linewidth=0.8)
+    axes.set_yticks(ends - sizes.to_numpy() / 2, [str(layer) for layer in sizes.index])
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    return image
+
+
+def read_records(path: Path) -> pd.DataFrame:
+    """The log of a pruned model; one without gates is a `UserError`."""
+    try:
+        records = pd.read_json(path, lines=True)
+    except (FileNotFoundError, ValueError) as error:
+        raise UserError(f"{path}: cannot read it ({error})") from None
+    if not {"update", "open"} <= set(records):
+        raise UserError(f"{path}: has no gates; it is not the log of a pruned model")
+    return records
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["records"])
+    settings = Settings.model_validate(args.settings)
+    table = numbers(settings.rows, [read_records(path) for path in args.records])
+    save_figure(args.output, table, lambda: draw(table, title=settings.title))
+
+
+if __name__ == "__main__":
+    run(main)

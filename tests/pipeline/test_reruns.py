@@ -1,0 +1,129 @@
+"""What makes results stale, and what does not: the rows of the table in docs/cluster.md that no other test has."""
+
+import os
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+TRAINING = {"train_baseline", "prune", "train_from_scratch"}
+
+
+def rules(stale: set[tuple[str, str]]) -> set[str]:
+    return {rule for rule, _ in stale}
+
+
+def touch(path: Path) -> None:
+    """Make a file newer than all results."""
+    os.utime(path)
+
+
+def substitute(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_a_default_that_is_written_down_changes_nothing(finished) -> None:
+    values = finished.settings()
+    values["decoding"]["length_penalty"] = 1.0
+    values["corpora"] = {name: dict(reversed(corpus.items())) for name, corpus in values["corpora"].items()}
+    assert finished.configured(values).stale() == set()
+
+
+def test_another_experiment_makes_nothing_stale_and_everything_new(finished) -> None:
+    values = finished.settings()
+    values["experiment"] = "other"
+    before = finished.file("figures/figure7.csv").read_bytes()
+    printed = finished.configured(values).run("--dry-run").printed
+    assert int(re.search(r"^total +(\d+)$", printed, flags=re.MULTILINE)[1]) > 50
+    assert finished.file("figures/figure7.csv").read_bytes() == before
+
+
+def test_another_seed_is_trained_and_the_first_is_kept(finished) -> None:
+    values = finished.settings()
+    values["seeds"] = [1, 2]
+    stale = finished.configured(values).stale()
+    made = {path for rule, path in stale if rule in TRAINING}
+    assert made
+    assert all("/seed2/" in path for path in made)
+
+
+def test_a_touched_file_is_compared_if_it_is_small_and_believed_changed_if_it_is_large(finished) -> None:
+    touch(finished.root / "src/specialized_heads/training/loop.py")
+    assert finished.stale() == set()
+    touch(finished.root / "resources/tatoeba_en_fr/corpus.parquet")
+    stale = finished.stale()
+    assert ("corpus_raw", "tatoeba_en_fr/corpus/raw.parquet") in stale
+    assert not any(path.startswith("libreoffice_en_ru/") for _, path in stale)
+
+
+def test_changed_data_goes_through_to_the_models_of_their_corpus(finished) -> None:
+    path = finished.root / "resources/libreoffice_en_ru/corpus.parquet"
+    pd.read_parquet(path).iloc[:-100].to_parquet(path)
+    stale = finished.stale()
+    assert {"corpus_raw", "tokens", "train_baseline", "analyse_heads"} <= rules(stale)
+    assert not any(path.startswith("tatoeba_en_fr/") for _, path in stale)
+
+
+def test_another_version_of_the_project_makes_new_models_of_the_same_text(finished) -> None:
+    path = finished.root / "src/specialized_heads/__init__.py"
+    path.write_text(re.sub('__version__ = ".*"', '__version__ = "99.0"', path.read_text(encoding="utf-8")), "utf-8")
+    stale = rules(finished.stale())
+    assert stale > TRAINING
+    assert not stale & {"corpus_raw", "corpus_clean", "corpus_split", "bpe", "tokens"}
+
+
+def test_an_edited_result_makes_stale_what_is_made_of_it_and_not_itself(finished) -> None:
+    path = finished.file("tatoeba_en_fr/models/baseline/seed1/score.json")
+    path.write_text(path.read_text(encoding="utf-8").replace('"bleu": ', '"bleu": 9'), encoding="utf-8")
+    stale = rules(finished.stale())
+    assert "gather_scores" in stale
+    assert "score" not in stale
+
+
+def test_white_space_in_a_command_counts_and_a_comment_does_not(finished) -> None:
+    path = finished.root / "workflow/rules/score.smk"
+    substitute(path, "rule score:", "# A comment.\nrule score:")
+    assert finished.stale() == set()
+    substitute(path, "evaluation.score --translation", "evaluation.score  --translation")
+    assert {"score", "gather_scores"} <= rules(finished.stale())
+    assert not rules(finished.stale()) & (TRAINING | {"translate"})
+
+
+def test_a_package_that_is_pinned_anew_changes_nothing_without_conda(finished) -> None:
+    path = finished.root / "envs/pipeline.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values["dependencies"][-1]["pip"][0] += ".1"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    assert finished.stale() == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--set-threads", "train_baseline=1"],
+        ["--set-resources", "train_baseline:gpu=1", "train_baseline:mem_mb=1000*attempt"],
+        ["--set-resources", "train_baseline:gpu=2"],
+    ],
+)
+def test_what_a_job_may_use_changes_nothing(finished, arguments: list[str]) -> None:
+    assert "Nothing to be done" in finished.run("--dry-run", *arguments).printed
+
+
+@pytest.mark.parametrize("resource", ["gpu=2", 'gres="gpu:2"', 'gres="gpu:a100:2"'])
+def test_training_on_several_gpus_starts_a_process_for_each(finished, resource: str) -> None:
+    arguments = ["--dry-run", "--printshellcmds", "--forcerun", "train_baseline"]
+    several = "torch.distributed.run --standalone --nproc-per-node 2 -m specialized_heads.training.train --train"
+    assert several not in finished.run(*arguments, "--set-resources", "train_baseline:gpu=1").printed
+    assert several in finished.run(*arguments, "--set-resources", f"train_baseline:{resource}").printed
+
+
+def test_a_lost_result_is_made_again_and_a_lost_log_is_not(finished) -> None:
+    finished.file("tatoeba_en_fr/logs/train_baseline_seed1.log").unlink()
+    finished.file("tatoeba_en_fr/benchmarks/train_baseline_seed1.tsv").unlink()
+    assert finished.stale() == set()
+    finished.file("figures/figure7.pdf").unlink()
+    assert rules(finished.stale()) == {"figure7"}

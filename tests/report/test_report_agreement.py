@@ -1,0 +1,115 @@
+"""Agreement of criteria, on rankings whose correlation and overlap are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specialized_heads.report import agreement, style
+from specialized_heads.stage import UserError
+
+NAN = float("nan")
+
+
+def table(values: dict[str, list[float]], *, scope: str = "encoder", counts=(4, 1), seed: int = 1) -> pd.DataFrame:
+    """What criteria say of eight heads in two layers of each type of the scope; the best of the scope are kept."""
+    kinds = ("encoder", "decoder", "cross") if scope == "all" else ("encoder",)
+    names = [(kind, layer, head) for kind in kinds for layer in (1, 2) for head in range(1, 5)]
+    rows = []
+    for criterion, own in values.items():
+        best = sorted(range(len(names)), key=lambda index: -np.nan_to_num(own[index], nan=-np.inf))
+        for index, (kind, layer, head) in enumerate(names):
+            kept = [count for count in counts if index in best[:count]]
+            row = {"seed": seed, "scope": scope, "criterion": criterion, "type": kind, "layer": layer, "head": head}
+            rows.append(row | {"value": own[index], "counts": kept})
+    return pd.DataFrame(rows)
+
+
+def value(points: pd.DataFrame, measure: str, **wanted: object) -> float:
+    points = points[points["measure"] == measure]
+    for name, expected in wanted.items():
+        points = points[points[name] == expected]
+    return points["value"].item()
+
+
+UP = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+
+
+def test_equal_and_opposite_orders():
+    values = {"gates": UP, "importance": [10**x for x in UP], "random": UP[::-1]}
+    points = agreement.numbers([("EN-FR", table(values))])
+    assert value(points, "spearman", first="gates", second="importance") == pytest.approx(1.0)
+    assert value(points, "spearman", first="gates", second="random") == pytest.approx(-1.0)
+    assert value(points, "jaccard", first="gates", second="importance", kept=4) == 1.0
+    assert value(points, "jaccard", first="gates", second="random", kept=4) == 0.0
+    assert set(points["type"]) == {"encoder"}
+    assert len(points) == 3 * (1 + 2)
+
+
+def test_a_known_correlation_with_ties_and_a_known_overlap():
+    # Ranks 1.5 1.5 3 4 5 6 7 8 against 2 1 3 4 5 6 8 7: by hand 1 - (0.25 + 0.25 + 1 + 1) ..., as Pearson's of the ranks.
+    first, second = [1.0, 1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2.0, 1.0, 3.0, 4.0, 5.0, 6.0, 9.0, 8.0]
+    expected = np.corrcoef([1.5, 1.5, 3, 4, 5, 6, 7, 8], [2, 1, 3, 4, 5, 6, 8, 7])[0, 1]
+    points = agreement.numbers([("EN-FR", table({"gates": first, "confidence": second}, counts=(3, 1)))])
+    assert value(points, "spearman") == pytest.approx(expected)
+    assert value(points, "jaccard", kept=3) == 1.0
+    assert value(points, "jaccard", kept=1) == 0.0
+    two_of_four = {("encoder", 1, 1), ("encoder", 1, 2), ("encoder", 1, 3)}, {("encoder", 1, 2), ("encoder", 1, 3), 0}
+    assert agreement.jaccard(*two_of_four) == 0.5
+
+
+def test_types_are_compared_alone_and_together():
+    # Equal order within each type, but the types themselves stand in opposite order.
+    first = [*UP, *(x + 10 for x in UP), *(x + 20 for x in UP)]
+    second = [*(x + 20 for x in UP), *(x + 10 for x in UP), *UP]
+    points = agreement.numbers([("EN-FR", table({"gates": first, "relevance": second}, scope="all", counts=(8,)))])
+    for kind in ("encoder", "decoder", "cross"):
+        assert value(points, "spearman", type=kind) == pytest.approx(1.0)
+    assert value(points, "spearman", type=agreement.TOGETHER) < -0.5
+    together = points[(points["measure"] == "spearman") & (points["type"] == agreement.TOGETHER)]
+    assert together["heads"].item() == 24
+    assert value(points, "jaccard", kept=8) == 0.0
+
+
+def test_undefined_values_are_left_out_and_counted():
+    points = agreement.numbers([("EN-FR", table({"gates": UP, "confidence": [NAN, NAN, *UP[2:]]}))])
+    row = points[points["measure"] == "spearman"].squeeze()
+    assert (row["value"], row["heads"]) == (pytest.approx(1.0), 6)
+    for flat in ([NAN] * 8, [0.5] * 8):
+        points = agreement.numbers([("EN-FR", table({"gates": UP, "confidence": flat}))])
+        assert np.isnan(value(points, "spearman"))
+        assert "undefined" in agreement.shown(points).iloc[0]["ρ encoder"]
+        with style.sheet():
+            agreement.draw(points)
+
+
+def test_seeds_give_mean_and_range():
+    tables = [table({"gates": UP, "random": own}, seed=seed) for seed, own in ((1, UP), (2, UP[::-1]))]
+    points = agreement.numbers([("EN-FR", one) for one in tables])
+    row = points[points["measure"] == "spearman"].squeeze()
+    assert (row["value"], row["low"], row["high"]) == pytest.approx((0.0, -1.0, 1.0), abs=1e-12)
+    assert row["seeds"] == 2
+    assert agreement.shown(points).iloc[0]["ρ encoder"].endswith("[−1.00, 1.00], n 8")
+    assert "2 seeds" in agreement.caption(points)
+
+
+def test_the_stage_writes_figure_and_table(make, call, tmp_path, write):
+    random = np.random.default_rng(3)
+
+    def drawn(size: int) -> dict[str, list[float]]:
+        return {name: random.random(size).tolist() for name in ("gates", "importance", "relevance", "random")}
+
+    own = pd.concat([table(drawn(8)), table(drawn(24), scope="all", counts=(12, 6))])
+    files = {"figure": tmp_path / "figures/agreement", "table": tmp_path / "tables/agreement"}
+    call(agreement, settings={"titles": ["EN-FR"]}, criteria=[write("c.parquet", own)], **files)
+    markdown = (tmp_path / "tables/agreement.md").read_text(encoding="utf-8")
+    assert "| scope | criteria | ρ encoder | ρ decoder | ρ cross | ρ all types | Jaccard |" in markdown
+    assert "gates – importance" in markdown
+    assert (tmp_path / "figures/agreement.png").exists()
+    with pytest.raises(UserError, match=r"none\.parquet: no such file"):
+        call(agreement, settings={"titles": ["x"]}, criteria=[tmp_path / "none.parquet"], **files)
+
+
+def test_one_criterion_alone_agrees_with_nothing(call, tmp_path, write):
+    files = {"figure": tmp_path / "figure", "table": tmp_path / "table"}
+    call(agreement, settings={"titles": ["EN-FR"]}, criteria=[write("c.parquet", table({"gates": UP}))], **files)
+    assert agreement.NOTHING in (tmp_path / "table.md").read_text(encoding="utf-8")

@@ -1,0 +1,265 @@
+"""What is made of the functions of heads beyond the paper: drift, survival, similarity, and the person of subjects."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specialized_heads.parsing.words import Word, write_parses
+from specialized_heads.report import drift, figure8, persons, pruned, similarity, style, survival, survival_table
+from specialized_heads.stage import UserError
+
+RELATIONS = ["nsubj", "obj", "amod", "advmod"]
+
+
+def test_names_of_models():
+    assert pruned.of_name("baseline/seed2")[::3] == ("", 2)
+    assert pruned.of_name("pruned/encoder_lambda0.01/seed1")[:2] == ("encoder", 0.01)
+    assert pruned.of_name("pruned/all_heads12/seed3")[2:] == (12.0, 3)
+    for name in ("scratch/all_lambda0.1/seed1", "pruned/encoder_lambda0.01", "finetuned/gates_all_heads3/seed1"):
+        with pytest.raises(UserError, match=name):
+            pruned.of_name(name)
+
+
+def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
+    table = make.heads()
+    tables = {
+        "pruned/encoder_heads4/seed1": make.without(table, 4),
+        "baseline/seed1": table,
+        "pruned/encoder_lambda0.01/seed1": make.without(table, 4),
+        "pruned/encoder_lambda0.001/seed1": table,
+    }
+    columns = figure8.numbers(tables)
+    order = ["baseline", "pruned/encoder_lambda0.001", "pruned/encoder_lambda0.01", "pruned/encoder_heads4"]
+    assert columns["model"].unique().tolist() == [f"{name}/seed1" for name in order]
+    with style.sheet():
+        assert "4\nasked: 4" in make.texts(figure8.draw(columns, title="EN-FR"))
+    with pytest.raises(UserError, match="pruned/all_heads4/seed1"):
+        figure8.numbers({"pruned/all_heads4/seed1": table})
+
+
+@pytest.fixture
+def swept(make):
+    """A baseline, the same without its best nsubj head, one with a better one beside it, and one without encoder heads."""
+    base = make.heads()
+    encoder = base["type"] == "encoder"
+    base.loc[encoder, "nsubj_head_to_dependent"] = np.linspace(0.1, 0.6, encoder.sum())
+    base.at[base.index[encoder][-1], "relations"] = ["nsubj_head_to_dependent"]
+    overtaken = base.copy()
+    overtaken.loc[3, "nsubj_head_to_dependent"] = 0.9
+    return {
+        "pruned/encoder_lambda0.5/seed1": base[~encoder],
+        "pruned/encoder_lambda0.01/seed1": overtaken,
+        "baseline/seed1": base,
+        "pruned/encoder_lambda0.1/seed1": base.drop(base.index[encoder][-1]),
+    }
+
+
+def test_drift_names_the_best_head_and_what_became_of_the_first(swept):
+    cells = drift.numbers(swept, relations=RELATIONS)
+    assert cells["scope"].unique().tolist() == ["encoder"]
+    assert cells["model"].unique().tolist() == [
+        "baseline/seed1", "pruned/encoder_lambda0.01/seed1", "pruned/encoder_lambda0.1/seed1",
+        "pruned/encoder_lambda0.5/seed1",
+    ]  # fmt: skip
+    subjects = cells[cells["function"] == "nsubj v→s"]
+    assert subjects["heads"].tolist() == [24, 24, 23, 0]
+    assert subjects["carrier"].tolist() == [drift.SAME, drift.MOVED, drift.LOST, drift.NONE]
+    assert list(zip(subjects["layer"], subjects["head"]))[:3] == [(3, 8), (1, 4), (3, 7)]
+    assert subjects["score"].tolist()[:2] == pytest.approx([0.6, 0.9])
+    assert subjects["labelled"].tolist() == [True, False, False, False]
+    assert subjects["baseline"].tolist()[0] == 0.4
+    assert (cells["type"] == "encoder").all()
+
+
+def test_drift_of_all_types_has_their_functions_and_leaves_out_what_no_model_has(make):
+    base = make.heads(2, 4)
+    base[[f"amod_{direction}" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
+    cells = drift.numbers({"baseline/seed1": base, "pruned/all_heads9/seed1": base.iloc[:9]}, relations=RELATIONS)
+    assert cells["heads"].unique().tolist() == [24, 9]
+    functions = cells["function"].unique().tolist()
+    assert functions[:2] + functions[-2:] == ["positional", "rare words", "positional, decoder", "diagonal, cross"]
+    assert len(functions) == 4 + 6
+    crossing = cells[cells["function"] == "diagonal, cross"]
+    assert crossing["carrier"].tolist() == [drift.SAME, drift.NONE]
+
+
+def test_drift_is_drawn_cell_by_cell_or_says_that_nothing_was_pruned(stage, write, make, swept):
+    paths = [write(f"{number}.parquet", table) for number, table in enumerate(swept.values())]
+    settings = {"names": list(swept), "title": "EN-FR", "relations": RELATIONS}
+    plotted = pd.read_csv(stage("drift", settings, heads=paths).with_suffix(".csv"))
+    assert plotted.columns.tolist() == drift.COLUMNS
+    with style.sheet():
+        written = make.texts(drift.draw(drift.numbers(swept, relations=RELATIONS), title="EN-FR"))
+        nothing = drift.numbers({"baseline/seed1": make.heads()}, relations=RELATIONS)
+        assert "no pruned models" in make.texts(drift.draw(nothing, title="EN-FR"))[0]
+    assert {"nsubj v→s", "24\nnone pruned", "0\nλ 0.5"} <= set(written)
+    assert sum(text == "3-8" for text in written) >= 1
+
+
+def area(scores, survive):
+    """The area under the curve, pair by pair."""
+    pairs = [(a, b) for (a, x), (b, y) in itertools.product(zip(scores, survive), repeat=2) if x and not y]
+    return np.mean([(a > b) + 0.5 * (a == b) for a, b in pairs])
+
+
+def test_the_area_under_the_curve_is_the_share_of_pairs():
+    random = np.random.default_rng(1)
+    scores = random.integers(0, 6, 30).astype(float)
+    survive = (random.random(30) < 0.4).astype(float)
+    value, low, high = survival.concordance([scores], [survive])
+    assert value == pytest.approx(area(scores, survive))
+    assert low < value < high
+    assert survival.concordance([-scores], [survive])[0] == pytest.approx(1 - value)
+    assert survival.concordance([scores], [scores]) == (1.0, 1.0, 1.0)
+
+
+def test_heads_of_different_seeds_are_not_compared():
+    # Within a seed scores say nothing; between seeds they would seem to say everything.
+    scores = [np.array([1.0, 1.0, 1.0, 1.0]), np.array([9.0, 9.0, 9.0, 9.0])]
+    survive = [np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])]
+    assert survival.concordance(scores, survive)[0] == 0.5
+
+
+def test_intervals_need_two_heads_on_each_side_and_areas_need_both():
+    value, low, high = survival.concordance([np.arange(5.0)], [np.array([1.0, 1, 1, 1, 0])])
+    assert value == 1 - 4 / 4 + 0.0 and np.isnan([low, high]).all()
+    assert np.isnan(survival.concordance([np.arange(5.0)], [np.ones(5)])).all()
+
+
+def test_the_bootstrap_covers_what_chance_reaches():
+    random = np.random.default_rng(3)
+    inside = 0
+    for number in range(60):
+        scores, survive = random.random(40), (np.arange(40) < 20).astype(float)
+        _, low, high = survival.concordance([scores], [survive], seed=number)
+        inside += low <= 0.5 <= high
+    assert inside >= 52  # of 60, at 95%
+
+
+@pytest.fixture
+def models(make):
+    """Baselines of two seeds, and models of both scopes: one keeps the most relevant heads, one keeps all."""
+    baselines = {f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)}
+    survivors = {}
+    for seed in (1, 2):
+        table = baselines[f"baseline/seed{seed}"]
+        whole = {kind: list(zip(own["layer"], own["head"])) for kind, own in table.groupby("type")}
+        best = table[table["type"] == "encoder"].nlargest(10, "relevance")
+        fewer = whole | {"encoder": list(zip(best["layer"], best["head"]))}
+        survivors[f"pruned/encoder_lambda0.1/seed{seed}"] = fewer
+        survivors[f"pruned/encoder_lambda0.01/seed{seed}"] = whole
+        survivors[f"pruned/all_heads58/seed{seed}"] = fewer
+    return baselines, survivors
+
+
+def test_survival_by_scope_type_and_model(models):
+    rows = survival.numbers(*models)
+    encoder = rows[rows["scope"] == "encoder"]
+    assert encoder["target"].unique().tolist() == ["λ 0.01", "λ 0.1", survival.SWEEP]
+    assert set(rows.loc[rows["scope"] == "all", "type"]) == {"encoder", "decoder", "cross"}
+    found = encoder.set_index(["target", "score"])
+    assert found.loc[("λ 0.1", "relevance"), ["auc", "low", "high"]].tolist() == [1.0, 1.0, 1.0]
+    assert found.loc[("λ 0.1", "relevance"), ["seeds", "heads", "survivors"]].tolist() == [2, 48, 20]
+    assert np.isnan(found.loc[("λ 0.01", "relevance"), "auc"])  # all survive
+    assert found.loc[(survival.SWEEP, "relevance"), "auc"] == 1.0
+    baselines, survivors = models
+    concordant = []
+    for seed in (1, 2):
+        table = baselines[f"baseline/seed{seed}"].query("type == 'encoder'")
+        left = set(survivors[f"pruned/encoder_lambda0.1/seed{seed}"]["encoder"])
+        survive = [key in left for key in zip(table["layer"], table["head"])]
+        concordant.append(area(table["functions"].map(bool).astype(float), survive))
+    assert found.loc[("λ 0.1", "specialised"), "auc"] == pytest.approx(np.mean(concordant))
+    assert found.loc[("λ 0.1", "specialised"), "labelled"] == 14
+    decoder = rows[rows["type"] == "decoder"]
+    assert decoder["auc"].isna().all() and not set(survival.ENCODER_ONLY) & set(decoder["score"])
+
+
+def test_a_model_without_its_baseline_is_a_mistake(models):
+    baselines, survivors = models
+    with pytest.raises(UserError, match="no baseline of seed 2"):
+        survival.numbers({"baseline/seed1": baselines["baseline/seed1"]}, survivors)
+
+
+def test_survival_without_labels_or_without_models_says_so(make, models):
+    baselines, survivors = models
+    for table in baselines.values():
+        table["functions"] = [[] for _ in range(len(table))]
+    rows = survival.numbers(baselines, survivors)
+    assert rows.loc[rows["score"] == "specialised", "auc"].isna().all()
+    assert rows.loc[(rows["score"] == "relevance") & (rows["target"] == "λ 0.1"), "auc"].tolist() == [1.0]
+    shown = survival_table.shown(rows)
+    assert set(shown["specialised"]) == {"–"} and shown["with a function"].tolist()[0] == "0"
+    with style.sheet():
+        written = make.texts(survival.draw(rows, title="EN-FR"))
+        assert "no pruned models" in make.texts(survival.draw(survival.numbers(baselines, {}), title="EN-FR"))[0]
+    assert any("0 of 48 heads have a function" in text for text in written)
+    assert "all heads survive, or none does" in written
+
+
+def test_survival_reads_descriptions_of_models(stage, write, make, tmp_path):
+    description = {
+        "architecture": {
+            "source_vocabulary": 9, "target_vocabulary": 9, "width": 8, "feed_forward": 8, "head_width": 1,
+            "encoder": [[0, 2], [], [7]], "decoder": [list(range(8))] * 3, "cross": [list(range(8))] * 3,
+        }
+    }  # fmt: skip
+    path = write("model.json", description)
+    assert survival.left_heads(path)["encoder"] == [(1, 1), (1, 3), (3, 8)]
+    settings = {"baselines": ["baseline/seed1"], "models": ["pruned/encoder_lambda0.1/seed1"], "title": "EN-FR"}
+    files = {"heads": [write("heads.parquet", make.heads())], "models": [path]}
+    stem = stage("survival", settings, **files)
+    rows = pd.read_csv(stem.with_suffix(".csv"))
+    assert rows.loc[rows["target"] == "λ 0.1", "survivors"].unique().tolist() == [3]
+    table = stage("survival_table", settings, **files)
+    pd.testing.assert_frame_equal(pd.read_csv(table.with_suffix(".csv")), rows)
+    assert "| encoder heads pruned | encoder | λ 0.1 | 3 of 24 | 7 |" in table.with_suffix(".md").read_text()
+    with pytest.raises(UserError, match="2 names for 1 files"):
+        stage("survival", settings | {"models": settings["models"] * 2}, **files)
+
+
+def test_similarity_places_each_pair_on_both_sides(stage, write, make):
+    heads = [(1, 2), (1, 5), (3, 1)]
+    rows = [
+        ["encoder", *first, *second, 0.1 * (i + 1), 50]
+        for i, (first, second) in enumerate(itertools.combinations(heads, 2))
+    ]
+    pairs = pd.DataFrame(rows, columns=similarity.PAIR_COLUMNS)
+    stem = stage("similarity", {"titles": ["EN-FR"]}, pairs=[write("pairs.parquet", pairs)])
+    assert pd.read_csv(stem.with_suffix(".csv"))["distance"].tolist() == pytest.approx([0.1, 0.2, 0.3])
+    with style.sheet():
+        figure = similarity.draw(similarity.numbers({"EN-FR": pairs}), titles=["EN-FR"])
+        values = figure.axes[0].collections[0].get_array()
+        written = make.texts(figure)
+    assert values.filled(-1).round(3).tolist() == [[-1, 0.1, 0.2], [0.1, -1, 0.3], [0.2, 0.3, -1]]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "3"]
+    assert any("cross-attention: fewer" in text for text in written)
+
+
+def subject(form: str, upos: str, relation: str = "nsubj") -> list[Word]:
+    return [Word(form, 0, len(form), 2, relation, upos), Word("runs", 9, 13, 0, "root", "VERB")]
+
+
+def test_persons_of_subjects():
+    forms = [("I", "PRON"), ("We", "PRON"), ("you", "PRON"), ("it", "PRON"), ("Who", "PRON"), ("US", "PROPN")]
+    trees = [subject(*form) for form in forms]
+    trees += [subject("dogs", "NOUN", "nsubj:pass"), subject("two", "NUM"), subject("me", "PRON", "obj")]
+    rows = persons.numbers({"EN-FR": trees}, {"EN-FR": "en"})
+    assert rows.set_index("person")["count"].to_dict() == {
+        "first person": 2, "second person": 1, "third person": 1, "other pronoun": 1, "noun": 2, "other": 1,
+    }  # fmt: skip
+    assert rows["subjects"].unique().tolist() == [8]
+    assert rows["share"].sum() == pytest.approx(1.0)
+
+
+def test_persons_of_a_language_without_a_list_are_said_to_be_unknown(stage, tmp_path):
+    for name, trees in (("en", [subject("I", "PRON")]), ("de", [subject("ich", "PRON")]), ("none", [[]])):
+        write_parses(tmp_path / name, trees)
+    settings = {"titles": ["English", "German", "empty"], "languages": ["en", "de", "en"]}
+    stem = stage("persons", settings, parses=[tmp_path / name for name in ("en", "de", "none")])
+    lines = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()
+    assert lines[4] == "| English | 1 | 100.0 | 0.0 | 0.0 | 0.0 | 0.0 | 0.0 |  |"
+    assert lines[5] == "| German | 1 | – | – | – | – | – | – | no list of pronouns for language de |"
+    assert lines[6] == "| empty | 0 | – | – | – | – | – | – |  |"

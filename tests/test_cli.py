@@ -1,0 +1,152 @@
+"""The command line, as a process: streams, order of lines, errors, and what it says of a model."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import specialized_heads
+from specialized_heads import cli, export
+from specialized_heads.corpus.bpe import learn
+from specialized_heads.export import load_exported
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.stage import UserError, write_json
+
+WORDS = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(specialized_heads.__file__).parents[1])}
+
+
+@pytest.fixture
+def exported(call: Callable[..., None], tiny_model: Callable[..., Transformer], tmp_path: Path) -> Path:
+    model = tiny_model(vocabulary=60)
+    model.keep_heads({"encoder": [[1], []]})
+    save(model, tmp_path / "weights.safetensors", training={"data_hash": "h"})
+    (tmp_path / "source.bpe").write_bytes(learn(WORDS, size=60, name="source"))
+    (tmp_path / "target.bpe").write_bytes(learn([word[::-1] for word in WORDS], size=61, name="target"))
+    score = {"bleu": 12.34, "bleu_low": 11.0, "bleu_high": 13.0, "chrf": 3.0, "p_value": 0.5, "sentences": 1000}
+    write_json(tmp_path / "score.json", score | {"signature": "sig"})
+    settings = {"experiment": "tiny", "corpus": "words", "model": "pruned/encoder_heads1", "seed": 7}
+    settings |= {"source_language": "en", "target_language": "de", "preprocess": "none"}
+    call(
+        export,
+        settings=settings | {"decoding": {"beam": 2}},
+        model=tmp_path / "weights.safetensors",
+        source_model=tmp_path / "source.bpe",
+        target_model=tmp_path / "target.bpe",
+        score=tmp_path / "score.json",
+        output=tmp_path / "exported/model.json",
+    )
+    return tmp_path / "exported"
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "specialized_heads.cli", *map(str, arguments)]
+
+
+def run(*arguments: object, given: bytes = b"") -> subprocess.CompletedProcess:
+    return subprocess.run(command(*arguments), input=given, capture_output=True, env=ENVIRONMENT, check=False)
+
+
+def test_one_line_in_is_one_line_out(exported: Path) -> None:
+    texts = [*WORDS[:30], "", WORDS[31] * 3, "  ", *WORDS[40:60]]
+    given = "\n".join(texts).encode()  # the last line has no end
+    done = run("translate", exported, "--device", "cpu", "--batch", 7, "--beam", 3, given=given)
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = done.stdout.decode().split("\n")
+    assert lines.pop() == ""
+    assert lines == load_exported(exported, device="cpu", beam=3)(texts)
+    assert (lines[30], lines[32]) == ("", "")
+    windows = run("translate", exported, "--device", "cpu", given=f"{WORDS[0]}\r\n".encode())
+    assert windows.stdout.decode() == load_exported(exported, device="cpu")(WORDS[0]) + "\n"
+
+
+def test_answers_come_before_the_input_ends(exported: Path) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": ENVIRONMENT}
+    with subprocess.Popen(command("translate", exported, "--device", "cpu"), **pipes) as process:
+        for text in (WORDS[0], "", WORDS[5]):
+            process.stdin.write(f"{text}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().decode() == load_exported(exported, device="cpu")(text) + "\n"
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.wait() == 0
+
+
+def test_a_line_that_is_not_utf8_ends_it_after_the_lines_before(exported: Path) -> None:
+    given = f"{WORDS[0]}\n{WORDS[1]}\n".encode() + b"a\xff\n" + WORDS[2].encode()
+    done = run("translate", exported, "--device", "cpu", given=given)
+    assert done.returncode == 2
+    where = "line 3 is not UTF-8 (invalid start byte at byte 2)"
+    assert done.stderr.decode() == f"error: standard input: {where}; the 2 lines before it are translated\n"
+    assert done.stdout.count(b"\n") == 2
+
+
+def test_mistakes_end_in_one_line(exported: Path, tmp_path: Path) -> None:
+    done = run("translate", tmp_path / "nowhere", given=b"a\n")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"error: {tmp_path / 'nowhere'}: no such folder\n"
+    done = run("translate", exported, "--beam", 0)
+    assert done.returncode == 2
+    assert b"0 is not positive" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_stops_early_is_no_error(exported: Path) -> None:
+    shell = " ".join(command("translate", exported, "--device", "cpu", "--batch", 1)) + " | head -1"
+    done = subprocess.run(shell, shell=True, input=b"ai qa\n" * 500, capture_output=True, env=ENVIRONMENT, check=False)
+    assert done.stdout.count(b"\n") == 1
+    assert done.stderr == b""
+
+
+def test_version_and_help_are_quick_and_need_no_model() -> None:
+    start = time.monotonic()
+    done = run("--version")
+    assert done.stdout.decode() == f"specialized-heads {specialized_heads.__version__}\n"
+    assert b"translate" in run("--help").stdout
+    assert b"--beam" in run("translate", "--help").stdout
+    assert time.monotonic() - start < 20
+    imported = subprocess.run(
+        [sys.executable, "-c", "import specialized_heads.cli, sys; print('torch' in sys.modules)"],
+        capture_output=True,
+        env=ENVIRONMENT,
+        check=True,
+    )
+    assert imported.stdout == b"False\n"
+
+
+def test_describe_says_heads_size_and_score(exported: Path) -> None:
+    printed = run("describe", exported).stdout.decode()
+    assert "pruned/encoder_heads1, seed 7, of words in experiment tiny" in printed
+    assert "BLEU 12.3 [11.0, 13.0] on 1,000 sentences (sig)" in printed
+    card = export.read_card(exported)
+    assert f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB" in printed
+    rows = [line.split() for line in printed.splitlines()[-3:]]
+    assert rows == [["encoder", "1", "0", "1"], ["decoder", "2", "2", "4"], ["cross", "2", "2", "4"]]
+
+
+def arriving(tmp_path: Path, content: bytes, *, most: int) -> list[list[bytes]]:
+    (tmp_path / "text").write_bytes(content)
+    with open(tmp_path / "text", "rb") as stream:
+        return list(cli.arriving_lines(stream.fileno(), most=most))
+
+
+def test_lines_are_complete_whatever_the_chunks(tmp_path: Path, monkeypatch) -> None:
+    lines = [b"a" * length for length in (3, 0, 50, 1, 0)]
+    for chunk in (1, 7, 1000):
+        monkeypatch.setattr(cli, "CHUNK", chunk)
+        groups = arriving(tmp_path, b"\n".join(lines) + b"\nrest", most=2)
+        assert [line for group in groups for line in group] == [*lines, b"rest"]
+        assert max(map(len, groups)) <= 2
+    assert arriving(tmp_path, b"", most=2) == []
+
+
+def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(cli, "LONGEST_LINE", 100)
+    monkeypatch.setattr(cli, "CHUNK", 64)
+    with pytest.raises(UserError, match="line 2 is longer than 100 bytes; give one sentence per line"):
+        arriving(tmp_path, b"a\n" + b"b" * 500, most=5)

@@ -1,0 +1,92 @@
+"""The profiles name rules that exist, and leave out none that computes on a GPU or draws a figure."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+RULES = {
+    name: text
+    for file in sorted((ROOT / "workflow" / "rules").glob("*.smk"))
+    for name, text in re.findall(
+        r"^ *rule (\w+):\n(.*?)(?=^ *rule |\Z)", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+}
+
+
+def profile(name: str) -> dict:
+    return yaml.safe_load((ROOT / "profiles" / name / "config.yaml").read_text(encoding="utf-8"))
+
+
+def module(rule: str) -> str:
+    """The module that a rule runs, without the name of the package; empty for none."""
+    found = re.search(r"-m specialized_heads\.([\w.]+)|{params\.launcher} specialized_heads\.([\w.]+)", RULES[rule])
+    return (found[1] or found[2]) if found else ""
+
+
+@cache
+def syntax(name: str) -> ast.Module:
+    path = ROOT / "src" / "specialized_heads" / Path(*name.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def computes_on_a_device(name: str) -> bool:
+    """Whether the `main` of a module comes, through functions of the package, to one that chooses a device."""
+    waiting, seen = [(name, "main")], set()
+    while waiting:
+        name, function = waiting.pop()
+        if (name, function) in seen:
+            continue
+        seen.add((name, function))
+        if function in ("choose_device", "team"):
+            return True
+        imported = {
+            alias.name: node.module.removeprefix("specialized_heads.")
+            for node in syntax(name).body
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("specialized_heads.")
+            for alias in node.names
+        }
+        for definition in syntax(name).body:
+            if isinstance(definition, ast.FunctionDef) and definition.name == function:
+                calls = [node.func for node in ast.walk(definition) if isinstance(node, ast.Call)]
+                called = {call.id for call in calls if isinstance(call, ast.Name)}
+                waiting += [(imported.get(other, name), other) for other in sorted(called)]
+    return False
+
+
+@pytest.mark.parametrize("name", ["slurm", "gpu"])
+def test_exactly_the_rules_that_compute_on_a_device_have_a_gpu(name: str) -> None:
+    given = {rule for rule, resources in profile(name)["set-resources"].items() if "gpu" in resources}
+    assert given == {rule for rule in RULES if module(rule) and computes_on_a_device(module(rule))}
+
+
+def test_the_slurm_profile_names_rules_that_exist() -> None:
+    values = profile("slurm")
+    assert set(values["set-threads"]) | set(values["set-resources"]) | set(values["groups"]) <= set(RULES)
+    assert set(values["groups"].values()) == set(values["group-components"])
+
+
+def test_figures_and_tables_are_one_group() -> None:
+    groups = profile("slurm")["groups"]
+    drawn = {rule for rule in RULES if module(rule).startswith("report.")}
+    assert drawn == {rule for rule, group in groups.items() if group == "figures"}
+
+
+@pytest.mark.parametrize("name", ["slurm", "gpu"])
+def test_a_profile_that_replaces_the_default_one_has_its_keys(name: str) -> None:
+    assert profile("default").items() <= profile(name).items()
+
+
+def test_memory_and_time_grow_with_each_attempt_and_no_rule_names_a_partition() -> None:
+    values = profile("slurm")
+    asked = [values["default-resources"], *values["set-resources"].values()]
+    for resources in asked:
+        for name in resources.keys() & {"mem_mb", "runtime"}:
+            assert re.fullmatch(r"\d+ \* attempt", resources[name]), resources
+    assert values["retries"] > 0
+    assert not re.search(r"partition|account|gpu\s*[=:]", "".join(RULES.values()))
