@@ -1,6 +1,7 @@
 """The command line, as a process: streams, order of lines, errors, and what it says of a model."""
 
 import os
+import select
 import subprocess
 import sys
 import time
@@ -71,6 +72,8 @@ def test_answers_come_before_the_input_ends(exported: Path) -> None:
         for text in (WORDS[0], "", WORDS[5]):
             process.stdin.write(f"{text}\n".encode())
             process.stdin.flush()
+            answered, _, _ = select.select([process.stdout], [], [], 120)  # seconds
+            assert answered
             assert process.stdout.readline().decode() == load_exported(exported, device="cpu")(text) + "\n"
         process.stdin.close()
         assert process.stdout.read() == b""

@@ -116,6 +116,10 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("pruning encoder", [0.01, 1e-2], "pruning.encoder: a λ occurs twice"),
         ("pruning encoder", ["much"], "pruning.encoder.0: "),
         ("pruning retrain", ["decoder"], "pruning.retrain.0: "),
+        ("pruning heads", [-1], "pruning.heads: -1 heads: a number of heads must be zero or more"),
+        ("pruning heads_all", [3, 3], "pruning.heads_all: a number of heads occurs twice"),
+        ("pruning controls", ["scratch"], "pruning.controls.0: "),
+        ("ablation moments", [5, 3], "ablation.moments: updates must be positive, ascending, and different"),
         ("model width", 100, "model: width 100 must be even and a multiple of heads 8"),
         ("model dropout", 1.0, "model.dropout: "),
         ("training schedule", "cosine", "training.schedule: "),
@@ -127,6 +131,7 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("corpora first override", {"device": {}}, "corpora.first.override.device: only vocabulary, "),
         ("corpora first override", {"seeds": [1]}, "corpora.first.override.seeds: "),
         ("heads relations", [], "heads.relations: "),
+        ("heads relevance_rules", ["z_plus", "z_plus"], "heads.relevance_rules: z_plus stands there more than once"),
         ("heads viewer_sentences", -1, "heads.viewer_sentences: "),
         ("parser engine", "corenlp", "parser.engine: "),
         ("parser engine", "conllu", "parser: engine conllu reads trees from a file: set parser.path"),
@@ -195,3 +200,24 @@ def test_criteria_need_a_number_of_heads(values: dict[str, Any]) -> None:
     assert "comparison.criteria: a criterion occurs twice" in message(values)
     values["comparison"]["criteria"] = ["best"]
     assert "comparison.criteria.0: " in message(values)
+
+
+def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
+    values |= {"model": {"layers": 2, "heads": 4, "width": 32}, "training": {"updates": 50}}
+    possible = {"pruning": {"heads": [0, 8], "heads_all": [24]}, "ablation": {"moments": [1, 50]}}
+    config.load(values | possible)
+    assert "pruning.heads: 9 heads were asked for, but" in message(values | {"pruning": {"heads": [9]}})
+    assert "pruning.heads_all: 25 heads were asked for" in message(values | {"pruning": {"heads_all": [25]}})
+    said = message(values | {"ablation": {"moments": [51]}})
+    assert "ablation.moments: 51 is after the last of the 50 updates" in said
+
+
+def test_a_corpus_that_is_not_pruned_may_be_too_small_for_heads_and_moments(values: dict[str, Any]) -> None:
+    values["corpora"]["second"] |= {
+        "prune": False,
+        "override": {"parser": {"engine": "stanza"}, "training": {"updates": 20}},
+    }
+    values |= {"training": {"updates": 50}, "ablation": {"moments": [50]}}
+    config.load(values)
+    values["corpora"]["second"]["prune"] = True
+    assert "the baseline of second is trained for" in message(values)

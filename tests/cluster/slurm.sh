@@ -25,7 +25,8 @@ SlurmctldPort=$port
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge.socket
+# Credentials are short-lived since a job whose node has failed must wait for its own to expire (two minutes by default).
+AuthInfo=socket=$folder/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$folder/controller
 SlurmdSpoolDir=$folder/%n
@@ -41,7 +42,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1,requeue_delay=1
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1
 # A node that says nothing for so many seconds has failed, and its jobs start anew elsewhere.
 SlurmdTimeout=10
 ReturnToService=2

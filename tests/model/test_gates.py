@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from specialized_heads.model.gates import EPSILON, HardConcrete, Mask, hard, probability_open, sample
+from specialized_heads.model.gates import EPSILON, HardConcrete, Mask, hard, probability_open, sample, soft
 
 BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the paper's
 
@@ -104,7 +104,9 @@ def test_in_evaluation_mode_a_gate_is_its_decision() -> None:
 
 
 def test_noise_is_no_weight_and_a_mask_has_none() -> None:
-    assert set(HardConcrete(3, log_alpha=0.0).state_dict()) == {"log_alpha"}
+    gate = HardConcrete(3, log_alpha=0.0)
+    assert set(gate.state_dict()) == {"log_alpha", "fixed"}
+    assert [name for name, _ in gate.named_parameters()] == ["log_alpha"]
     mask = Mask(torch.tensor([True, False]))
     assert not list(mask.parameters())
     assert mask().tolist() == [1.0, 0.0]
@@ -120,3 +122,29 @@ def test_a_mask_by_sentence_follows_the_sentences() -> None:
     assert not same.by_sentence
     assert same().tolist() == [1.0, 0.0]
     assert Mask(torch.ones(2, dtype=torch.float64))().dtype == torch.float64  # finite differences need it
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_fixed_gate_is_a_constant_whatever_its_log_alpha_and_noise(training: bool) -> None:
+    gate = HardConcrete(3, log_alpha=0.5).train(training)
+    gate.fix(torch.tensor([True, False, False]))
+    gate.draw(torch.Generator().manual_seed(1))
+    assert gate().tolist() == [1.0, 0.0, 0.0]
+    assert gate.decisions().tolist() == [True, False, False]
+    assert gate.open_probability().tolist() == [1.0, 0.0, 0.0]
+    (gradient,) = torch.autograd.grad(
+        (gate() + gate.open_probability()).sum() + 0 * gate.log_alpha.sum(), gate.log_alpha
+    )
+    assert not gradient.any()  # it moves no more
+
+
+def test_a_gate_that_is_not_fixed_decides_by_its_log_alpha() -> None:
+    gate = HardConcrete(2, log_alpha=0.0)
+    gate.log_alpha.data = torch.tensor([-0.1, 0.1])
+    assert gate.decisions().tolist() == [False, True]
+    assert torch.equal(gate.open_probability(), probability_open(gate.log_alpha))
+
+
+def test_the_soft_gate_is_the_gate_without_noise() -> None:
+    found = soft(torch.tensor([-3.0, -2.0, 0.0, 1.0, 3.0]))
+    assert found.tolist() == pytest.approx([0.0, 1.2 * 0.1192029 - 0.1, 0.5, 1.2 * 0.7310586 - 0.1, 1.0], abs=1e-6)

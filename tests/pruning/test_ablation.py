@@ -141,6 +141,7 @@ def test_a_model_without_heads_has_no_rows(call, files, tiny_model) -> None:
         (4, 0.1, [0, 1, 2, 3, 4]),  # 0.4 of a head is none, 0.8 is one; each number once
         (5, 0.1, [0, 1, 2, 3, 4, 5]),  # 0.5 is one
         (10, 0.3, [0, 3, 6, 9, 10]),
+        (5, 0.3, [0, 2, 3, 5]),  # 1.5 is two, as the share was written: in binary 0.3 is a little less
         (8, 1.0, [0, 8]),
         (0, 0.1, [0]),
     ],

@@ -39,6 +39,19 @@ wildcard_constraints:
 
 
 @cache
+def imports(file):
+    """The modules of this package that a source file may import."""
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return [
+        name
+        for node in froms
+        if (node.module or "").startswith("specialized_heads")
+        for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+    ]
+
+
+@cache
 def code(module):
     """The source files that a stage runs, found by following its imports: an edit of any of them makes its results stale."""
     found, waiting = set(), [module]
@@ -46,15 +59,9 @@ def code(module):
         name = waiting.pop()
         path = SOURCE.joinpath(*name.split("."))
         file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if file in found or not file.exists():
-            continue
-        found.add(file)
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("specialized_heads"):
-                waiting += [
-                    node.module,
-                    *(f"{node.module}.{alias.name}" for alias in node.names),
-                ]
+        if file not in found and file.exists():
+            found.add(file)
+            waiting += imports(file)
     return sorted(os.path.relpath(file) for file in found)
 
 

@@ -23,16 +23,17 @@ rule export:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(
-            w.corpus,
-            "decoding",
-            experiment=w.experiment,
-            corpus=w.corpus,
-            model=w.model,
-            seed=int(w.seed),
-            source_language=experiment.corpora[w.corpus].source_language,
-            target_language=experiment.corpora[w.corpus].target_language,
-            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
+        settings=lambda w: json.dumps(
+            {
+                "experiment": w.experiment,
+                "corpus": w.corpus,
+                "model": w.model,
+                "seed": int(w.seed),
+                "source_language": experiment.corpora[w.corpus].source_language,
+                "target_language": experiment.corpora[w.corpus].target_language,
+                "preprocess": experiment.for_corpus(w.corpus).vocabulary.preprocess,
+                "decoding": experiment.for_corpus(w.corpus).decoding.model_dump(),
+            }
         ),
     shell:
         "python -m specialized_heads.export --model {input.model:q} --source-model {input.source:q}"

@@ -39,7 +39,7 @@ rule view_heads:
         parses="results/{experiment}/{corpus}/parses/analysis.parquet",
         heads="results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet",
         code=code("specialized_heads.viewer.page"),
-        parts=viewer_files("page.html", "page.css", "page.js", "lines.js"),
+        parts=viewer_files("page.html", "page.css", "page.js", "table.js", "lines.js"),
     output:
         PAGE,
     log:

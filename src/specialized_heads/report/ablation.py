@@ -55,7 +55,7 @@ def draw(heads: pd.DataFrame) -> Figure:
             else:
                 mesh = _grid(axes, same, layers=int(own["layer"].max()), limit=limit)
     bar = figure.colorbar(mesh, ax=panels.ravel().tolist(), fraction=0.025, aspect=25)
-    bar.set_label("BLEU without the head − BLEU")
+    bar.set_label("difference in BLEU")
     bar.outline.set_visible(False)
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
     figure.legend([frame], [f"differs from the whole model, p < {SIGNIFICANT}"], loc="outside lower center")
@@ -66,7 +66,7 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> Quad
     """Heads of one type, their numbers to the right, layers downwards; a head that the model lacks is empty."""
     width = int(heads["head"].max())
     values = np.ma.masked_all((layers, width))
-    size = min(6.0, (style.DOUBLE / 3 - 0.45) / width * 72 / 2.9)
+    size = min(6.0, (style.DOUBLE / 3 - 0.45) / width * 72 / 3.2)
     for head in heads.to_dict("records"):
         x, y, delta = head["head"], head["layer"], head["delta"]
         values[y - 1, x - 1] = delta

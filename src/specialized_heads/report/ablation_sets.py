@@ -75,7 +75,13 @@ def draw(heads: pd.DataFrame) -> Figure:
     for axes, (corpus, own) in zip(panels, corpora.items(), strict=False):
         for kind, (name, look) in style.TYPES.items():
             same = own[own["type"] == kind]
-            points = {"linestyle": "none", "marker": look.marker, "color": look.colour, "alpha": 0.75}
+            points = {
+                "linestyle": "none",
+                "marker": look.marker,
+                "color": look.colour,
+                "alpha": 0.75,
+                "markeredgewidth": 0,
+            }
             axes.plot(same["delta_test"], same["delta_second"], markersize=3.2, label=name, **points)
         for line in (axes.axhline, axes.axvline):
             line(0, color="#BBBBBB", linewidth=0.7, zorder=0)

@@ -34,8 +34,7 @@ const same = (a, b) => a && b && name(a) === name(b);
 const plain = (text) => text.replaceAll("_", " ");
 
 /* The state is what the address says; the subword that is looked from is the only thing beside it. */
-const state = { head: null, sentence: 0, query: null };
-const table = { column: null, ascending: false };
+const state = { address: null, head: null, sentence: 0, query: null };
 
 function element(tag, attributes = {}, ...children) {
   const svg = ["svg", "g", "path", "line", "rect", "text", "title"].includes(tag);
@@ -98,14 +97,14 @@ function attention(head, index) {
   return { queries, keys, weight: (query, key) => bytes[query * keys.length + key] / 255 };
 }
 
-/* The key with the largest weight, as the scores have it: </s> neither looks nor is looked at. */
+/* The key with the largest weight, as the scores have it: </s> neither looks nor is looked at. -1 where several are alike,
+   since the steps in which weights are kept do not tell which it was. */
 function most(map, query) {
   if (map.queries[query] === END) return -1;
-  let best = -1;
-  map.keys.forEach((key, position) => {
-    if (key !== END && (best < 0 || map.weight(query, position) > map.weight(query, best))) best = position;
-  });
-  return best;
+  const weights = map.keys.map((key, position) => (key === END ? -1 : map.weight(query, position)));
+  const largest = Math.max(...weights);
+  const best = weights.indexOf(largest);
+  return best === weights.lastIndexOf(largest) ? best : -1;
 }
 
 function address(head, sentence) {
@@ -114,10 +113,13 @@ function address(head, sentence) {
 
 function go(head, sentence = state.sentence) {
   location.hash = address(head, sentence);
+  follow(); // the event that tells of the new address comes later
 }
 
 /* Read the address. What it asks for and is not there is said, and the nearest thing shown. */
 function follow() {
+  if (location.hash === state.address) return;
+  state.address = location.hash;
   const asked = /^#(encoder|decoder|cross)-(\d+)-(\d+)(?:-sentence-(\d+))?$/.exec(location.hash);
   const head = asked && DATA.heads.find((one) => name(one) === asked.slice(1, 4).join("-"));
   const sentence = asked && asked[4] ? Number(asked[4]) - 1 : state.sentence;
@@ -311,66 +313,6 @@ function drawScores() {
       );
     }
     syntax.append(row);
-  }
-}
-
-/* The heads in the order of the table: labelled ones first, until the reader sorts by a column. */
-function sorted() {
-  const order = Object.keys(TYPES);
-  const sortable = { head: (head) => order.indexOf(head.type) * 1e6 + head.layer * 1e3 + head.head, labels: (head) => head.functions.length + head.relations.length / 100 };
-  const natural = (a, b) => sortable.head(a) - sortable.head(b);
-  const column = table.column || "labels";
-  const value = sortable[column] || ((head) => head.scores[column] ?? null);
-  return [...DATA.heads].sort((a, b) => {
-    const [left, right] = [value(a), value(b)];
-    if (left === null || right === null) return (left === null) - (right === null) || natural(a, b);
-    return (table.ascending ? left - right : right - left) || natural(a, b);
-  });
-}
-
-function drawTable() {
-  const present = COLUMNS.filter((column) => DATA.heads.some((head) => (head.scores[column] ?? null) !== null));
-  const columns = [["head", "Head"], ["labels", "Labels"], ...present.map((column) => [column, plain(column)])];
-  const top = element("tr");
-  for (const [column, title] of columns) {
-    const active = table.column === column;
-    const button = element("button", { type: "button", "data-column": column, onclick: () => sortBy(column) }, title);
-    const sort = active ? (table.ascending ? "ascending" : "descending") : null;
-    top.append(element("th", { scope: "col", class: present.includes(column) && "number", "aria-sort": sort }, button));
-  }
-  const body = sorted().map((head) => {
-    const link = element("a", { href: address(head, state.sentence), onclick: () => byId("view").scrollIntoView() },
-      `${SHORT[head.type]} ${head.layer}-${head.head}`);
-    const labels = element("td");
-    for (const label of head.functions) labels.append(element("span", { class: "chip" }, swatch(label), label));
-    for (const one of head.relations) labels.append(element("small", {}, (relationOf(one) || [plain(one)]).join(", ")));
-    const cells = present.map((column) => {
-      const value = head.scores[column] ?? null;
-      const cell = element("td", { class: "number" }, value === null ? "–" : shown(column, value));
-      if (column === MARGIN && value !== null) cell.append(element("small", {}, head.best.join(", ")));
-      return cell;
-    });
-    return element("tr", { class: same(head, state.head) && "chosen" }, element("td", {}, link), labels, ...cells);
-  });
-  byId("heads").replaceChildren(element("thead", {}, top), element("tbody", {}, ...body));
-}
-
-function sortBy(column) {
-  table.ascending = table.column === column ? !table.ascending : column === "head";
-  table.column = column;
-  drawTable();
-  document.querySelector(`#heads [data-column="${column}"]`).focus();
-}
-
-/* The relation that each head finds best, by its margin over the best fixed offset. */
-function addMargins() {
-  for (const head of DATA.heads) {
-    for (const [column, value] of Object.entries(head.scores)) {
-      const relation = column.endsWith("_margin") ? relationOf(column.slice(0, -7)) : null;
-      if (!relation || value === null || value <= (head.scores[MARGIN] ?? -Infinity)) continue;
-      head.scores[MARGIN] = value;
-      head.best = relation;
-    }
   }
 }
 

@@ -4,8 +4,8 @@ The sentences are the first of the analysis set that can be read at a glance: pa
 length in `LENGTHS` on the source side, and not longer on the target side. Maps are those that the analysis saw: the model
 reads the source and the reference translation. Weights are kept in 256 steps, so the error is at most 0.002.
 
-`page.html`, `page.css`, `page.js` and `lines.js` are put together with the data into one file. What comes from a corpus
-stands in it as JSON alone, in which every `<` is escaped, and the script writes it into the page as text; a policy in the
+`page.html`, `page.css` and the scripts beside it are put together with the data into one file. What comes from a corpus stands
+in it as JSON alone, in which every `<` is escaped, and the script writes it into the page as text; a policy in the
 page forbids anything from elsewhere.
 """
 
@@ -153,7 +153,7 @@ def page(data: Json) -> str:
     """The whole page. `data` is what `page.js` describes."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     shell = (FILES / "page.html").read_text(encoding="utf-8")
-    parts = {"CSS": "page.css", "JS": "page.js", "LINES": "lines.js"}
+    parts = {"CSS": "page.css", "JS": "page.js", "TABLE": "table.js", "LINES": "lines.js"}
     for name, file in parts.items():
         shell = shell.replace(f"/* {name} */", (FILES / file).read_text(encoding="utf-8"))
     return shell.replace("/* DATA */", text)
