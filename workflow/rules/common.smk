@@ -318,8 +318,8 @@ def pruning_settings(wildcards):
     )
 
 
-def retraining_settings(wildcards, **more):
-    """The baseline's training, for as many updates as `pruning` says, and single values."""
+def retraining_settings(wildcards, evenly=False):
+    """The baseline's training, for as many updates as `pruning` says; `evenly`: with the heads spread over the layers."""
     values = experiment.for_corpus(wildcards.corpus)
     updates = values.pruning.retrain_updates or values.training.updates
     return settings(
@@ -329,7 +329,7 @@ def retraining_settings(wildcards, **more):
         training=values.training.model_dump() | {"updates": updates},
         seed=int(wildcards.seed),
         device=experiment.device,
-        **more,
+        evenly=evenly,
     )
 
 
