@@ -66,7 +66,7 @@ def draw(table: pd.DataFrame, *, title: str) -> Figure:
         for kind, gates in own.groupby("type", sort=False)
     ]
     tallest = max(panel.groupby(["layer", "head"]).ngroups for *_, panels in blocks for _, panel in panels)
-    figure = Figure(figsize=(style.DOUBLE, 0.7 + len(blocks) * (0.75 + 0.02 * tallest)), layout="constrained")
+    figure = Figure(figsize=(style.DOUBLE, 0.7 + len(blocks) * max(1.35, 0.75 + 0.02 * tallest)), layout="constrained")
     figure.suptitle(style.wrap(f"{title}: gates during pruning", inches=style.DOUBLE, size=8))
     columns = max(len(panels) for *_, panels in blocks)
     grid = figure.subplots(len(blocks), columns, squeeze=False)
@@ -76,13 +76,14 @@ def draw(table: pd.DataFrame, *, title: str) -> Figure:
         for axes, ((lam, asked), panel) in zip(line, panels, strict=False):
             image = _panel(axes, panel)
             axes.set_title(sweep.target(lam, asked), size=7)
-        pruned = "encoder alone" if scope == "encoder" else "all types"
+        pruned = "encoder only" if scope == "encoder" else "all types"
         name = style.wrap(style.TYPES[kind][0], inches=0.9, size=6.5)
-        line[0].set_ylabel(f"{name}\n(pruned: {pruned})\nlayer", size=6.5)
+        line[0].set_ylabel(f"{name}\n({pruned})\nlayer", size=6.5)
         for axes in line[1 : len(panels)]:
             axes.tick_params(labelleft=False)
-    for axes in grid[-1]:
-        axes.set_xlabel("update")
+    for column in grid.T:
+        lowest = [axes for axes in column if axes.axison][-1]
+        lowest.set_xlabel("update")
     figure.colorbar(image, ax=grid, location="bottom", shrink=0.3, aspect=30, label="P(gate is open)")
     return figure
 
