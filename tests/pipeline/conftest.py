@@ -110,6 +110,25 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run]:
 
 
 @pytest.fixture(scope="session")
+def pruning_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run]:
+    """All that the smoke experiment does not ask for, as tiny as it can be. Nothing may be changed in its folder."""
+    workflow = new_project(tmp_path_factory.mktemp("pruning") / "project")
+    values = workflow.settings()
+    values["seeds"] = [1, 2]
+    whole = values["corpora"]["tatoeba_en_fr"] | {"split": {"dev": 60, "test": 60, "analysis": 100}}
+    short = whole | {"title": "Short sentences", "prune": False, "filters": {"max_words": 5}}
+    values["corpora"] = {"tatoeba_en_fr": whole, "short": short}
+    values["training"] |= {"updates": 30}
+    values["pruning"] |= {"encoder": [], "all": [100], "heads": [3], "heads_all": [6], "updates": 20, "speed": []}
+    values["pruning"] |= {"retrain_updates": 10, "soft": True, "controls": ["regularised", "count"]}
+    values["ablation"] = {"single": True, "second": "short", "systematic": True, "step": 0.5, "moments": [10]}
+    values["comparison"] = {"criteria": ["gates", "importance", "random"]}
+    values["heads"] |= {"relevance_rules": ["epsilon"], "viewer_sentences": 0}
+    workflow = workflow.configured(values)
+    return workflow, workflow.run()
+
+
+@pytest.fixture(scope="session")
 def smoke(smoke_run: tuple[Workflow, Run]) -> Workflow:
     """The project after the smoke experiment, to look at."""
     workflow, run = smoke_run

@@ -1,0 +1,90 @@
+"""All that the smoke experiment leaves out: head counts, controls, ablation, criteria side by side, several seeds, export."""
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from specialized_heads.stage import read_json
+
+CORPUS = "tatoeba_en_fr"
+# Made where text is parsed by Stanza or fetched; `tests/parsing` and `test_downloads` run these.
+NOT_HERE = {"parser_models"}
+SMOKE_ALONE = {"measure_speed", "speed", "relevance_rules", "view_heads", "viewer_index"}
+
+
+@pytest.fixture(scope="module")
+def pruning(pruning_run):
+    """The project after that experiment, to look at."""
+    workflow, run = pruning_run
+    assert run.status == 0, run.printed[-5000:]
+    return workflow
+
+
+def test_it_runs_every_rule_that_smoke_does_not(pruning_run, smoke_run) -> None:
+    workflow, run = pruning_run
+    assert run.status == 0, run.printed[-5000:]
+    listed = {line for line in workflow.run("--list-rules").printed.splitlines() if line.isidentifier()}
+    assert run.rules | smoke_run[1].rules == listed - NOT_HERE - {"export"}
+    assert not run.rules & SMOKE_ALONE
+    assert workflow.stale() == set()
+
+
+def test_every_kind_of_model_is_scored_for_every_seed(pruning) -> None:
+    scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
+    kinds = scores.groupby("seed")["kind"].value_counts()
+    targets = 3  # λ 100 of all types, 3 encoder heads, 6 heads of all types
+    expected = {"baseline": 1, "checkpoint": 1, "pruned": targets, "soft": targets, "cut": 6, "finetuned": 4}
+    expected |= {"scratch": 2, "count": 2, "regularised": 2}
+    for seed in (1, 2):
+        assert kinds[seed].to_dict() == expected
+    assert scores.loc[scores["kind"] != "baseline", "p_value"].notna().all()
+
+
+def test_a_number_of_heads_is_what_is_left(pruning) -> None:
+    scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
+    pruned = scores[scores["kind"].isin(["pruned", "scratch", "count", "regularised", "cut", "finetuned"])]
+    asked = pruned[pruned["asked"].notna()]
+    encoder = asked[asked["scope"] == "encoder"]
+    assert (encoder["encoder_total"] == encoder["asked"]).all()
+    assert (encoder[["decoder_total", "cross_total"]] == 8).all(axis=None)
+    every = asked[asked["scope"] == "all"]
+    assert (every[["encoder_total", "decoder_total", "cross_total"]].sum(axis=1) == every["asked"]).all()
+    assert len(encoder) and len(every)
+
+
+def test_a_control_has_the_heads_of_its_model(pruning) -> None:
+    scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
+    totals = ["encoder_total", "decoder_total", "cross_total"]
+    keys = ["scope", "lam", "asked", "seed"]
+    pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == "all")].set_index(keys)[totals]
+    for kind in ("scratch", "count"):
+        pd.testing.assert_frame_equal(scores[scores["kind"] == kind].set_index(keys)[totals], pruned)
+
+
+def test_systematic_pruning_starts_at_the_score_of_its_model(pruning) -> None:
+    for model in ("baseline", "checkpoint/update10"):
+        steps = pd.read_parquet(pruning.file(f"{CORPUS}/systematic/{model}/seed2.parquet"))
+        score = read_json(pruning.file(f"{CORPUS}/models/{model}/seed2/score.json"))["bleu"]
+        assert (steps.loc[steps["removed"] == 0, "bleu"] == score).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["ablation", "ablation_sets", "systematic", "moments", "criteria", "agreement", "gates", "figure7"]
+)
+def test_figures_show_numbers_of_both_seeds(pruning, name: str) -> None:
+    assert pruning.file(f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert len(pd.read_csv(pruning.file(f"figures/{name}.csv"))) > 0
+
+
+def test_an_exported_model_translates_from_a_pipe(pruning) -> None:
+    folder = pruning.file(f"{CORPUS}/export/pruned/encoder_heads3/seed1")
+    run = pruning.run(str((folder / "model.json").relative_to(pruning.root)))
+    assert run.status == 0, run.printed[-5000:]
+    lines = "I am here.\n\nWhere is Tom?\n"
+    command = [sys.executable, "-m", "specialized_heads.cli", "translate", str(folder)]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stdout.splitlines()[1] == ""
