@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/common_figures.smk"
 include: "workflow/rules/download.smk"
 include: "workflow/rules/packages.smk"
 include: "workflow/rules/corpus.smk"

@@ -319,7 +319,7 @@ class Experiment(Section):
     experiment: str = Field(description="name of the folder under results/")
     seeds: list[int] = Field([1], min_length=1, description="one set of models per seed")
     corpora: dict[str, Corpus] = Field(
-        min_length=1, description="the first one is shown in figures 1, 3, 5 and 8 to 10"
+        min_length=1, description="the first one is shown in figures 1, 3 and 5, the first pruned one in 8 to 10"
     )
     vocabulary: Vocabulary = Vocabulary()
     model: Model = Model()

@@ -116,7 +116,8 @@ def pruning_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run
     values = workflow.settings()
     values["seeds"] = [1, 2]
     whole = values["corpora"]["tatoeba_en_fr"] | {"split": {"dev": 60, "test": 60, "analysis": 100}}
-    short = whole | {"title": "Short sentences", "prune": False, "filters": {"max_words": 5}}
+    whole["title"] = "{EN} 'n' \"FR\"; $(touch touched) `touch touched`"  # which is text, whatever a shell would say
+    short = whole | {"title": "-Short {sentences}", "prune": False, "filters": {"max_words": 5}}
     values["corpora"] = {"tatoeba_en_fr": whole, "short": short}
     values["training"] |= {"updates": 30}
     values["pruning"] |= {"encoder": [], "all": [100], "heads": [3], "heads_all": [6], "updates": 20, "speed": []}

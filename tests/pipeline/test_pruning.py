@@ -31,6 +31,12 @@ def test_it_runs_every_rule_that_smoke_does_not(pruning_run, smoke_run) -> None:
     assert workflow.stale() == set()
 
 
+def test_a_title_is_shown_as_it_is_and_never_run(pruning) -> None:
+    assert not (pruning.root / "touched").exists()
+    shown = pd.read_csv(pruning.file("figures/systematic.csv"))
+    assert set(shown["corpus"]) >= {"{EN} 'n' \"FR\"; $(touch touched) `touch touched`"}
+
+
 def test_every_kind_of_model_is_scored_for_every_seed(pruning) -> None:
     scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
     kinds = scores.groupby("seed")["kind"].value_counts()

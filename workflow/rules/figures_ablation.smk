@@ -20,13 +20,12 @@ def ablation_files(folder, runs, suffix=""):
     ]
 
 
-def ablation_settings(runs):
+def described(runs):
     """What the files are of, in their order: title of the corpus, seed, moment of training in updates."""
-    described = [
+    return [
         {"corpus": title(corpus), "seed": seed, "moment": describe_model(model, seed)["moment"]}
         for corpus, model, seed in runs
     ]
-    return json.dumps({"runs": described}, ensure_ascii=False)
 
 
 def second_name(corpus):
@@ -70,7 +69,7 @@ rule figure_ablation:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=ablation_settings(SINGLE_HEADS),
+        settings=fixed(runs=described(SINGLE_HEADS)),
     shell:
         "python -m specialized_heads.report.ablation --tables {input.tables:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -90,7 +89,7 @@ rule table_ablation:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=ablation_settings(SINGLE_HEADS),
+        settings=fixed(runs=described(SINGLE_HEADS)),
     shell:
         "python -m specialized_heads.report.ablation_table --tables {input.tables:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -110,7 +109,7 @@ rule table_alone:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=ablation_settings(SINGLE_LAYERS),
+        settings=fixed(runs=described(SINGLE_LAYERS)),
     shell:
         "python -m specialized_heads.report.alone --tables {input.tables:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -131,10 +130,9 @@ rule figure_ablation_sets:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=json.dumps(
-            json.loads(ablation_settings(SINGLE_LAYERS))
-            | {"second": {title(corpus): second_name(corpus) for corpus in ablated("single")}},
-            ensure_ascii=False,
+        settings=fixed(
+            runs=described(SINGLE_LAYERS),
+            second={title(corpus): second_name(corpus) for corpus in ablated("single")},
         ),
     shell:
         "python -m specialized_heads.report.ablation_sets --tables {input.tables:q} --second {input.second:q}"
@@ -155,7 +153,7 @@ rule figure_systematic:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=ablation_settings(SYSTEMATIC),
+        settings=fixed(runs=described(SYSTEMATIC)),
     shell:
         "python -m specialized_heads.report.systematic --tables {input.tables:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -175,7 +173,7 @@ rule figure_moments:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=ablation_settings(MOMENTS),
+        settings=fixed(runs=described(MOMENTS)),
     shell:
         "python -m specialized_heads.report.moments --tables {input.tables:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

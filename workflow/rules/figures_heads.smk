@@ -17,13 +17,10 @@ def heads_targets():
 # Rules are compared where there are several; an `override` may give a corpus its own.
 SEVERAL_RULES = [name for name in corpora() if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
 
-# Drift and survival are about pruning: they show the first corpus that is pruned.
-SWEPT = (corpora(pruned=True) or PRIMARY)[0]
-
 
 def swept(*, seeds):
     """The baseline and the models pruned with gates, of both scopes, each with its seed."""
-    return [f"{model}/seed{seed}" for seed in seeds for model in models(SWEPT, "baseline", "pruned")]
+    return [f"{model}/seed{seed}" for seed in seeds for model in models(SWEPT[0], "baseline", "pruned")]
 
 
 def of_swept(path, names):
@@ -36,7 +33,7 @@ def survival_settings():
     names = swept(seeds=experiment.seeds)
     baselines = [name for name in names if name.startswith("baseline")]
     pruned = [name for name in names if name not in baselines]
-    return {"baselines": baselines, "models": pruned, "title": title(SWEPT)}
+    return {"baselines": baselines, "models": pruned, "title": title(SWEPT[0])}
 
 
 rule drift:
@@ -53,13 +50,10 @@ rule drift:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=json.dumps(
-            {
-                "names": swept(seeds=[SEED]),
-                "title": title(SWEPT),
-                "relations": experiment.for_corpus(SWEPT).heads.relations,
-            },
-            ensure_ascii=False,
+        settings=fixed(
+            names=swept(seeds=[SEED]),
+            title=title(SWEPT[0]),
+            relations=experiment.for_corpus(SWEPT[0]).heads.relations,
         ),
     shell:
         "python -m specialized_heads.report.drift --heads {input.heads:q} --output {params.stem:q}"
@@ -81,7 +75,7 @@ rule survival_figure:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=json.dumps(survival_settings(), ensure_ascii=False),
+        settings=fixed(**survival_settings()),
     shell:
         "python -m specialized_heads.report.survival --heads {input.heads:q} --models {input.models:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -102,7 +96,7 @@ rule survival_table:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=json.dumps(survival_settings(), ensure_ascii=False),
+        settings=fixed(**survival_settings()),
     shell:
         "python -m specialized_heads.report.survival_table --heads {input.heads:q} --models {input.models:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -142,12 +136,9 @@ rule persons:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=json.dumps(
-            {
-                "titles": [title(name) for name in corpora()],
-                "languages": [experiment.corpora[name].source_language for name in corpora()],
-            },
-            ensure_ascii=False,
+        settings=fixed(
+            titles=[title(name) for name in corpora()],
+            languages=[experiment.corpora[name].source_language for name in corpora()],
         ),
     shell:
         "python -m specialized_heads.report.persons --parses {input.parses:q} --output {params.stem:q}"

@@ -144,7 +144,7 @@ rule figure8:
         heads=lambda w: expand(
             "results/{experiment}/{corpus}/heads/{model}.parquet",
             experiment=w.experiment,
-            corpus=PRIMARY,
+            corpus=SWEPT,
             model=encoder_series(),
         ),
         code=code("specialized_heads.report.figure8"),
@@ -158,7 +158,7 @@ rule figure8:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=json.dumps({"names": encoder_series(), "title": title(PRIMARY[0])}, ensure_ascii=False),
+        settings=fixed(names=encoder_series(), title=title(SWEPT[0])),
     shell:
         "python -m specialized_heads.report.figure8 --heads {input.heads:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
