@@ -107,7 +107,15 @@ class Training(Section):
             raise ValueError(
                 f"average {self.average} moments, {self.average_every} updates apart, do not fit into {self.updates} updates"
             )
+        if self.schedule == "linear" and self.warmup >= self.updates:
+            raise ValueError(
+                f"warmup {self.warmup} takes all of the {self.updates} updates: the learning rate would end at its peak"
+            )
         return self
+
+
+# λ per head, in nats per target token: far below it every gate closes, far above it the optimiser's squares overflow.
+LARGEST_PENALTY = 1e6
 
 
 class Pruning(Section):
@@ -129,8 +137,10 @@ class Pruning(Section):
     )
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
     gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same schedule shape")
-    gate_init: float = Field(2.0, description="log α at the start; 2 means P(open) = 0.94")
-    penalty_warmup: int = Field(0, ge=0, description="updates over which λ grows from zero; 0: whole from the start")
+    gate_init: float = Field(2.0, allow_inf_nan=False, description="log α at the start; 2 means P(open) = 0.94")
+    penalty_warmup: int = Field(
+        0, ge=0, description="updates over which λ grows from zero; 0: whole from the start; not for numbers of heads"
+    )
     soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
     retrain: list[Literal["encoder", "all"]] = Field(
         ["all"], description="scopes whose pruned configurations are also trained from scratch (table 2)"
@@ -152,11 +162,27 @@ class Pruning(Section):
     @classmethod
     def _lambdas(cls, values: list[float]) -> list[float]:
         for value in values:
-            if not 0 <= value < float("inf"):
-                raise ValueError(f"λ {value:g} must be a finite number, zero or more")
+            if not 0 <= value <= LARGEST_PENALTY:
+                raise ValueError(f"λ {value:g} must be a number from 0 to {LARGEST_PENALTY:g}")
+        values = [value + 0.0 for value in values]  # zero has no sign
         if len({lambda_name(value) for value in values}) != len(values):
             raise ValueError("a λ occurs twice")
         return values
+
+    @field_validator("retrain", "controls")
+    @classmethod
+    def _once(cls, values: list[str]) -> list[str]:
+        if len(set(values)) != len(values):
+            raise ValueError("a name occurs twice")
+        return values
+
+    @model_validator(mode="after")
+    def _together(self) -> "Pruning":
+        if self.penalty_warmup >= self.updates:
+            raise ValueError(f"penalty_warmup {self.penalty_warmup} takes all of the {self.updates} updates")
+        if self.controls and not self.retrain:
+            raise ValueError("controls are trained for the scopes in retrain, which is empty")
+        return self
 
     @field_validator("heads", "heads_all")
     @classmethod
@@ -194,6 +220,14 @@ class Ablation(Section):
         if any(value < 1 for value in values) or sorted(set(values)) != values:
             raise ValueError("updates must be positive, ascending, and different")
         return values
+
+    @model_validator(mode="after")
+    def _together(self) -> "Ablation":
+        if self.moments and not self.systematic:
+            raise ValueError(
+                "moments are for systematic pruning, which is off; set systematic: true or leave them empty"
+            )
+        return self
 
 
 class Comparison(Section):
@@ -317,7 +351,7 @@ class Experiment(Section):
     """A whole study: corpora, model, training, pruning, analysis."""
 
     experiment: str = Field(description="name of the folder under results/")
-    seeds: list[int] = Field([1], min_length=1, description="one set of models per seed")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([1], min_length=1, description="one set of models per seed")
     corpora: dict[str, Corpus] = Field(
         min_length=1, description="the first one is shown in figures 1, 3 and 5, the first pruned one in 8 to 10"
     )
@@ -342,6 +376,10 @@ class Experiment(Section):
                 )
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds: a seed occurs twice")
+        titles = [corpus.title for corpus in self.corpora.values()]
+        for title in titles:
+            if titles.count(title) > 1:
+                raise ValueError(f"corpora: two have the title {title!r}; figures could not tell them apart")
         for name, corpus in self.corpora.items():
             if self.for_corpus(name).parser.engine == "embedded" and corpus.source.kind != "embedded":
                 raise ValueError(
@@ -354,6 +392,8 @@ class Experiment(Section):
     def _possible(self) -> "Experiment":
         for name in (name for name, corpus in self.corpora.items() if corpus.prune):
             values = self.for_corpus(name)
+            values.fine_tuning()
+            values.retraining()
             per_type = values.model.layers * values.model.heads
             for key, most in (("heads", per_type), ("heads_all", 3 * per_type)):
                 for wanted in getattr(values.pruning, key):
@@ -390,6 +430,26 @@ class Experiment(Section):
                 f"ablation.second: {second} is {other.source_language}-{other.target_language}, the models of {name} "
                 f"translate {own.source_language}-{own.target_language}; name a corpus of these languages, or dev"
             )
+
+    def fine_tuning(self) -> Training:
+        """The baseline's training with what `pruning` says of fine-tuning.
+
+        The weights at the end belong to the gates at the end: there is no average over earlier ones.
+        """
+        pruning = self.pruning
+        changed = {"updates": pruning.updates, "learning_rate": pruning.learning_rate, "warmup": pruning.warmup}
+        return _validate(Training, self.training.model_dump() | changed | {"average": 1}, prefix="pruning")
+
+    def retraining(self) -> Training:
+        """The baseline's training, for as many updates as `pruning.retrain_updates` says.
+
+        A linear schedule shrinks as a whole: its warm-up takes the same share of the updates.
+        """
+        updates = self.pruning.retrain_updates or self.training.updates
+        changed = {"updates": updates}
+        if self.training.schedule == "linear":
+            changed["warmup"] = max(1, round(self.training.warmup * updates / self.training.updates))
+        return _validate(Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")
 
     def for_corpus(self, name: str) -> "Experiment":
         """The configuration as it holds for one corpus: its `override` merged in."""

@@ -115,13 +115,11 @@ def models(corpus, *kinds, scopes=("encoder", "all")):
             case "checkpoint":
                 found += [f"{kind}/update{number}" for number in values.ablation.moments]
             case "cut" | "finetuned":
-                # Heads that gates choose and that are then trained on are the pruned models themselves.
                 found += [
                     f"{kind}/{criterion}_{scope}_heads{count}"
                     for scope in scopes_of[kind]
                     for criterion in values.comparison.criteria
                     for count in head_counts(corpus, scope)
-                    if (kind, criterion) != ("finetuned", "gates")
                 ]
             case _:
                 found += [f"{kind}/{scope}_{target}" for scope in scopes_of[kind] for target in targets(corpus, scope)]
@@ -280,17 +278,9 @@ def head_count(target):
 
 
 def fine_tuning(corpus):
-    """The baseline's training with what `pruning` says of the training after it."""
-    values = experiment.for_corpus(corpus)
-    pruning = values.pruning
-    # The weights at the end belong to the gates at the end: no average over earlier ones.
-    return values.training.model_dump() | {
-        "updates": pruning.updates,
-        "learning_rate": pruning.learning_rate,
-        "warmup": pruning.warmup,
-        "average": 1,
-        "log_every": gate_log_every(pruning.updates, values.training.log_every),
-    }
+    """The baseline's training with what `pruning` says of the training after it, its log fine enough to show gates."""
+    training = experiment.for_corpus(corpus).fine_tuning()
+    return training.model_dump() | {"log_every": gate_log_every(training.updates, training.log_every)}
 
 
 def gate_log_every(updates, log_every):
@@ -308,7 +298,7 @@ def pruning_settings(wildcards):
             "scope": wildcards.scope,
             "penalty": penalty(wildcards.target),
             "heads": head_count(wildcards.target),
-            "penalty_warmup": pruning.penalty_warmup,
+            "penalty_warmup": 0 if head_count(wildcards.target) is not None else pruning.penalty_warmup,
             "dropout": values.model.dropout,
             "training": fine_tuning(wildcards.corpus),
             "gate_learning_rate": pruning.gate_learning_rate,
@@ -321,12 +311,11 @@ def pruning_settings(wildcards):
 def retraining_settings(wildcards, evenly=False):
     """The baseline's training, for as many updates as `pruning` says; `evenly`: with the heads spread over the layers."""
     values = experiment.for_corpus(wildcards.corpus)
-    updates = values.pruning.retrain_updates or values.training.updates
     return settings(
         wildcards.corpus,
         "vocabulary",
         "model",
-        training=values.training.model_dump() | {"updates": updates},
+        training=values.retraining().model_dump(),
         seed=int(wildcards.seed),
         device=experiment.device,
         evenly=evenly,

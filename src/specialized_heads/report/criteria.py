@@ -1,9 +1,10 @@
 """Criteria side by side: BLEU against the heads that each one keeps, without and with fine-tuning (figure and table).
 
 On the left the baseline without the heads that a criterion leaves out, on the right the same after as many updates as
-pruning with gates takes; models pruned by gates are their own fine-tuned twins. The panels of a scope share their axes. A
-point is the mean over seeds, the band around a line their range. A hollow marker differs from the baseline of its seed
-at p < 0.05 (paired bootstrap), for every seed.
+pruning with gates takes. Beside these stand the models that were pruned by gates to the same numbers: they have had as many
+updates, but most of them while the gates were closing. The panels of a scope share their axes. A point is the mean over
+seeds, the band around a line their range. A hollow marker differs from the baseline of its seed at p < 0.05 (paired
+bootstrap), for every seed.
 """
 
 import pandas as pd
@@ -25,7 +26,9 @@ LOOKS = {
     "relevance": style.series(2),
     "confidence": style.series(3),
     "random": style.series(4),
+    "pruned": style.series(5),
 }
+LABELS = {"gates": "heads that gates keep", "pruned": "pruned by gates"}
 ORDER = ["baseline", *LOOKS]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
 COLUMNS = [
@@ -47,7 +50,8 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         tables: scores of each corpus, by its title.
 
     Returns:
-        one row per point: corpus, scope, finetuned, criterion (for the baselines "baseline"), heads (of the scope), seeds
+        one row per point: corpus, scope, finetuned, criterion (for the baselines "baseline", for models
+        pruned by gates "pruned"), heads (of the scope), seeds
         (how many), bleu with `_low` and `_high` (range over seeds; with one the bootstrap interval) and `_sd`, delta (BLEU
         minus the baseline of the same seed) with its range, p_value (the largest), updates, sentences (of the test set).
         `_sd` and the range of delta are missing where there is one seed. No rows where nothing was cut.
@@ -56,9 +60,11 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     for title, scores in tables.items():
         baselines = scores[scores["kind"] == "baseline"].assign(criterion="baseline").set_index("seed")
         cut = scores[scores["kind"] == "cut"]
-        # A model pruned to a number of heads is the fine-tuned twin of the one cut to its heads.
-        pruned = scores[(scores["kind"] == "pruned") & scores["asked"].notna()].assign(criterion="gates")
-        models = pd.concat([baselines.reset_index(), cut, pruned, scores[scores["kind"] == "finetuned"]])
+        tuned = scores[scores["kind"] == "finetuned"]
+        pruned = scores[(scores["kind"] == "pruned") & scores["asked"].notna()].assign(criterion="pruned")
+        if "gates" not in set(tuned["criterion"]):  # nobody asked
+            pruned = pruned[:0]
+        models = pd.concat([baselines.reset_index(), cut, tuned, pruned])
         models["finetuned"] = models["kind"].isin(["pruned", "finetuned"])
         for scope in (name for name in SCOPES if name in set(cut["scope"])):
             kinds = ["encoder"] if scope == "encoder" else style.TYPES
@@ -121,7 +127,7 @@ def draw(points: pd.DataFrame) -> Figure:
         Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line) for look in map(LOOKS.get, found)
     ]
     handles.append(Line2D([], [], color=style.PAPER_COLOUR, linestyle="--", linewidth=0.8))
-    labels = [*found, "baseline"]
+    labels = [*(LABELS.get(criterion, criterion) for criterion in found), "baseline"]
     if (seeds := points["seeds"].max()) > 1:
         handles.append(Patch(color=style.PAPER_COLOUR, alpha=0.15, linewidth=0))
         labels.append(f"mean and range of {seeds} seeds")
