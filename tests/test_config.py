@@ -110,10 +110,20 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("pruning encoder", [-0.1], "pruning.encoder: λ -0.1 must be a finite number, zero or more"),
+        ("pruning encoder", [-0.1], "pruning.encoder: λ -0.1 must be a number from 0 to 1e+06"),
         ("pruning all", [float("nan")], "pruning.all: λ nan must be"),
         ("pruning all", [float("inf")], "pruning.all: λ inf must be"),
+        ("pruning encoder", [1e7], "pruning.encoder: λ 1e+07 must be"),
         ("pruning encoder", [0.01, 1e-2], "pruning.encoder: a λ occurs twice"),
+        ("pruning encoder", [0.0, -0.0], "pruning.encoder: a λ occurs twice"),
+        ("pruning gate_init", float("nan"), "pruning.gate_init: "),
+        ("pruning penalty_warmup", 20_000, "pruning: penalty_warmup 20000 takes all of the 20000 updates"),
+        ("pruning", {"retrain": [], "controls": ["count"]}, "pruning: controls are trained for the scopes in retrain"),
+        ("pruning retrain", ["all", "all"], "pruning.retrain: a name occurs twice"),
+        ("training", {"schedule": "linear", "updates": 50, "warmup": 50}, "training: warmup 50 takes all of the 50"),
+        ("ablation moments", [10], "ablation: moments are for systematic pruning, which is off"),
+        ("seeds", [-1], "seeds.0: "),
+        ("corpora second title", "One", "corpora: two have the title 'One'"),
         ("pruning encoder", ["much"], "pruning.encoder.0: "),
         ("pruning retrain", ["decoder"], "pruning.retrain.0: "),
         ("pruning heads", [-1], "pruning.heads: -1 heads: a number of heads must be zero or more"),
@@ -204,12 +214,33 @@ def test_criteria_need_a_number_of_heads(values: dict[str, Any]) -> None:
 
 def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
     values |= {"model": {"layers": 2, "heads": 4, "width": 32}, "training": {"updates": 50}}
-    possible = {"pruning": {"heads": [0, 8], "heads_all": [24]}, "ablation": {"moments": [1, 50]}}
+    possible = {
+        "pruning": {"heads": [0, 8], "heads_all": [24]},
+        "ablation": {"systematic": True, "moments": [1, 50]},
+    }
     config.load(values | possible)
     assert "pruning.heads: 9 heads were asked for, but" in message(values | {"pruning": {"heads": [9]}})
     assert "pruning.heads_all: 25 heads were asked for" in message(values | {"pruning": {"heads_all": [25]}})
-    said = message(values | {"ablation": {"moments": [51]}})
+    said = message(values | {"ablation": {"systematic": True, "moments": [51]}})
     assert "ablation.moments: 51 is after the last of the 50 updates" in said
+
+
+def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: dict[str, Any]) -> None:
+    values |= {"training": {"schedule": "linear", "updates": 1000, "warmup": 200, "average": 4, "average_every": 100}}
+    pruning = values["pruning"] | {"updates": 140, "warmup": 20, "retrain_updates": 500}
+    experiment = config.load(values | {"pruning": pruning}).for_corpus("first")
+    assert experiment.fine_tuning().model_dump() == experiment.training.model_dump() | {
+        "updates": 140,
+        "warmup": 20,
+        "learning_rate": 0.4,
+        "average": 1,
+    }
+    # A linear schedule from scratch shrinks as a whole.
+    assert experiment.retraining().model_dump() == experiment.training.model_dump() | {"updates": 500, "warmup": 100}
+    said = message(values | {"pruning": pruning | {"warmup": 140}})
+    assert said == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the learning rate would end at its peak"
+    said = message(values | {"pruning": pruning | {"retrain_updates": 200}})
+    assert "pruning.retrain_updates: average 4 moments, 100 updates apart, do not fit into 200 updates" in said
 
 
 def test_a_corpus_that_is_not_pruned_may_be_too_small_for_heads_and_moments(values: dict[str, Any]) -> None:
@@ -217,7 +248,7 @@ def test_a_corpus_that_is_not_pruned_may_be_too_small_for_heads_and_moments(valu
         "prune": False,
         "override": {"parser": {"engine": "stanza"}, "training": {"updates": 20}},
     }
-    values |= {"training": {"updates": 50}, "ablation": {"moments": [50]}}
+    values |= {"training": {"updates": 50}, "ablation": {"systematic": True, "moments": [50]}}
     config.load(values)
     values["corpora"]["second"]["prune"] = True
     assert "the baseline of second is trained for" in message(values)

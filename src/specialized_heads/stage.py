@@ -118,3 +118,12 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def code_hash(*packages: str) -> str:
+    """SHA-256 of the source files of these packages of the project: work in progress of other code is not gone on with."""
+    digest = hashlib.sha256()
+    for package in packages:
+        for file in sorted((Path(__file__).parent / package).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

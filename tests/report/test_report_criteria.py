@@ -32,8 +32,7 @@ def table(make, *, seeds: tuple[int, ...] = (1,), criteria: tuple[str, ...] = ("
                 for number, criterion in enumerate(criteria):
                     loss = (number + 1) * (72 - count) / 20 + random.normal(0, 0.2)
                     add("cut", scope, seed, 29.0 - loss, asked=count, criterion=criterion)
-                    if criterion != "gates":
-                        add("finetuned", scope, seed, 29.5 - loss / 3, asked=count, criterion=criterion)
+                    add("finetuned", scope, seed, 29.5 - loss / 3, asked=count, criterion=criterion)
     return pd.DataFrame(rows)
 
 
@@ -44,7 +43,7 @@ def one(points: pd.DataFrame, **wanted: object) -> pd.Series:
     return points.iloc[0]
 
 
-def test_every_cut_model_is_a_point_and_models_pruned_to_a_count_are_the_fine_tuned_gates(make):
+def test_every_cut_and_fine_tuned_model_is_a_point_and_so_are_models_pruned_to_a_count(make):
     scores = table(make)
     points = criteria.numbers({"EN-FR": scores})
     cut = scores[scores["kind"] == "cut"]
@@ -52,9 +51,9 @@ def test_every_cut_model_is_a_point_and_models_pruned_to_a_count_are_the_fine_tu
     expected = {(r.scope, r.criterion, r.asked): r.bleu for r in cut.itertuples()}
     assert {(r.scope, r.criterion, r.heads): r.bleu for r in without.itertuples()} == expected
     trained = points[points["finetuned"]]
-    assert len(trained) == len(expected)
+    assert len(trained) == len(expected) + 5  # three counts of encoder heads, two of all
     pruned = scores[(scores["kind"] == "pruned") & (scores["asked"] == 8)].iloc[0]
-    point = one(trained, scope="encoder", criterion="gates", heads=8)
+    point = one(trained, scope="encoder", criterion="pruned", heads=8)
     assert (point["bleu"], point["bleu_low"], point["p_value"]) == (
         pruned["bleu"],
         pruned["bleu_low"],
@@ -103,9 +102,9 @@ def test_markers_of_significant_points_are_hollow(make):
     scores["p_value"] = np.where(scores["asked"] == 2, 0.049, 0.051)
     with style.sheet():
         figure = criteria.draw(criteria.numbers({"EN-FR": scores}))
-    for axes in figure.axes[:2]:
+    for axes, lines in zip(figure.axes[:2], (3, 4)):
         hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
-        assert [x for line in hollow for x in line.get_xdata()] == [2, 2, 2]
+        assert [x for line in hollow for x in line.get_xdata()] == [2] * lines
 
 
 def test_bands_are_the_range_of_seeds(make):
@@ -118,10 +117,12 @@ def test_bands_are_the_range_of_seeds(make):
         assert set(zip(own["heads"], own[end].round(9))) <= {(x, round(y, 9)) for x, y in band}
 
 
-def test_without_fine_tuning_only_gates_are_on_the_right(make):
+@pytest.mark.parametrize("left_out", ["fine-tuned models", "gates"])
+def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(make, left_out: str):
     scores = table(make)
-    points = criteria.numbers({"EN-FR": scores[scores["kind"] != "finetuned"]})
-    assert set(points.loc[points["finetuned"], "criterion"]) == {"gates"}
+    unwanted = scores["kind"] == "finetuned" if left_out == "fine-tuned models" else scores["criterion"] == "gates"
+    points = criteria.numbers({"EN-FR": scores[~unwanted]})
+    assert "pruned" not in set(points["criterion"])
     with style.sheet():
         criteria.draw(points)
 

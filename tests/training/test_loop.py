@@ -147,6 +147,32 @@ def test_a_moment_has_the_weights_of_a_run_that_stopped_there(
             assert torch.equal(weights_then[name], weight), (update, name)
 
 
+def test_moments_of_another_run_are_not_taken_for_this_ones(gated, data: Data, tmp_path: Path) -> None:
+    plan = replace(PLAN, moments=(7,))
+    other = replace(plan, learning_rate=0.02)
+    finished(gated(), plan, data, tmp_path / "whole")
+    interrupt(gated(), plan, data, tmp_path / "broken", 22)  # after the moment, with a state
+    with pytest.MonkeyPatch.context() as patch:  # another run passes its moment, and is killed without a state
+        patch.setattr(loop._Run, "save", lambda *_: None)
+        interrupt(gated(), other, data, tmp_path / "broken", 22)
+    finished(gated(), plan, data, tmp_path / "broken")
+    whole, broken = (moment(tmp_path / name / "state", 7) for name in ("whole", "broken"))
+    assert {name: t.numpy().tobytes() for name, t in whole.items()} == {
+        n: t.numpy().tobytes() for n, t in broken.items()
+    }
+
+
+def test_a_state_of_other_code_or_another_number_of_processes_is_not_taken_up(
+    gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = gated(), PLAN, data, None
+    one = loop._fingerprint(*arguments, Team())
+    assert loop._fingerprint(*arguments, Team()) == one
+    assert loop._fingerprint(*arguments, Team(0, 2)) != one
+    monkeypatch.setattr(loop, "code_hash", lambda *_: "edited")
+    assert loop._fingerprint(*arguments, Team()) != one
+
+
 def test_a_resumed_run_does_not_begin_again(gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt(gated(), PLAN, data, tmp_path, 22)
     made = []

@@ -133,7 +133,7 @@ class State:
         stamp = json.dumps({"fingerprint": fingerprint})
         lines = self.path.read_text(encoding="utf-8").split("\n")[:-1] if self.path.exists() else []
         if lines and lines[0] != stamp:
-            stage.log.info("the saved state %s is of other settings or data; starting over", self.path)
+            stage.log.info("the saved state %s is of other settings, data or code; starting over", self.path)
             lines = []
         for line in lines[1:]:
             for heads, translations in json.loads(line):
@@ -155,6 +155,7 @@ class State:
 
 
 def fingerprint(*paths: Path, settings: dict[str, Any]) -> str:
-    """A hash of files and settings."""
+    """A hash of files, settings, and the code that translates."""
     parts = [stage.file_hash(path) for path in paths] + [json.dumps(settings, sort_keys=True)]
+    parts.append(stage.code_hash("model", "pruning"))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()

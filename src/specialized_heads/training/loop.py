@@ -29,9 +29,9 @@ from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
-from specialized_heads.model.gates import HardConcrete
+from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import atomic, file_hash, log, progress
+from specialized_heads.stage import atomic, code_hash, file_hash, log, progress
 from specialized_heads.training.batching import Batch, epoch_updates, make_batch
 from specialized_heads.training.objective import cross_entropy_sum, evaluate
 from specialized_heads.training.parallel import Team
@@ -114,7 +114,7 @@ def train(
     torch.set_num_threads(1)
     workers = threads if model.source_embedding.device.type == "cpu" else 1
     run = _Run(model, plan, data, state, penalty, workers=workers, team=team)
-    fingerprint = _fingerprint(model, plan, data, penalty)
+    fingerprint = _fingerprint(model, plan, data, penalty, team)
     run.resume(fingerprint)
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
@@ -342,17 +342,11 @@ class _Run:
             torch.save(state, temporary)
 
     def resume(self, fingerprint: str) -> None:
-        """Take up the saved state if there is one and it belongs to this very run."""
-        path = self.folder / "state.pt"
-        if not path.exists():
-            return
-        try:
-            state = torch.load(path, map_location=self.device, weights_only=True)
-        except Exception as error:  # torch raises many types for a damaged file; starting over is always right
-            log.info("the saved state %s cannot be read (%s); starting over", path, type(error).__name__)
-            return
-        if state["fingerprint"] != fingerprint:
-            log.info("the saved state %s is of other settings or data; starting over", path)
+        """Take up the saved state if there is one and it belongs to this very run; else start with an empty folder."""
+        state = self.saved(fingerprint)
+        if state is None:
+            if self.team.writes:  # moments of another run, too, must not be taken for this one's
+                shutil.rmtree(self.folder, ignore_errors=True)
             return
         self.model.load_state_dict(state["model"])
         self.working.refresh(self.model)
@@ -366,16 +360,32 @@ class _Run:
         self.records = json.loads(state["records"])
         log.info("going on at update %d", self.update)
 
+    def saved(self, fingerprint: str) -> dict[str, Any] | None:
+        """The saved state of this very run, if there is one."""
+        path = self.folder / "state.pt"
+        if not path.exists():
+            return None
+        try:
+            state = torch.load(path, map_location=self.device, weights_only=True)
+        except Exception as error:  # torch raises many types for a damaged file; starting over is always right
+            log.info("the saved state %s cannot be read (%s); starting over", path, type(error).__name__)
+            return None
+        if state["fingerprint"] != fingerprint:
+            log.info("the saved state %s is of other settings, data or code; starting over", path)
+            return None
+        return state
+
 
 def _moment_path(state: Path, update: int) -> Path:
     return state / f"update{update}.safetensors"
 
 
-def _fingerprint(model: Transformer, plan: Plan, data: Data, penalty: Penalty | None) -> str:
-    """Hash of plan, data, dropout rate, the penalty as it starts, and the initial weights (with which ones are trained)."""
-    digest = hashlib.sha256(
-        json.dumps([asdict(plan), repr(penalty), data.hash, model.dropout], sort_keys=True).encode()
-    )
+def _fingerprint(model: Transformer, plan: Plan, data: Data, penalty: Penalty | None, team: Team) -> str:
+    """Hash of all that the result follows from: plan, penalty as it starts, data, weights as they start (and which of them
+    are trained), number of processes (which divides the epochs), kind of device, torch, and the code of this package."""
+    described = [asdict(plan), repr(penalty), data.hash, model.dropout, team.size]
+    described += [model.source_embedding.device.type, torch.__version__, code_hash("model", "pruning", "training")]
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for name, parameter in model.named_parameters():
         digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())
         digest.update(parameter.detach().cpu().numpy().tobytes())
@@ -387,5 +397,6 @@ def _line(record: dict[str, Any], plan: Plan) -> str:
     if "dev_loss" in record:
         text += f", dev loss {record['dev_loss']:.3f}"
     if "open" in record:
-        text += f", {sum(p > 0.5 for layer in record['open'].values() for p in layer)} heads more open than closed"
+        decided = float(probability_open(torch.zeros(())))  # where log α is 0
+        text += f", {sum(p > decided for layer in record['open'].values() for p in layer)} heads open"
     return text + f", rate {record['learning_rate']:.2e}"
