@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.config import Filters, Split
 from specialized_heads.corpus.filters import measure, reasons
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.pairs import BLOCK, READ, SCHEMA, block, read_blocks, read_pairs, write_blocks
 from specialized_heads.corpus.split import NAMES
+from specialized_heads.sections import Filters, Split
 
 CORPUS = Path(__file__).parents[1] / "resources" / "libreoffice_en_ru" / "corpus.parquet"
 FILTERS = Filters(script=0.5, near_duplicates=False)

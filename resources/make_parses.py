@@ -23,12 +23,12 @@ import spacy
 import yaml
 
 from specialized_heads import config
-from specialized_heads.config import Filters, Split
 from specialized_heads.corpus import clean, split
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.sources import Embedded
 from specialized_heads.parsing import embedded, spacy_engine
 from specialized_heads.parsing.words import Word
+from specialized_heads.sections import Filters, Split
 from specialized_heads.stage import atomic, file_hash, log, read_json, run, write_json
 
 RESOURCES = Path(__file__).parent

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from specialized_heads import config
+from specialized_heads.sections import lambda_name
 from specialized_heads.stage import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -176,7 +177,7 @@ def test_an_override_is_checked_together_with_what_it_overrides(values: dict[str
     ("value", "name"), [(0, "0"), (1, "1"), (100.0, "100"), (0.1, "0.1"), (0.0005, "0.0005"), (1e-5, "1e-05")]
 )
 def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, name: str) -> None:
-    assert config.lambda_name(value) == name
+    assert lambda_name(value) == name
     assert float(name) == value
 
 

@@ -18,7 +18,7 @@ More about it.
 """
 
 from specialized_heads import stage
-from specialized_heads.config import Section
+from specialized_heads.stage import Section
 
 
 class Settings(Section):

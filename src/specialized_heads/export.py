@@ -22,7 +22,6 @@ from safetensors import SafetensorError, safe_open
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import __version__, stage
-from specialized_heads.config import Decoding, Section
 from specialized_heads.corpus.normalise import compose, drop_invisible, single_spaces
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
@@ -32,7 +31,8 @@ from specialized_heads.model.decoding import translate
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Architecture, Transformer
-from specialized_heads.stage import UserError
+from specialized_heads.sections import Decoding
+from specialized_heads.stage import Section, UserError
 from specialized_heads.training.batching import cut
 
 FORMAT = 1

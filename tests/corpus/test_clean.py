@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from specialized_heads.config import Filters
 from specialized_heads.corpus import clean as stage_clean
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus.clean import REASONS, Settings, clean
 from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, read_pairs, write_blocks, write_pairs
+from specialized_heads.sections import Filters
 from specialized_heads.stage import UserError
 
 GOOD = ("A cat sleeps.", "Un chat dort.")

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specialized_heads.config import Split
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus.near_duplicates import fingerprint
 from specialized_heads.corpus.pairs import Pairs, block, read_pairs, write_blocks, write_pairs
 from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, Index, divide, read_index, take
+from specialized_heads.sections import Split
 from specialized_heads.stage import UserError
 
 SIZES = Split(dev=20, test=30, analysis=40)

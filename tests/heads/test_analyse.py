@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 import sentencepiece
 
-from specialized_heads.config import Heads
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import TokenStore
@@ -20,6 +19,7 @@ from specialized_heads.heads import analyse
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.words import Word, write_parses
+from specialized_heads.sections import Heads
 from specialized_heads.stage import UserError
 
 NOUNS = ["farmer", "teacher", "sister", "gardener", "captain", "merchant", "soldier", "painter", "doctor", "tailor"]
@@ -149,7 +149,8 @@ def test_stage(
 
     report = json.loads(files["report"].read_text())
     assert (report["sentences"], report["parsed"], report["aligned"]) == (150, 149, 149)
-    assert report["queries"] == {"encoder": int(lengths.sum()), "decoder": 450, "cross": 450}
+    assert report["queries"] == {"encoder": int(lengths.sum()), "decoder": 300, "cross": 450}
+    assert report["fewer_than_least_arcs"] == []
     assert report["relevance_rules"] == ["epsilon", "gradient"]
     assert report["labelled"] == {k: sum(bool(r["functions"]) for r in rows if r["type"] == k) for k in KINDS}
     examples = json.loads(files["examples"].read_text())
@@ -230,7 +231,9 @@ def test_a_relation_that_does_not_occur_is_counted_and_named(
         names = ("vocative_head_to_dependent", "vocative_dependent_to_head_low", "vocative_dependent_to_head_baseline")
         assert all(math.isnan(row[name]) for name in names)
         assert row["dobj_arcs"] == row["nsubj_arcs"] == 149  # a Stanford name of obj
-    assert json.loads(files["report"].read_text())["arcs"] == {"nsubj": 149, "vocative": 0, "dobj": 149}
+    report = json.loads(files["report"].read_text())
+    assert report["arcs"] == {"nsubj": 149, "vocative": 0, "dobj": 149}
+    assert report["fewer_than_least_arcs"] == ["vocative"]
     assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in caplog.text
 
 

@@ -17,7 +17,6 @@ import pytest
 import sentencepiece
 import torch
 
-from specialized_heads.config import Heads
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.heads import analyse
@@ -26,6 +25,7 @@ from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses
+from specialized_heads.sections import Heads
 
 RESOURCE = Path(__file__).parents[2] / "resources" / "libreoffice_en_ru"
 NUMBER = 150
@@ -228,8 +228,10 @@ def test_encoder_heads(analysed: Callable, corpus: Corpus) -> None:
     subjects = sum(arc.relation == "nsubj" for s in corpus.sentences.values() for arc in s.arcs)
     for head, name in ((to_verb, "nsubj_dependent_to_head"), (to_subject, "nsubj_head_to_dependent")):
         assert head["nsubj_arcs"] == report["arcs"]["nsubj"] == subjects > 50
-        assert head[name] == head[f"{name}_low"] == head[f"{name}_high"] == 1.0
+        assert head[name] == head[f"{name}_high"] == 1.0
+        assert head[f"{name}_low"] == pytest.approx(subjects / (subjects + 1.96**2), abs=1e-4)  # Wilson
         assert head[f"{name}_margin"] == 1.0 - head[f"{name}_baseline"] > 0.1
+        assert 0 < head[f"{name}_margin_low"] < head[f"{name}_margin"] < head[f"{name}_margin_high"]
     assert to_verb["nsubj_head_to_dependent"] == to_subject["nsubj_dependent_to_head"] == 0.0
 
     assert rare["rarest"] == rare["two_rarest"] == 1.0
@@ -243,6 +245,16 @@ def test_encoder_heads(analysed: Callable, corpus: Corpus) -> None:
     for head in heads:
         assert head["eos_weight"] == pytest.approx(RESTING)
         assert (head["relevance"], head["relevance_z+"]) == (0.5, 0.25)
+
+
+def test_with_few_arcs_nothing_is_certain(analysed: Callable, corpus: Corpus) -> None:
+    subjects = sum(arc.relation == "nsubj" for s in corpus.sentences.values() for arc in s.arcs)
+    for least, certain in ((subjects, ["nsubj_dependent_to_head"]), (subjects + 1, [])):
+        heads = HEADS.model_copy(update={"least_arcs": least})
+        rows, report = analysed(heads, encoder=[follow(corpus, "nsubj", to_head=True)])
+        assert rows["encoder"][0]["relations"] == ["nsubj_dependent_to_head"]
+        assert rows["encoder"][0]["relations_certain"] == certain
+        assert ("nsubj" in report["fewer_than_least_arcs"]) == (not certain)
 
 
 def test_the_accuracy_of_a_head_by_hand(analysed: Callable, corpus: Corpus) -> None:
@@ -302,10 +314,12 @@ def test_decoder_heads(analysed: Callable, corpus: Corpus) -> None:
     assert heads[0]["positional_ceiling"] == 1.0
     assert heads[0]["entropy"] == heads[0]["confidence"] - 1.0 == 0.0
     assert {row[name] for row in heads for name in ("eos_weight", "nsubj_arcs", "rarest", "relations")} == {None}
-    # The uniform head: position t has t + 1 keys.
-    sizes = np.concatenate([np.arange(1, len(ids) + 2) for ids in corpus.target_ids])
+    # The uniform head: position t has t + 1 keys; begin-of-sentence, which has one, does not ask.
+    sizes = np.concatenate([np.arange(2, len(ids) + 2) for ids in corpus.target_ids])
     assert heads[2]["entropy"] == pytest.approx(np.log(sizes).mean(), rel=1e-5)
     assert heads[2]["confidence"] == pytest.approx((1 / sizes).mean(), rel=1e-5)
+    for head in heads[:2]:
+        assert head["positional_chance"] == pytest.approx((1 / sizes).mean(), rel=1e-5)
 
 
 def test_cross_heads(analysed: Callable, corpus: Corpus) -> None:
@@ -326,7 +340,7 @@ def test_cross_heads(analysed: Callable, corpus: Corpus) -> None:
         ]
     )
     heads = rows["cross"]
-    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == [(["diagonal"], 0), (["diagonal"], 2)]
+    assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == [(["diagonal"], 0), ([], 2)]
     assert heads[0]["positional_share"] == 1.0
     pairs = [
         (place(number, t), len(corpus.source_ids[number]))
@@ -334,6 +348,9 @@ def test_cross_heads(analysed: Callable, corpus: Corpus) -> None:
         for t in range(len(corpus.target_ids[number]))
     ]
     assert heads[1]["positional_share"] == pytest.approx(np.mean([source - 1 - at >= 1 for at, source in pairs]))
+    assert heads[1]["positional_share"] > 0.9  # always two beside the diagonal, but for the ends of sentences
     assert [row["functions"] for row in heads[2:]] == [[], []]
+    near = [sum(abs(key - at) <= 1 for key in range(source)) / source for at, source in pairs]
+    assert heads[0]["positional_chance"] == pytest.approx(np.mean(near))
     assert {row["positional_ceiling"] for row in heads} == {None}
     assert heads[0]["eos_weight"] == pytest.approx(RESTING)

@@ -47,7 +47,18 @@ def test_a_relation_that_does_not_occur_makes_no_head_syntactic() -> None:
 @pytest.mark.parametrize("share, labelled", [(0.9, True), (0.899, False), (NAN, False)])
 def test_heads_of_the_decoder_and_of_cross_attention(share: float, labelled: bool) -> None:
     found = {
-        kind: decoder_functions_of(kind, positional_share=share, positional_threshold=0.9)
+        kind: decoder_functions_of(kind, offset=-1, positional_share=share, positional_threshold=0.9)
         for kind in ("decoder", "cross")
     }
     assert found == ({"decoder": ["positional"], "cross": ["diagonal"]} if labelled else {"decoder": [], "cross": []})
+
+
+@pytest.mark.parametrize("offset, label", [(-2, []), (-1, ["diagonal"]), (0, ["diagonal"]), (1, ["diagonal"]), (2, [])])
+def test_a_diagonal_head_is_on_the_diagonal_or_beside_it(offset: int, label: list[str]) -> None:
+    assert decoder_functions_of("cross", offset=offset, positional_share=1.0, positional_threshold=0.9) == label
+    assert decoder_functions_of("decoder", offset=-2, positional_share=1.0, positional_threshold=0.9) == ["positional"]
+
+
+def test_heads_without_queries_have_no_function() -> None:
+    for kind in ("decoder", "cross"):
+        assert decoder_functions_of(kind, offset=None, positional_share=NAN, positional_threshold=0.9) == []

@@ -55,7 +55,11 @@ def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store: 
             assert batch.queries["encoder"][row].tolist() == [i < source for i in range(batch.source.shape[1])]
             assert torch.equal(batch.keys["cross"][row], batch.keys["encoder"][row])
             assert int(batch.queries["cross"][row].sum()) == target + 1  # begin-of-sentence asks too
-            assert torch.equal(batch.keys["decoder"], batch.queries["decoder"])
+            assert batch.keys["decoder"][row].tolist() == batch.queries["cross"][row].tolist()
+            # Begin-of-sentence sees itself alone.
+            assert batch.queries["decoder"][row].tolist() == [
+                0 < i <= target for i in range(batch.keys["decoder"].shape[1])
+            ]
             tape: Tape = {}
             alone = make_batch(data, np.array([number]))
             with torch.inference_mode():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.heads.positional import ceiling, choosing, expected, offset_counts, preferred
+from specialized_heads.heads.positional import ceiling, chance_counts, choosing, expected, offset_counts, preferred
 
 
 def real(*lengths: int, size: int = 5) -> torch.Tensor:
@@ -36,8 +36,9 @@ def test_no_heads_and_no_queries() -> None:
     assert offset is None and np.isnan(share)
 
 
-def test_begin_of_sentence_has_no_choice_in_the_decoder() -> None:
-    assert choosing("decoder", real(3, 1)).tolist() == [[False, True, True, False, False], [False] * 5]
+def test_queries_of_self_attention_all_have_a_position() -> None:
+    for kind in ("encoder", "decoder"):
+        assert choosing(kind, real(3, 1)).tolist() == real(3, 1).tolist()
 
 
 def test_the_last_query_of_cross_attention_predicts_eos() -> None:
@@ -59,6 +60,26 @@ def test_a_place_beside_the_diagonal_counts() -> None:
     assert (offset, share) == (-1, pytest.approx(10 / 11))
     assert preferred("decoder", counts) == (-1, pytest.approx(5 / 11))
     assert preferred("cross", np.array([4, 1, 0, 0, 0])) == (-2, 1.0)  # at the edge
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_chance_is_what_a_head_without_preference_has(kind: str) -> None:
+    """All keys that a query sees are its argmax once: their mean is the expectation."""
+    keys = real(4, 2) if kind == "cross" else real(3, 5)
+    queries = real(3, 5)
+    if kind == "decoder":
+        queries[:, 0] = False
+    counted = choosing(kind, queries)
+    origin = expected(kind, counted, keys)
+    places = {}
+    for row, query in counted.nonzero().tolist():
+        seen = [key for key in range(5) if keys[row, key] and (kind != "decoder" or key <= query)]
+        for key in seen:
+            offset = key - int(origin[row, query])
+            places[offset] = places.get(offset, 0) + 1 / len(seen)
+    counts = chance_counts(kind, origin, counted, keys, reach=6)
+    assert {c - 6: n for c, n in enumerate(counts.tolist()) if n} == pytest.approx(places)
+    assert float(counts.sum()) == pytest.approx(int(counted.sum()))
 
 
 @pytest.mark.parametrize("offset", [-2, -1, 0, 1, 3])

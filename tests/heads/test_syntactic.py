@@ -1,11 +1,13 @@
 """From attention between pieces to accuracy on arcs, on cases whose answers are known (section 5.2)."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
 from specialized_heads.heads.syntactic import arc_hits, bootstrap_intervals, word_attention
-from specialized_heads.parsing.relations import Arc
+from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 # Three words: pieces 0; 1 and 2; 3. Piece 4 is EOS.
 WORDS = [[0], [1, 2], [3]]
@@ -22,9 +24,24 @@ PIECES = torch.tensor(
 )
 
 
+OFFSETS = {
+    ("nsubj", "head_to_dependent"): -1,
+    ("nsubj", "dependent_to_head"): 1,
+    ("obj", "head_to_dependent"): 1,
+    ("obj", "dependent_to_head"): -2,
+    ("amod", "head_to_dependent"): None,
+    ("amod", "dependent_to_head"): None,
+}
+
+
+def whole(words: list[list[int]]) -> list[list[float]]:
+    """Shares of words that have their pieces for themselves."""
+    return [[1.0] * len(own) for own in words]
+
+
 def between(words: list[list[int]], from_word: str = "mean") -> torch.Tensor:
     """Attention between words of one sentence, (H, W, W)."""
-    return word_attention(PIECES[None], [words], from_word=from_word)[0]
+    return word_attention(PIECES[None], [words], [whole(words)], from_word=from_word)[0]
 
 
 def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
@@ -39,9 +56,40 @@ def test_attention_from_the_first_piece() -> None:
     assert torch.equal(words[0, 0], between(WORDS)[0, 0])
 
 
-def test_a_piece_of_two_words_counts_for_both() -> None:
-    words = between([[0, 1], [1, 2]])
-    assert torch.allclose(words[0, 0], torch.tensor([0.45, 0.25]))
+def test_a_piece_of_two_words_is_divided() -> None:
+    words = word_attention(PIECES[None], [[[0, 1], [1, 2]]], [[[1.0, 0.75], [0.25, 1.0]]], from_word="mean")[0]
+    # Mean of rows 0 and 1: 0.35, 0.1 and 0.15 on pieces 0, 1 and 2.
+    assert torch.allclose(words[0, 0], torch.tensor([0.35 + 0.075, 0.025 + 0.15]))
+
+
+# "they didn't go" in the pieces "they", "didn", "'", "t", "go", and EOS; "did" and "n't" share the second one.
+DIDNT = [[0], [1], [1, 2, 3], [4]]
+DIDNT_SHARES = [[1.0], [0.75], [0.25, 1.0, 1.0], [1.0]]
+
+
+@pytest.mark.parametrize("piece, auxiliary, negation", [(1, 1, 0), (2, 0, 1), (3, 0, 1)])
+def test_a_head_that_looks_at_one_piece_finds_the_word_that_has_most_of_it(
+    piece: int, auxiliary: int, negation: int
+) -> None:
+    weights = torch.zeros(1, 1, 6, 6)
+    weights[..., piece] = 1.0
+    attention = word_attention(weights, [DIDNT], [DIDNT_SHARES], from_word="mean")
+    arcs = [Arc("aux", head=3, dependent=1), Arc("advmod", head=3, dependent=2)]
+    offsets = dict.fromkeys(itertools.product(("aux", "advmod"), DIRECTIONS))
+    hits = arc_hits(attention, [DIDNT], [arcs], offsets)[0]
+    assert hits[0, 0, :, 0].tolist() == [auxiliary, negation]
+
+
+def test_of_words_with_the_same_pieces_either_is_right() -> None:
+    words = [[0], [1], [1], [2, 3]]  # "de" and "le" of "du" are piece 1
+    weights = torch.zeros(1, 1, 5, 5)
+    weights[..., 1] = 0.4
+    weights[..., 2] = weights[..., 3] = 0.15
+    attention = word_attention(weights, [words], [whole(words)], from_word="mean")
+    arcs = [Arc("case", head=3, dependent=1), Arc("det", head=3, dependent=2), Arc("nmod", head=0, dependent=3)]
+    offsets = dict.fromkeys(itertools.product(("case", "det", "nmod"), DIRECTIONS))
+    hits = arc_hits(attention, [words], [arcs], offsets)[0]
+    assert hits[0, 0, :, 0].tolist() == [1, 1, 0]
 
 
 def test_a_batch_is_its_sentences() -> None:
@@ -49,56 +97,57 @@ def test_a_batch_is_its_sentences() -> None:
     weights = torch.rand(3, 2, 7, 7, generator=random)
     words = [[[0], [1, 2], [3], [4, 5]], [[0, 1]], [[2], [0, 3], [1]]]
     for from_word in ("mean", "first"):
-        together = word_attention(weights, words, from_word=from_word)
+        together = word_attention(weights, words, [whole(row) for row in words], from_word=from_word)
         assert together.shape == (3, 2, 4, 4)
         for row, own in enumerate(words):
-            alone = word_attention(weights[row : row + 1], [own], from_word=from_word)[0]
+            alone = word_attention(weights[row : row + 1], [own], [whole(own)], from_word=from_word)[0]
             size = len(own)
             assert torch.allclose(together[row, :, :size, :size], alone)
             assert (together[row, :, size:] == 0).all() and (together[row, ..., size:] == 0).all()
 
 
 def test_arcs_that_are_hit() -> None:
-    relations = ["nsubj", "obj", "amod"]
     # Head 1 looks 0→1, 1→2, 2→2; head 2 looks 0→2, 1→0, 2→1.
     attention = torch.zeros(2, 2, 3, 3)
     attention[:, 0, [0, 1, 2], [1, 2, 2]] = 1.0
     attention[:, 1, [0, 1, 2], [2, 0, 1]] = 1.0
     found = [Arc("nsubj", head=1, dependent=0), Arc("obj", head=1, dependent=2), Arc("punct", head=1, dependent=2)]
-    hits, counts = arc_hits(attention, [found, []], relations)
+    hits, fixed, counts = arc_hits(attention, [[[0], [1], [2]]] * 2, [found, []], OFFSETS)
     assert counts.tolist() == [[[1, 1], [1, 1], [0, 0]], [[0, 0]] * 3]
     assert hits[0, 0].tolist() == [[0, 1], [1, 0], [0, 0]]  # head to dependent, dependent to head
     assert hits[0, 1].tolist() == [[1, 0], [0, 1], [0, 0]]
     assert not hits[1].any()
+    assert fixed.tolist() == [[[1, 1], [1, 0], [0, 0]], [[0, 0]] * 3]
 
 
 def test_two_arcs_of_one_relation_add_up() -> None:
     attention = torch.zeros(1, 1, 3, 3)
     attention[0, 0, :, 1] = 1.0
     arcs = [Arc("amod", head=1, dependent=0), Arc("amod", head=1, dependent=2)]
-    hits, counts = arc_hits(attention, [arcs], ["amod"])
-    assert (hits[0, 0].tolist(), counts[0].tolist()) == ([[0, 2]], [[2, 2]])
+    offsets = {("amod", "head_to_dependent"): -1, ("amod", "dependent_to_head"): 1}
+    hits, fixed, counts = arc_hits(attention, [[[0], [1], [2]]], [arcs], offsets)
+    assert (hits[0, 0].tolist(), fixed[0].tolist(), counts[0].tolist()) == ([[0, 2]], [[1, 1]], [[2, 2]])
 
 
 def test_a_head_decides_by_words_and_not_by_pieces() -> None:
     # The heaviest piece of row 0 is piece 3, the heaviest word is word 1 with 0.2 + 0.2.
-    hits, _ = arc_hits(between(WORDS)[None], [[Arc("obj", head=0, dependent=1)]], ["obj"])
-    assert hits[0, 0].tolist() == [[1, 0]]
+    hits = arc_hits(between(WORDS)[None], [WORDS], [[Arc("obj", head=0, dependent=1)]], OFFSETS)[0]
+    assert hits[0, 0].tolist() == [[0, 0], [1, 0], [0, 0]]
 
 
 @pytest.fixture
-def counts() -> tuple[np.ndarray, np.ndarray]:
+def counts() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """200 sentences, two heads, three relations; the third never occurs."""
     random = np.random.default_rng(1)
     arcs = np.repeat(random.integers(0, 3, (200, 3, 1)), 2, axis=2)
     arcs[:, 2] = 0
     hits = random.binomial(arcs[:, None], np.array([0.2, 0.8])[None, :, None, None])
-    return hits, arcs
+    return hits, random.binomial(arcs, 0.4), arcs
 
 
-def test_bootstrap_intervals(counts: tuple[np.ndarray, np.ndarray]) -> None:
-    hits, arcs = counts
-    accuracy, low, high = bootstrap_intervals(hits, arcs, samples=500, seed=1)
+def test_bootstrap_intervals(counts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    hits, fixed, arcs = counts
+    accuracy, low, high, margin, margin_low, margin_high = bootstrap_intervals(*counts, samples=500, seed=1)
     assert accuracy.shape == low.shape == high.shape == (2, 3, 2)
     assert accuracy[1, 0, 1] == hits[:, 1, 0, 1].sum() / arcs[:, 0, 1].sum()
     real = (slice(None), slice(0, 2))
@@ -107,12 +156,45 @@ def test_bootstrap_intervals(counts: tuple[np.ndarray, np.ndarray]) -> None:
     # About 200 arcs each: ±2 standard errors of a share.
     error = np.sqrt(accuracy[real] * (1 - accuracy[real]) / arcs.sum(0)[:2])
     assert (high[real] - low[real]) / error == pytest.approx(3.92, rel=0.25)
-    for values in (accuracy, low, high):
+    for values in (accuracy, low, high, margin, margin_low, margin_high):
         assert np.isnan(values[:, 2]).all()
+    assert margin[real] == pytest.approx((accuracy - fixed.sum(0) / np.maximum(arcs.sum(0), 1))[real])
+    # Head and fixed offset are independent here, so that their variances add up.
+    error = np.sqrt(error**2 + 0.4 * 0.6 / arcs.sum(0)[:2])
+    assert (margin_high[real] - margin_low[real]) / error == pytest.approx(3.92, rel=0.25)
 
 
-def test_bootstrap_follows_its_seed(counts: tuple[np.ndarray, np.ndarray]) -> None:
-    first, again, other = (bootstrap_intervals(*counts, samples=50, seed=seed)[1] for seed in (1, 1, 2))
+def test_margins_are_paired() -> None:
+    """A head that is right wherever the fixed offset is, and on twelve arcs more: only these are uncertain."""
+    random = np.random.default_rng(1)
+    fixed = random.integers(0, 2, (200, 1, 2))
+    hits = fixed[:, None].copy()
+    missed = np.flatnonzero(fixed[:, 0, 0] == 0)[:12]
+    hits[missed, 0, 0, 0] = 1
+    found = bootstrap_intervals(hits, fixed, np.ones_like(fixed), samples=500, seed=1)
+    assert found.margin[0, 0].tolist() == [pytest.approx(0.06), 0.0]
+    assert found.margin_low[0, 0, 0] > 0.02 and found.margin_high[0, 0, 0] < 0.1
+    assert found.low[0, 0, 0] < fixed[:, 0, 0].mean()  # its own interval holds the fixed offset
+    assert (found.margin_low[0, 0, 1], found.margin_high[0, 0, 1]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_a_head_that_has_all_arcs_right_or_none_is_not_certain_of_it(right: int) -> None:
+    fixed = (np.arange(40) % 4 == 0).astype(int)[:, None, None].repeat(2, axis=2)
+    arcs = np.ones_like(fixed)
+    found = bootstrap_intervals(np.full((40, 1, 1, 2), right), fixed, arcs, samples=500, seed=1)
+    wilson = 1.96**2 / (40 + 1.96**2)
+    low, high = (1 - wilson, 1.0) if right else (0.0, wilson)
+    assert found.low == pytest.approx(low, abs=1e-4) and found.high == pytest.approx(high, abs=1e-4)
+    swing = np.sqrt(0.25 * 0.75 / 40) * 1.96  # of the fixed offset
+    below, above = found.margin - found.margin_low, found.margin_high - found.margin
+    wide, narrow = (below, above) if right else (above, below)
+    assert wide == pytest.approx(np.hypot(swing, wilson), rel=0.15)
+    assert narrow == pytest.approx(swing, rel=0.25)
+
+
+def test_bootstrap_follows_its_seed(counts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    first, again, other = (bootstrap_intervals(*counts, samples=50, seed=seed).low for seed in (1, 1, 2))
     assert np.array_equal(first, again, equal_nan=True)
     assert not np.array_equal(first, other, equal_nan=True)
 
@@ -121,7 +203,7 @@ def test_bootstrap_resamples_sentences_not_arcs() -> None:
     # One sentence has all the hits: whether it is drawn decides everything.
     hits, arcs = np.zeros((10, 1, 1, 2), dtype=int), np.full((10, 1, 2), 1)
     hits[0], arcs[0] = 20, 20
-    accuracy, low, high = bootstrap_intervals(hits, arcs, samples=2000, seed=1)
+    accuracy, low, high, *_ = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=2000, seed=1)
     assert accuracy[0, 0, 0] == 20 / 29
     assert low[0, 0, 0] == 0.0
     assert high[0, 0, 0] > 0.85
@@ -130,5 +212,5 @@ def test_bootstrap_resamples_sentences_not_arcs() -> None:
 def test_bootstrap_of_a_relation_in_one_sentence_only() -> None:
     hits, arcs = np.zeros((5, 1, 1, 2), dtype=int), np.zeros((5, 1, 2), dtype=int)
     hits[2], arcs[2] = 1, 2
-    accuracy, low, high = bootstrap_intervals(hits, arcs, samples=100, seed=1)
+    accuracy, low, high, *_ = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=100, seed=1)
     assert (accuracy == 0.5).all() and (low == 0.5).all() and (high == 0.5).all()  # never drawn says nothing

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from specialized_heads.config import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
-from specialized_heads.heads.table import baseline_accuracies, head_rows, read_relevance, table_schema
+from specialized_heads.heads.table import baseline_accuracies, baseline_offsets, head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import Sentence
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.relations import Arc, relation_table
 from specialized_heads.parsing.words import Word
+from specialized_heads.sections import Heads
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "heads.md"
 RELATIONS, RULES = ["nsubj", "nmod:poss"], ["epsilon", "z+", "gradient"]
@@ -50,18 +50,19 @@ def table(tiny_model: Callable[..., Transformer], store: Callable[..., TokenStor
     words = [
         Word(form, 2 * n, 2 * n + 1, (2, 0, 2)[n], ("nsubj", "root", "obj")[n], "X") for n, form in enumerate("abc")
     ]
-    sentences = {number: Sentence([[0], [1], [2]], [Arc("nsubj", 1, 0)]) for number in range(3)}
+    sentences = {number: Sentence([[0], [1], [2]], [[1.0]] * 3, [Arc("nsubj", 1, 0)]) for number in range(3)}
     settings = Heads(relations=RELATIONS, rare_cutoff=2, bootstrap=10)
     model = tiny_model()
-    counted = measure(model, data, sentences, frequency_ranks(data, vocabulary=20), settings)
+    fixed = relation_table([words] * 3, RELATIONS)
+    ranks = frequency_ranks(data, vocabulary=20)
+    counted = measure(model, data, sentences, baseline_offsets(fixed), ranks, settings)
     relevance = {
         (kind, layer, head): {"relevance": 0.5, "relevance_z+": 0.4, "relevance_gradient": -0.1}
         for kind in KINDS
         for layer in (1, 2)
         for head in (1, 2)
     }
-    baselines = baseline_accuracies(relation_table([words] * 3, RELATIONS))
-    rows = head_rows(model, counted, relevance, baselines, settings, seed=1)
+    rows = head_rows(model, counted, relevance, baseline_accuracies(fixed), settings, seed=1)
     return pa.Table.from_pylist(rows, schema=table_schema(RELATIONS, RULES))
 
 

@@ -1,10 +1,11 @@
 """Trees laid over subwords: sentences that fit, and sentences that are left out."""
 
+import pytest
 import sentencepiece
 
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.heads.trees import align
+from specialized_heads.heads.trees import align, piece_shares
 from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word
 
@@ -20,6 +21,7 @@ def test_words_have_the_pieces_of_their_letters() -> None:
     sentences, aligned = align({3: tree}, ["", "", "", text], bpe, ["nsubj"])
     assert aligned == {3: tree}
     assert sentences[3].arcs == [Arc("nsubj", 1, 0)]
+    assert sentences[3].shares == [[1.0] * len(word) for word in sentences[3].words]
     pieces = bpe.encode(text, out_type=str)
     assert ["".join(pieces[p] for p in word).strip("▁") for word in sentences[3].words] == ["dogs", "bark", "loudly"]
 
@@ -49,8 +51,19 @@ def test_words_meet_the_pieces_of_preprocessed_text() -> None:
     assert set(sentences) == set(aligned) == {0, 1}
     assert aligned[0] == trees[0]
     pieces = bpe.encode(processed[0], out_type=str)
-    words = ["".join(pieces[p] for p in word).replace("▁", " ").strip() for word in sentences[0].words]
-    # Moses cuts "don't" as "don 't": its first piece or pieces belong to both words that it overlaps.
-    assert words[:4] + words[6:] == ["ms.", "bell", "'s", "dogs", "bark", "."]
-    assert words[4].startswith("do") and words[5].endswith("'t")
-    assert sum(map(len, sentences[0].words)) >= len(set(sum(sentences[0].words, [])))
+    words = [[pieces[p].strip("▁") for p in word] for word in sentences[0].words]
+    # Moses cuts "don't" as "don 't", and BPE keeps "don": a piece of both words, two letters of the first, one of the second.
+    joined = [*map("".join, words)]
+    assert joined[:4] + joined[6:] == ["ms.", "bell", "'s", "dogs", "bark", "."]
+    assert words[4:6] == [["don"], ["don", "'", "t"]]
+    assert sentences[0].shares[4] == [pytest.approx(2 / 3)]
+    assert sentences[0].shares[5] == [pytest.approx(1 / 3), 1.0, 1.0]
+    assert all(share == 1.0 for word in (*range(4), 6, 7) for share in sentences[0].shares[word])
+
+
+def test_words_with_the_same_pieces_are_not_divided_from_each_other() -> None:
+    spans = [(1, 0, 2), (2, 2, 6)]  # du|pain: "de" and "le" are both the first piece
+    words = [(0, 2), (0, 2), (2, 6)]
+    assert piece_shares(words, spans, [[0], [0], [1]]) == [[1.0], [1.0], [1.0]]
+    spans = [(1, 0, 3), (2, 3, 6)]  # dup|ain: four letters of "de" and "le", one of "pain"
+    assert piece_shares(words, spans, [[0], [0], [0, 1]]) == [[4 / 5], [4 / 5], [1 / 5, 1.0]]

@@ -5,18 +5,22 @@ Also where the text was preprocessed before it was cut into subwords.
 
 import io
 import unicodedata
+from pathlib import Path
 
 import pytest
 import sentencepiece
 
 from specialized_heads.corpus.preprocess import apply
+from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
 from specialized_heads.parsing.alignment import (
     SPACE,
+    check_pieces,
     piece_spans,
     raw_characters,
     raw_piece_spans,
     words_to_pieces,
 )
+from specialized_heads.stage import UserError
 
 TRAINING = [
     "The cat sat on the mat, and 2019 cats had fine gloves.",
@@ -235,3 +239,18 @@ def test_another_text_is_not_aligned_by_guessing(models, processed: str, raw: st
 def test_raw_text_needs_no_lower_case(models) -> None:
     for text in TEXTS:
         assert raw_piece_spans(models["as_is"], text, text) == piece_spans(models["as_is"], text)
+
+
+def test_tokens_that_another_model_cut_are_told(models, tmp_path: Path) -> None:
+    path = tmp_path / "analysis.safetensors"
+    side = encode(TEXTS, models["as_is"])
+    write_tokens(path, [{"source": side, "target": side}])
+    store = load_tokens(path)
+    check_pieces(path, store, TEXTS, models["as_is"])
+    for texts, name, said in (
+        (TEXTS, "bytes", "sentence 0 \\(from 0\\) has other subwords"),
+        ([*TEXTS[:4], TEXTS[4].upper(), *TEXTS[5:]], "as_is", "sentence 4 \\(from 0\\) has other subwords"),
+        (TEXTS[:-1], "as_is", f"{len(TEXTS)} sentences where the text has {len(TEXTS) - 1}"),
+    ):
+        with pytest.raises(UserError, match=said):
+            check_pieces(path, store, texts, models[name])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.parsing.conllu import Token, conllu_parses, letters, place, read_trees
-from specialized_heads.parsing.words import Word, read_parses
+from specialized_heads.parsing.conllu import Token, conllu_parses, place, read_trees
+from specialized_heads.parsing.words import Word, letters, read_parses
 from specialized_heads.stage import UserError, file_hash, read_json
 
 
@@ -68,6 +68,17 @@ def test_words_have_the_characters_that_the_file_says(parses) -> None:
     assert [(word.form, word.start, word.end) for word in chat] == [("de", 0, 2), ("le", 0, 2), ("chat", 3, 7)]
 
 
+def test_a_token_with_a_space_in_it_is_divided_where_its_words_end(parses) -> None:
+    tree = sentence(row("1-2", "a priori"), row("1", "a", "2", "case"), row("2", "priori", "0", "root"))
+    (words,), _ = parses(["a  priori"], tree)
+    assert [(word.start, word.end) for word in words] == [(0, 1), (3, 9)]
+
+
+def test_a_sentence_may_have_several_roots(parses) -> None:
+    (words,), _ = parses(["Stop !"], sentence(GOOD, row("2", "!", "0", "root")))
+    assert [word.head for word in words] == [0, 0]
+
+
 def test_words_without_their_spaces_are_placed_in_the_sentence(parses) -> None:
     """Many parsers write neither `# text` nor `SpaceAfter`."""
     bare = sentence(row("1", "Stop", "0", "root"), row("2", "it", "1", "obj"), row("3", "!", "1", "punct"))
@@ -126,7 +137,17 @@ GOOD = row("1", "Stop", "0", "root")
         ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 where word 2 should be"),
         ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
         ([GOOD, row("2", "!")], 3, "no head and relation"),
-        ([row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")], 3, "no root"),
+        (
+            [row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")],
+            2,
+            "word 1 hangs on itself (heads in turn: 2, 1)",
+        ),
+        ([GOOD, row("2", "!", "2", "punct")], 3, "word 2 hangs on itself (heads in turn: 2)"),
+        (
+            [GOOD, row("2", "a", "3", "dep"), row("3", "b", "4", "dep"), row("4", "c", "3", "dep")],
+            4,
+            "word 3 hangs on itself (heads in turn: 4, 3)",
+        ),
         ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside of a multi-word token"),
         ([GOOD, row("2-1", "du")], 3, "2-1 is no range"),
     ],

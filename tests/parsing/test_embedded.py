@@ -7,12 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from specialized_heads.config import Corpus, Filters, Split, load
+from specialized_heads.config import Corpus, load
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.split import divide, read_index
 from specialized_heads.parsing.embedded import SCHEMA, embedded_parses
 from specialized_heads.parsing.words import read_parses
+from specialized_heads.sections import Filters, Split
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
 
 ROOT = Path(__file__).parents[2]

@@ -62,12 +62,21 @@ def test_a_blank_line_inside_a_text_keeps_its_trees_together(pipeline) -> None:
     assert [(w.start, w.end) for w in together[-4:]] == [(w.start + 17, w.end + 17) for w in apart[1]]
 
 
-def test_words_of_a_multi_word_token_share_its_characters() -> None:
+@pytest.mark.parametrize(
+    ("text", "token", "parts", "expected"),
+    [
+        ("du chat", "du", ("de", "le"), [("de", 0, 2, 3), ("le", 0, 2, 3), ("chat", 3, 7, 0)]),
+        ("don't go", "don't", ("do", "n't"), [("do", 0, 2, 3), ("n't", 2, 5, 3), ("go", 6, 8, 0)]),
+        ("don’t go", "don’t", ("do", "n't"), [("do", 0, 5, 3), ("n't", 0, 5, 3), ("go", 6, 8, 0)]),
+    ],
+)
+def test_words_of_a_multi_word_token_divide_it_if_they_spell_it(text: str, token: str, parts, expected) -> None:
+    end, last = len(token), text.split()[-1]
     rows = [
-        ("1-2", "du", "_", "_", "_", "start_char=0|end_char=2"),
-        ("1", "de", "ADP", "3", "case", "_"),
-        ("2", "le", "DET", "3", "det", "_"),
-        ("3", "chat", "NOUN", "0", "root", "start_char=3|end_char=7"),
+        ("1-2", token, "_", "_", "_", f"start_char=0|end_char={end}"),
+        ("1", parts[0], "AUX", "3", "aux", "_"),
+        ("2", parts[1], "PART", "3", "advmod", "_"),
+        ("3", last, "VERB", "0", "root", f"start_char={end + 1}|end_char={len(text)}"),
     ]
     lines = [
         f"{n}\t{form}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}" for n, form, tag, head, relation, misc in rows
@@ -75,17 +84,13 @@ def test_words_of_a_multi_word_token_share_its_characters() -> None:
     document = stanza.utils.conll.CoNLL.conll2doc(input_str="\n".join(lines) + "\n\n")
 
     class Expander:
-        """Stands for a French pipeline."""
+        """Stands for a pipeline with a model of multi-word tokens."""
 
         def bulk_process(self, texts: list[str]) -> list[stanza.Document]:
             return [document for _ in texts]
 
-    (words,) = stanza_engine.parse_sentences(Expander(), ["du chat"])
-    assert [(word.form, word.start, word.end, word.head) for word in words] == [
-        ("de", 0, 2, 3),
-        ("le", 0, 2, 3),
-        ("chat", 3, 7, 0),
-    ]
+    (words,) = stanza_engine.parse_sentences(Expander(), [text])
+    assert [(word.form, word.start, word.end, word.head) for word in words] == expected
 
 
 def test_agreement_with_gold_trees(pipeline, shared: Path) -> None:

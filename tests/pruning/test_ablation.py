@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from sacrebleu.metrics import BLEU
 
-from specialized_heads.config import Decoding
 from specialized_heads.corpus.bpe import learn, load_bpe
 from specialized_heads.evaluation import score, translate
 from specialized_heads.model.checkpoint import load, save
@@ -20,6 +19,7 @@ from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning import ablation, importance, systematic
 from specialized_heads.pruning.ablation import removals
 from specialized_heads.pruning.masking import NOTHING
+from specialized_heads.sections import Decoding
 from specialized_heads.stage import UserError
 
 DECODED = {"decoding": {"beam": 2, "max_length_ratio": 1.0}, "preprocess": "none", "language": "en", "device": "cpu"}

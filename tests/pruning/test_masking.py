@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from specialized_heads.config import Decoding
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning import masking
@@ -20,6 +19,7 @@ from specialized_heads.pruning.masking import (
     translate_set,
     translate_without,
 )
+from specialized_heads.sections import Decoding
 
 SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
 DECODING = Decoding(beam=3, max_length_ratio=1.5)

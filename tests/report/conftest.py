@@ -17,9 +17,17 @@ DIRECTIONS = ("head_to_dependent", "dependent_to_head")
 
 
 def heads_table(
-    layers: int = 3, heads: int = 8, *, seed: int = 0, relations: tuple[str, ...] = RELATIONS
+    layers: int = 3,
+    heads: int = 8,
+    *,
+    seed: int = 0,
+    relations: tuple[str, ...] = RELATIONS,
+    empty: tuple[str, ...] = (),
 ) -> pd.DataFrame:
-    """A per-head table: a few heads with a function, one of them with two, the rest without."""
+    """A per-head table: a few heads with a function, one of them with two, the rest without; relations in `empty` have no arcs.
+
+    Fewer sentences are aligned than parsed: arcs and baselines are other ones than in `relations_table`.
+    """
     random = np.random.default_rng(seed)
     rows = []
     for kind in ("encoder", "decoder", "cross"):
@@ -33,17 +41,19 @@ def heads_table(
                     "relevance": relevance[head - 1],
                     "confidence": random.uniform(0.1, 0.95),
                 }
-                row |= {"entropy": 2 * (1 - row["confidence"]), "positional_offset": -1}
+                row |= {"entropy": 2 * (1 - row["confidence"]), "positional_offset": 1 if head == 4 else -1}
                 row |= {"positional_share": row["confidence"], "functions": [], "relations": None}
                 if kind == "encoder":
                     row["positional_share"] = random.uniform(0, 1)
                     row |= {"rarest": random.uniform(0, 0.7), "two_rarest": random.uniform(0.7, 0.9)}
-                    for relation in relations:
+                    for number, relation in enumerate(relations):
+                        row[f"{relation}_arcs"] = 0 if relation in empty else 301 + number
                         for direction in DIRECTIONS:
-                            accuracy = random.uniform(0.02, 0.75)
+                            accuracy = float("nan") if relation in empty else random.uniform(0.02, 0.75)
                             name = f"{relation}_{direction}"
                             row |= {name: accuracy, f"{name}_low": accuracy - 0.03, f"{name}_high": accuracy + 0.03}
-                            row |= {f"{name}_baseline": 0.4, f"{name}_margin": accuracy - 0.4}
+                            baseline = float("nan") if relation in empty else 0.4
+                            row |= {f"{name}_baseline": baseline, f"{name}_margin": accuracy - 0.4}
                     row["functions"] = _functions(layer, head)
                     row["relations"] = [f"{relations[0]}_{DIRECTIONS[0]}"] if "syntactic" in row["functions"] else []
                 rows.append(row)

@@ -52,9 +52,22 @@ def test_the_best_head_is_the_most_accurate_and_labels_are_taken_as_they_are(mak
         assert (group["syntactic"] == (f"{relation}_{direction}" == "obj_dependent_to_head")).all()
 
 
+def test_arcs_and_baselines_are_those_of_the_sentences_that_heads_were_scored_on(make):
+    relations = make.relations()
+    assert not set(relations["arcs"]) & {301, 302, 303, 304} and 0.4 not in set(relations["baseline_accuracy"])
+    ours = accuracies({"EN-FR": make.heads()}, {"EN-FR": relations}).query("not reported")
+    assert ours.groupby("relation", sort=False)["arcs"].unique().map(list).tolist() == [[301], [302], [303], [304]]
+    assert (ours["baseline"] == 0.4).all()
+    none = make.heads().query("type != 'encoder'")  # nothing was scored: those of all parsed sentences
+    ours = accuracies({"EN-FR": none}, {"EN-FR": relations}).query("not reported")
+    assert ours["arcs"].tolist() == relations["arcs"].tolist()
+    assert ours["baseline"].tolist() == pytest.approx(relations["baseline_accuracy"].tolist())
+
+
 def test_without_arcs_or_heads_the_accuracy_is_missing_and_not_zero(make):
-    heads = {"EN-FR": make.heads(), "EN-XX": make.heads().iloc[:0]}
-    relations = {"EN-FR": make.relations(empty=("obj",)), "EN-XX": make.relations()}
+    # The arcs of obj are all in sentences that could not be aligned.
+    heads = {"EN-FR": make.heads(empty=("obj",)), "EN-XX": make.heads().iloc[:0]}
+    relations = {"EN-FR": make.relations(), "EN-XX": make.relations()}
     scores = accuracies(heads, relations)
     no_arcs = scores[(scores["corpus"] == "EN-FR") & (scores["relation"] == "obj")]
     assert len(no_arcs) == 2 and no_arcs[["accuracy", "baseline"]].isna().all(axis=None)

@@ -1,6 +1,8 @@
 """What is made of the functions of heads beyond the paper: drift, survival, similarity, and the person of subjects."""
 
 import itertools
+import math
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -79,10 +81,30 @@ def test_drift_of_all_types_has_their_functions_and_leaves_out_what_no_model_has
     cells = drift.numbers({"baseline/seed1": base, "pruned/all_heads9/seed1": base.iloc[:9]}, relations=RELATIONS)
     assert cells["heads"].unique().tolist() == [24, 9]
     functions = cells["function"].unique().tolist()
-    assert functions[:2] + functions[-2:] == ["positional", "rare words", "positional, decoder", "diagonal, cross"]
-    assert len(functions) == 4 + 6
+    assert functions[:3] == ["positional −1", "positional +1", "rare words"]
+    assert functions[-2:] == ["positional −1, decoder", "diagonal, cross"]  # no head of the decoder prefers offset 0
+    assert len(functions) == 5 + 6
     crossing = cells[cells["function"] == "diagonal, cross"]
     assert crossing["carrier"].tolist() == [drift.SAME, drift.NONE]
+
+
+def test_drift_tells_offsets_apart(make):
+    base = make.heads(1, 4)
+    base["positional_share"] = [0.5, 0.6, 0.7, 0.95, *[0.5] * 8]
+    base["positional_offset"] = [-1, -1, -2, 1, *[0] * 4, *[-2, -1, 1, 2]]
+    base["positional_share"] = base["positional_share"].where(base["type"] != "cross", [0.99] * 9 + [0.5, 0.6, 0.99])
+    fewer = base.drop(base.index[3])
+    fewer.loc[0, "positional_share"] = 0.65
+    cells = drift.numbers({"baseline/seed1": base, "pruned/all_heads11/seed1": fewer}, relations=[])
+    found = {key: list(zip(own["head"].fillna(0), own["carrier"])) for key, own in cells.groupby("function")}
+    assert found["positional −1"] == [(2, drift.SAME), (1, drift.MOVED)]
+    assert found["positional +1"] == [(4, drift.SAME), (0, drift.NONE)]  # head 3 looks two back
+    assert found["positional 0, decoder"] == [(1, drift.SAME)] * 2
+    assert found["diagonal, cross"] == [(3, drift.SAME)] * 2  # not 1 or 4, which are two beside the diagonal
+    grown = base.assign(positional_offset=[-1, -1, -2, 1, *[0] * 4, *[2] * 4])
+    cells = drift.numbers({"baseline/seed1": grown, "pruned/all_heads11/seed1": fewer}, relations=[])
+    crossing = cells[cells["function"] == "diagonal, cross"]
+    assert crossing["carrier"].tolist() == [drift.NONE, drift.MOVED]  # the baseline has none
 
 
 def test_drift_is_drawn_cell_by_cell_or_says_that_nothing_was_pruned(stage, write, make, swept):
@@ -108,34 +130,61 @@ def test_the_area_under_the_curve_is_the_share_of_pairs():
     random = np.random.default_rng(1)
     scores = random.integers(0, 6, 30).astype(float)
     survive = (random.random(30) < 0.4).astype(float)
-    value, low, high = survival.concordance([scores], [survive])
+    value, low, high, p_value = survival.concordance([scores], [survive])
     assert value == pytest.approx(area(scores, survive))
     assert low < value < high
-    assert survival.concordance([-scores], [survive])[0] == pytest.approx(1 - value)
-    assert survival.concordance([scores], [scores]) == (1.0, 1.0, 1.0)
+    mirrored = survival.concordance([-scores], [survive])
+    assert mirrored == (pytest.approx(1 - value), pytest.approx(1 - high), pytest.approx(1 - low), p_value)
+    value, low, high, p_value = survival.concordance([scores], [scores])  # as along the sweep
+    assert value == 1.0 and np.isnan([low, high]).all() and p_value == 1 / 2000
 
 
 def test_heads_of_different_seeds_are_not_compared():
     # Within a seed scores say nothing; between seeds they would seem to say everything.
     scores = [np.array([1.0, 1.0, 1.0, 1.0]), np.array([9.0, 9.0, 9.0, 9.0])]
     survive = [np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])]
-    assert survival.concordance(scores, survive)[0] == 0.5
+    value, low, high, p_value = survival.concordance(scores, survive)
+    assert (value, p_value) == (0.5, 1.0) and low < 0.2 and high > 0.8
 
 
 def test_intervals_need_two_heads_on_each_side_and_areas_need_both():
-    value, low, high = survival.concordance([np.arange(5.0)], [np.array([1.0, 1, 1, 1, 0])])
-    assert value == 1 - 4 / 4 + 0.0 and np.isnan([low, high]).all()
+    value, low, high, p_value = survival.concordance([np.arange(5.0)], [np.array([0.0, 1, 1, 1, 1])])
+    assert value == 1.0 and np.isnan([low, high]).all()
+    assert p_value == pytest.approx(2 / 5, abs=0.04)  # the one that is pruned is the first of five, or the last
     assert np.isnan(survival.concordance([np.arange(5.0)], [np.ones(5)])).all()
 
 
-def test_the_bootstrap_covers_what_chance_reaches():
+@pytest.mark.parametrize("survivors, heads, true", [(4, 24, 0.76), (20, 24, 0.76), (4, 24, 0.5), (24, 48, 0.9)])
+def test_intervals_hold_the_true_area_as_often_as_they_say(survivors, heads, true):
+    """Scores are normal, those of survivors higher by what makes the area the true one."""
     random = np.random.default_rng(3)
+    shift = math.sqrt(2) * NormalDist().inv_cdf(true)
     inside = 0
-    for number in range(60):
-        scores, survive = random.random(40), (np.arange(40) < 20).astype(float)
-        _, low, high = survival.concordance([scores], [survive], seed=number)
-        inside += low <= 0.5 <= high
-    assert inside >= 52  # of 60, at 95%
+    for _ in range(1000):
+        scores = random.normal(size=heads)
+        scores[:survivors] += shift
+        own, others = scores[:survivors, None], scores[survivors:]
+        low, high = survival.newcombe((own > others).mean(), [(survivors, heads - survivors)])
+        inside += low <= true <= high
+    assert 0.93 <= inside / 1000 <= 0.99
+
+
+def test_intervals_of_strata_are_narrower_than_those_of_each():
+    alone, together = (survival.newcombe(0.76, [(8, 16)] * count) for count in (1, 4))
+    assert alone[0] < together[0] < 0.76 < together[1] < alone[1]
+    spread = [high - low for low, high in (alone, together)]
+    assert spread[0] / spread[1] == pytest.approx(2, rel=0.1)  # four times as much: half as wide
+    low, high = survival.newcombe(1.0, [(4, 20)])
+    assert 0.5 < low < 0.9 and high == 1.0
+
+
+def test_p_values_are_those_of_all_permutations():
+    scores, survive = np.array([5.0, 3, 4, 1, 2, 0, 6]), np.array([1.0, 1, 0, 0, 0, 0, 1])
+    areas = [area(scores, np.isin(np.arange(7), chosen)) for chosen in itertools.combinations(range(7), 3)]
+    exact = np.mean(np.abs(np.array(areas) - 0.5) >= abs(area(scores, survive) - 0.5) - 1e-9)
+    found = [survival.concordance([scores], [survive], seed=seed)[3] for seed in (0, 0, 1)]
+    assert found[0] == found[1] != found[2]
+    assert found == pytest.approx([exact] * 3, abs=0.03)
 
 
 @pytest.fixture
@@ -160,10 +209,13 @@ def test_survival_by_scope_type_and_model(models):
     assert encoder["target"].unique().tolist() == ["λ 0.01", "λ 0.1", survival.SWEEP]
     assert set(rows.loc[rows["scope"] == "all", "type"]) == {"encoder", "decoder", "cross"}
     found = encoder.set_index(["target", "score"])
-    assert found.loc[("λ 0.1", "relevance"), ["auc", "low", "high"]].tolist() == [1.0, 1.0, 1.0]
+    perfect = found.loc[("λ 0.1", "relevance")]
+    assert perfect["auc"] == perfect["high"] == 1.0 and 0.8 < perfect["low"] < 1.0 and perfect["p_value"] < 0.001
     assert found.loc[("λ 0.1", "relevance"), ["seeds", "heads", "survivors"]].tolist() == [2, 48, 20]
     assert np.isnan(found.loc[("λ 0.01", "relevance"), "auc"])  # all survive
     assert found.loc[(survival.SWEEP, "relevance"), "auc"] == 1.0
+    # What the layers alone would tell, as a reference.
+    assert 0 < found.loc[("λ 0.1", "layer"), "auc"] < 1
     baselines, survivors = models
     concordant = []
     for seed in (1, 2):
@@ -252,6 +304,29 @@ def test_persons_of_subjects():
     }  # fmt: skip
     assert rows["subjects"].unique().tolist() == [8]
     assert rows["share"].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("form", "upos", "person"),
+    [
+        ("I", "X", "first person"), ("I", "PROPN", "first person"), ("mine", "PRON", "first person"),
+        ("mine", "NOUN", "noun"), ("IT", "PROPN", "noun"), ("it", "DET", "third person"), ("theirs", "PRON", "third person"),
+        ("Themself", "PRON", "third person"), ("Y’all", "PRON", "second person"), ("this", "PRON", "other pronoun"),
+        ("this", "DET", "other"), ("you", "_", "second person"), ("dogs", "_", "other"),
+    ],
+)  # fmt: skip
+def test_personal_pronouns_are_told_by_their_form_and_the_rest_by_its_tag(form: str, upos: str, person: str) -> None:
+    rows = persons.numbers({"EN-FR": [subject(form, upos)]}, {"EN-FR": "en-GB"}).set_index("person")
+    assert rows["count"].to_dict() == dict.fromkeys(persons.PERSONS, 0) | {person: 1}
+    assert rows["untagged"].unique().tolist() == [int(upos == "_")]
+
+
+def test_subjects_without_part_of_speech_are_said(stage, tmp_path):
+    write_parses(tmp_path / "en", [subject("I", "_"), subject("dogs", "_"), subject("cats", "NOUN")])
+    stem = stage("persons", {"titles": ["English"], "languages": ["en_US"]}, parses=[tmp_path / "en"])
+    line = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()[4]
+    note = "2 subjects without part of speech, under other unless personal pronouns"
+    assert line == f"| English | 3 | 33.3 | 0.0 | 0.0 | 0.0 | 33.3 | 33.3 | {note} |"
 
 
 def test_persons_of_a_language_without_a_list_are_said_to_be_unknown(stage, tmp_path):

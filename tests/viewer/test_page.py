@@ -65,6 +65,7 @@ def pruned(tiny_model: Callable[..., Transformer]) -> Transformer:
 def row(kind: str, layer: int, head: int, functions: list[str] = (), **scores: Any) -> dict[str, Any]:
     common = {"relevance": layer / 10 + head / 100, "confidence": 0.5, "nsubj_dependent_to_head": None}
     relations = ["nsubj_dependent_to_head"] if "syntactic" in functions else []
+    certain = relations if scores.get("nsubj_dependent_to_head_margin_low") else []
     return (
         {"type": kind, "layer": layer, "head": head}
         | common
@@ -72,6 +73,7 @@ def row(kind: str, layer: int, head: int, functions: list[str] = (), **scores: A
         | {
             "functions": list(functions),
             "relations": relations,
+            "relations_certain": certain,
         }
     )
 
@@ -188,6 +190,32 @@ def test_the_browser_shows_what_the_address_names_and_asks_for_nothing(made, sho
     assert len(requests) == 1 and requests[0].startswith("file:")
 
 
+def test_arcs_margins_and_certain_relations_are_shown(made, files: dict[str, Path], shown) -> None:
+    column = "nsubj_dependent_to_head"
+    scores = {"nsubj_arcs": 57, column: 0.625, f"{column}_low": 0.5, f"{column}_high": 0.75, f"{column}_baseline": 0.4}
+    margins = {f"{column}_margin": 0.225, f"{column}_margin_low": 0.1, f"{column}_margin_high": 0.35}
+    heads = pq.read_table(files["heads"]).to_pylist()
+    for labelled in (scores | margins, scores):  # the second as tables had it before margins got intervals
+        rows = [row("encoder", 1, 1, ["syntactic"], **labelled), row("encoder", 1, 2, **labelled), *heads[2:]]
+        names = dict.fromkeys(name for entry in rows for name in entry)
+        pq.write_table(
+            pa.Table.from_pylist([{name: entry.get(name) for name in names} for entry in rows]), files["heads"]
+        )
+        browser = shown(made(), "#encoder-1-1-sentence-1")
+        assert browser.text("#syntax tbody th, #syntax > tr th").startswith("nsubj57 arcs")
+        cell = browser.text("#syntax > tr td:last-child")
+        if labelled is scores:
+            assert cell == "0.630.50 to 0.75, offset 0.40"
+            assert "✓" not in browser.text("#labels") + browser.text("#heads")
+            continue
+        assert cell == "0.63 ✓0.50 to 0.75, offset 0.40+0.23, +0.10 to +0.35"
+        assert browser.text("#labels").endswith("nsubj, dependent → head ✓")
+        assert browser.text("#heads").count("✓") == 1
+        browser.click('[data-head="encoder-1-2"]')
+        assert "✓" not in browser.text("#syntax > tr") + browser.text("#labels")
+        assert browser.console() == []
+
+
 def test_a_click_on_a_head_changes_map_labels_and_address(made, shown) -> None:
     browser = shown(made(), "#encoder-2-1-sentence-1")
     weights = "return [...document.querySelectorAll('#weights td')].map((cell) => cell.title).join()"
@@ -285,6 +313,16 @@ def test_hostile_text_stays_text(made, shown) -> None:
 def test_what_is_not_there_is_said(made, shown) -> None:
     browser = shown(made(), "#encoder-9-9")
     assert browser.text("#shown").startswith("This model has no head encoder-9-9.")
+    browser.click("#next")
+    assert browser.text("#shown") == "encoder self-attention, layer 1, head 2"
+    for asked in (0, 99):
+        browser.run(f"location.hash = '#encoder-2-1-sentence-{asked}'")
+        browser.run("return new Promise((done) => setTimeout(done, 50))")
+        said = f"This page has no sentence {asked}, only 5. "
+        assert browser.text("#shown") == f"{said}encoder self-attention, layer 2, head 1"
+    browser.click("#previous")
+    assert browser.text("#shown") == "encoder self-attention, layer 2, head 1"
+    assert browser.run("return location.hash") == "#encoder-2-1-sentence-4"
     browser.run("location.hash = '#decoder-1-1-sentence-5'")
     browser.run("return new Promise((done) => setTimeout(done, 50))")
     assert "no translation" in browser.text("#reading")
@@ -301,14 +339,43 @@ def test_a_phone_scrolls_wide_maps_and_not_the_page(made, shown) -> None:
 
 
 def test_a_model_without_heads_and_a_set_without_trees_have_a_page(made, files: dict[str, Path], shown) -> None:
-    write_parses(files["parses"], [])
-    browser = shown(made())
-    assert "No sentence" in browser.text("#reading")
     table = pq.read_table(files["heads"])
     pq.write_table(table.slice(0, 0), files["heads"])
     browser = shown(made())
     assert browser.text("#shown") == "This model has no heads."
+    for selector, expected in (("#next", 2), ("#next", 3), ("#previous", 2)):
+        browser.click(selector)
+        number = browser.run("return document.querySelector('#sentence').selectedOptions[0].textContent")
+        assert number.startswith(f"{expected}. ") and browser.text("#shown") == "This model has no heads."
     assert browser.console() == []
+    write_parses(files["parses"], [])
+    browser = shown(made())
+    assert browser.text("#shown") == "This model has no heads." and browser.console() == []
+    pq.write_table(table, files["heads"])
+    browser = shown(made(), "#encoder-2-1-sentence-1")
+    assert "No sentence" in browser.text("#reading")
+    assert browser.text("#shown") == "encoder self-attention, layer 2, head 1"
+    assert browser.console() == []
+
+
+def test_tokens_and_trees_of_another_text_are_a_mistake_of_the_user(made, files: dict[str, Path]) -> None:
+    tokens = files["analysis"].read_bytes()
+    for texts, said in (
+        (TEXTS[:-1], r"tokens.safetensors: 6 sentences where the text has 7"),
+        (
+            [*TEXTS[:3], "the silent tailor sees .", *TEXTS[4:]],
+            r"tokens.safetensors: sentence 3 \(from 0\) has other subwords",
+        ),
+    ):
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(files["source_bpe"]))
+        side = encode(texts, processor)
+        write_tokens(files["analysis"], [{"source": side, "target": side}])
+        with pytest.raises(UserError, match=said):
+            made()
+    files["analysis"].write_bytes(tokens)
+    write_parses(files["parses"], [tree(text) for text in [*TEXTS, TEXTS[1]]])
+    with pytest.raises(UserError, match=r"parses.parquet: a tree of sentence 7 \(from 0\) where .* has 7 sentences"):
+        made()
 
 
 def test_a_missing_table_is_a_mistake_of_the_user(made, files: dict[str, Path]) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from specialized_heads.config import Experiment, lambda_name, load
+from specialized_heads.config import Experiment, load
+from specialized_heads.sections import lambda_name
 from specialized_heads.corpus.fetch.datasets import files_of
-from specialized_heads.stage import UserError
+from specialized_heads.parsing import spacy_models
+from specialized_heads.stage import UserError, file_hash
 
 try:
     experiment = load(config, origin="configuration")
@@ -253,6 +255,20 @@ def stanza_models():
         if parser.engine == "stanza" and wanted not in found:
             found.append(wanted)
     return found
+
+
+def stanza_lists():
+    """Hashes of Stanza's lists of models, in directories that the user fills: what is fetched there itself is not known yet."""
+    given = [wanted["directory"] for wanted in stanza_models() if wanted["directory"] and not wanted["download"]]
+    lists = [Path(directory).expanduser() / "resources.json" for directory in dict.fromkeys(given)]
+    return [file_hash(path) for path in lists if path.is_file()]
+
+
+@cache
+def spacy_model(corpus):
+    """What is installed of spaCy and the model that a corpus is parsed with; nothing for other engines."""
+    parser, language = experiment.for_corpus(corpus).parser, experiment.corpora[corpus].source_language
+    return spacy_models.installed(language=language, package=parser.package) if parser.engine == "spacy" else {}
 
 
 # Models

@@ -30,6 +30,7 @@ def analysis_settings(wildcards):
         "relations",
         "positional_share",
         "syntactic_margin",
+        "least_arcs",
         "rare_cutoff",
         "rare_share",
         "from_word",

@@ -15,6 +15,7 @@ rule parser_models:
     conda:
         "../../envs/parsing.yaml"
     params:
+        lists=stanza_lists(),
         settings=json.dumps({"models": stanza_models()}),
     shell:
         "python -m specialized_heads.parsing.fetch --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
@@ -42,6 +43,7 @@ rule parse:
             experiment.for_corpus(w.corpus).parser.model_dump(exclude={"download"})
             | {"language": experiment.corpora[w.corpus].source_language}
         ),
+        spacy=lambda w: json.dumps(spacy_model(w.corpus)),
     shell:
         "python -m specialized_heads.parsing.parse --text {input.text:q} {params.resource:q}"
         " --output {output.parses:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"

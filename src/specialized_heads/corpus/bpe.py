@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from specialized_heads.config import Section, Vocabulary
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.stage import UserError, arguments, atomic, log, run
+from specialized_heads.sections import Vocabulary
+from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
 
 # Characters beyond this share of the text are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999

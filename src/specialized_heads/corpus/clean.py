@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.config import Filters, Section
 from specialized_heads.corpus.filters import FILTERS, measure, reasons
 from specialized_heads.corpus.groups import connected, first_of_each
 from specialized_heads.corpus.near_duplicates import combined, fingerprints
 from specialized_heads.corpus.normalise import STEPS, normalise
 from specialized_heads.corpus.pairs import SCHEMA, in_schema, number_of_pairs, read_blocks, write_blocks
-from specialized_heads.stage import UserError, arguments, log, progress, run, write_json
+from specialized_heads.sections import Filters
+from specialized_heads.stage import Section, UserError, arguments, log, progress, run, write_json
 
 # Why a pair is dropped, in order; a reason is a position in it, and "" means that the pair is kept.
 REASONS = ("", *FILTERS, "duplicate", "near_duplicate")

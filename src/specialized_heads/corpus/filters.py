@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.config import Filters
 from specialized_heads.corpus.characters import Block, letters, letters_of, look_up
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_keys
+from specialized_heads.sections import Filters
 
 # The languages (ISO 639-1) that are commonly written in a script (its name in the Unicode property Script).
 LANGUAGES = {

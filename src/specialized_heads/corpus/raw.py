@@ -16,11 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.config import Section
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.pairs import COLUMNS, read_blocks, write_blocks
 from specialized_heads.corpus.sources import Source
-from specialized_heads.stage import UserError, arguments, atomic, file_hash, log, run, write_json
+from specialized_heads.stage import Section, UserError, arguments, atomic, file_hash, log, run, write_json
 
 # The corpus is shared by the models of all seeds, so the drawn pairs must not depend on one of them.
 LIMIT_SEED = 1

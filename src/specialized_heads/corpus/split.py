@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.config import Section, Split
 from specialized_heads.corpus.characters import Block
 from specialized_heads.corpus.near_duplicates import bag_fingerprints, fingerprint, fingerprints, sentence_keys
 from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, in_schema, number_of_pairs, read_blocks, write_blocks
-from specialized_heads.stage import UserError, arguments, log, progress, read_json, run, write_json
+from specialized_heads.sections import Split
+from specialized_heads.stage import Section, UserError, arguments, log, progress, read_json, run, write_json
 
 HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
 NAMES = ("train", "dev", "test", "analysis")

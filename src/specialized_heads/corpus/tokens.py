@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from specialized_heads.config import Section
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.stage import UserError, arguments, atomic, log, progress, run
+from specialized_heads.stage import Section, UserError, arguments, atomic, log, progress, run
 
 SIDES = ("source", "target")
 DTYPES = {"source": "<i4", "source_offsets": "<i8", "target": "<i4", "target_offsets": "<i8"}

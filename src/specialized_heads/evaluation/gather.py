@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.model.transformer import KINDS
+from specialized_heads.stage import Section
 
 # Of `score.json`, in the order of the table's columns.
 SCORES = {

@@ -18,8 +18,8 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.corpus.preprocess import Mode, apply
+from specialized_heads.stage import Section
 
 SAMPLES = 1000
 

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import torch
 
 from specialized_heads import stage
-from specialized_heads.config import Decoding, Section
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
@@ -27,6 +26,8 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.sections import Decoding
+from specialized_heads.stage import Section
 from specialized_heads.training.batching import make_batch
 
 ROUNDS = 3

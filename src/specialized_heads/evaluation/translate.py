@@ -7,7 +7,6 @@ model's own where it was trained on such tokens (`vocabulary.preprocess: paper`)
 import numpy as np
 
 from specialized_heads import stage
-from specialized_heads.config import Decoding, Section
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
@@ -15,6 +14,8 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.sections import Decoding
+from specialized_heads.stage import Section
 from specialized_heads.training.batching import cut
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows

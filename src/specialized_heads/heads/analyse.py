@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specialized_heads import stage
-from specialized_heads.config import Heads, Section
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import load_tokens
@@ -16,7 +15,7 @@ from specialized_heads.heads import positional
 from specialized_heads.heads.examples import examples
 from specialized_heads.heads.measure import Counted, measure
 from specialized_heads.heads.rare_words import frequency_ranks
-from specialized_heads.heads.table import baseline_accuracies, head_rows, read_relevance, table_schema
+from specialized_heads.heads.table import baseline_accuracies, baseline_offsets, head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import align
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
@@ -24,6 +23,8 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
+from specialized_heads.sections import Heads
+from specialized_heads.stage import Section
 
 
 class Settings(Section):
@@ -71,9 +72,10 @@ def main() -> None:
         raise stage.UserError(
             f"{files.parses}: no parsed sentence could be aligned with {files.text}; parse that text again"
         )
-    baselines = baseline_accuracies(relation_table(aligned.values(), settings.heads.relations))
+    fixed = relation_table(aligned.values(), settings.heads.relations)
+    baselines = baseline_accuracies(fixed)
     ranks = frequency_ranks(train, vocabulary=bpe.vocab_size())
-    counted = measure(model, store, sentences, ranks, settings.heads)
+    counted = measure(model, store, sentences, baseline_offsets(fixed), ranks, settings.heads)
     rows = head_rows(model, counted, relevance, baselines, settings.heads, seed=settings.seed)
     arcs = dict(zip(settings.heads.relations, counted.arcs.sum(0)[:, 0].tolist()))
     absent = [relation for relation, number in arcs.items() if not number]
@@ -90,6 +92,7 @@ def main() -> None:
         "queries": counted.queries,
         "rare_words_queries": counted.rare_queries,
         "arcs": arcs,
+        "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < settings.heads.least_arcs],
         "previous_token_ceiling": reachable(counted, settings.heads.positional_share),
         "relevance_rules": rules,
         "labelled": {kind: sum(bool(row["functions"]) for row in rows if row["type"] == kind) for kind in KINDS},

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from sentencepiece import SentencePieceProcessor
 
-from specialized_heads.config import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads import maps
 from specialized_heads.heads.measure import Counted
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.sections import Heads
 
 EXAMPLES = 3  # sentences kept
 EXAMPLE_TOKENS = range(8, 15)  # their length in subwords, so that a map can be read

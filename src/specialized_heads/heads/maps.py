@@ -28,7 +28,8 @@ class Maps:
     sentences: (B,) numbers of the sentences in the set.
     source: ids (B, S), EOS and padding included.
     weights: per attention type, (B, H, T, S).
-    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS.
+    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's begin-of-sentence token,
+        which sees nothing but itself, is no query there.
     """
 
     sentences: np.ndarray
@@ -54,18 +55,20 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         source = (batch.source != PAD) & (batch.source != EOS)
         # The decoder's input has no EOS. A sentence without a target (analysis text that is not parallel) says nothing of it.
         target = (batch.target_in != PAD) & (batch.target_in[:, 1:] != PAD).any(1, keepdim=True)
+        choosing = target.clone()
+        choosing[:, 0] = False
         b, s, t = len(sentences), batch.source.shape[1], batch.target_in.shape[1]
         sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
         weights = {}
         for kind in KINDS:
             layers = [tape[kind, a.layer, "weights"] for a in model.attentions(kind) if a.heads]
             weights[kind] = torch.cat(layers, dim=1).cpu() if layers else torch.zeros(b, 0, *sizes[kind])
-        source, target = source.cpu(), target.cpu()
+        source, target, choosing = source.cpu(), target.cpu(), choosing.cpu()
         yield Maps(
             sentences=sentences,
             source=batch.source.cpu(),
             weights=weights,
-            queries={"encoder": source, "decoder": target, "cross": target},
+            queries={"encoder": source, "decoder": choosing, "cross": target},
             keys={"encoder": source, "decoder": target, "cross": source},
         )
 

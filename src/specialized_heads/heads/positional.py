@@ -2,8 +2,7 @@
 
 In self-attention a relative position is key minus query, so -1 is the previous token. Cross-attention has no such thing, since
 its queries and keys are tokens of two sentences; there the position is counted from the diagonal, the source token that
-corresponds to the target token being predicted if both sentences are read at constant speed. EOS takes no part. A query that
-can look at one place only says nothing of the head: the decoder's begin-of-sentence token is left out as a query.
+corresponds to the target token being predicted if both sentences are read at constant speed. EOS takes no part.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
@@ -29,11 +28,9 @@ class Position(NamedTuple):
 
 
 def choosing(kind: str, queries: Tensor) -> Tensor:
-    """The queries (B, T) that count: real ones that have a choice, and in cross-attention those that predict a token."""
+    """The queries (B, T) that have a position: all, but in cross-attention only those that predict a token."""
     counted = queries.clone()
-    if kind == "decoder":
-        counted[:, 0] = False
-    elif kind == "cross":  # the last query predicts EOS, which corresponds to the source's EOS
+    if kind == "cross":  # the last query predicts EOS, which corresponds to the source's EOS
         counted[:, :-1] &= queries[:, 1:]
         counted[:, -1] = False
     return counted
@@ -72,14 +69,37 @@ def offset_counts(best: Tensor, origin: Tensor, queries: Tensor, *, reach: int) 
     return torch.bincount(flat.flatten(), minlength=heads * (2 * reach + 1)).view(heads, 2 * reach + 1)
 
 
+def chance_counts(kind: str, origin: Tensor, queries: Tensor, keys: Tensor, *, reach: int) -> Tensor:
+    """What `offset_counts` is expected to be for a head whose argmax is any key that the query sees, all alike.
+
+    Args:
+        kind, origin, queries, reach: as there.
+        keys: real ones (B, S).
+
+    Returns:
+        (2·reach + 1,), float64.
+    """
+    seen = queries[:, :, None] & keys[:, None, :]  # (B, T, S)
+    if kind == "decoder":
+        seen = seen.tril()
+    shares = (1.0 / seen.sum(-1, keepdim=True).double()).expand(seen.shape)[seen]
+    offsets = (torch.arange(keys.shape[1]) - origin[:, :, None] + reach).expand(seen.shape)[seen]
+    return torch.bincount(offsets, weights=shares, minlength=2 * reach + 1)
+
+
 def preferred(kind: str, counts: np.ndarray) -> Position:
     """The most frequent relative position of a head, from its counts (2·reach + 1,); of equal ones the leftmost."""
     total, reach = counts.sum(), len(counts) // 2
     if not total:
         return Position(None, float("nan"))
-    mode = int(counts.argmax())
-    width = NEAR if kind == "cross" else 0
-    return Position(mode - reach, float(counts[max(mode - width, 0) : mode + width + 1].sum() / total))
+    offset = int(counts.argmax()) - reach
+    return Position(offset, share_at(kind, offset, counts))
+
+
+def share_at(kind: str, offset: int, counts: np.ndarray) -> float:
+    """The share of counts (2·reach + 1,) at an offset; in cross-attention at most `NEAR` away from it."""
+    place, width = offset + len(counts) // 2, NEAR if kind == "cross" else 0
+    return float(counts[max(place - width, 0) : place + width + 1].sum() / counts.sum())
 
 
 def ceiling(kind: str, offset: int, lengths: np.ndarray) -> float:
@@ -91,7 +111,7 @@ def ceiling(kind: str, offset: int, lengths: np.ndarray) -> float:
     Args:
         kind: "encoder" or "decoder".
         offset: relative position.
-        lengths: queries of each sentence, one-token queries of the decoder included.
+        lengths: tokens of each sentence; in the decoder with the begin-of-sentence token, which is no query.
     """
     first = 1 if kind == "decoder" else 0
     low, high = np.maximum(first, -offset), np.minimum(lengths, lengths - offset)

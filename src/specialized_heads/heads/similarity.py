@@ -2,7 +2,8 @@
 
 The distance of two heads is the Jensen-Shannon distance of their attention, the square root of the divergence in bits, averaged
 over queries: 0 for heads that always attend alike, 1 for heads that never give weight to the same token. Distributions are
-whole, EOS included, since without it they would not sum to one; queries are real tokens other than EOS. Sentences are taken
+whole, EOS included, since without it they would not sum to one; queries are real tokens other than EOS, in the decoder without
+the begin-of-sentence token, where all heads attend to that one token. Sentences are taken
 from the analysis set at equal distances, since the cost grows with the square of the number of heads.
 """
 
@@ -16,13 +17,13 @@ from pydantic import Field
 from torch import Tensor
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.stage import Section
 
 BATCH_TOKENS = 1000  # a side; bounds the memory of the mixtures of one head with all others
 

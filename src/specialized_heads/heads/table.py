@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from specialized_heads.config import Heads
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.functions import decoder_functions_of, functions_of
 from specialized_heads.heads.measure import Counted
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.relations import DIRECTIONS
+from specialized_heads.sections import Heads
 from specialized_heads.stage import UserError
 
 KEY = ("type", "layer", "head")
@@ -25,12 +25,13 @@ def table_schema(relations: list[str], rules: list[str]) -> pa.Schema:
     columns += [
         ("positional_offset", pa.int32()),
         ("positional_share", pa.float64()),
+        ("positional_chance", pa.float64()),
         ("positional_ceiling", pa.float64()),
     ]
     for relation in relations:
         columns.append((f"{relation}_arcs", pa.int64()))
         for direction in DIRECTIONS:
-            ends = ("", "_low", "_high", "_baseline", "_margin")
+            ends = ("", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_high")
             columns += [(f"{relation}_{direction}{end}", pa.float64()) for end in ends]
     columns += [("rarest", pa.float64()), ("two_rarest", pa.float64())]
     columns += [(name, pa.list_(pa.string())) for name in ("functions", "relations", "relations_certain")]
@@ -100,6 +101,8 @@ def head_rows(
             row = {"type": kind, "layer": layer, "head": head, **relevance[kind, layer, head]}
             row |= {"confidence": counted.confidence[kind][number], "entropy": counted.entropy[kind][number]}
             row |= {"positional_offset": offset, "positional_share": share}
+            if offset is not None:
+                row["positional_chance"] = positional.share_at(kind, offset, counted.chance[kind])
             if kind != "decoder":
                 row["eos_weight"] = counted.eos[kind][number]
             if kind != "cross" and offset is not None:
@@ -112,7 +115,7 @@ def head_rows(
                 row |= encoder_labels(row, baselines, settings)
             else:
                 row["functions"] = decoder_functions_of(
-                    kind, positional_share=share, positional_threshold=settings.positional_share
+                    kind, offset=offset, positional_share=share, positional_threshold=settings.positional_share
                 )
             rows.append(row)
     return rows
@@ -124,17 +127,20 @@ def syntactic_columns(
     """The columns of section 5.2, one dictionary per encoder head."""
     if not counted.hits.shape[1]:  # all encoder heads are pruned
         return []
-    bounds = syntactic.bootstrap_intervals(counted.hits, counted.arcs, samples=settings.bootstrap, seed=seed)
+    found = syntactic.bootstrap_intervals(
+        counted.hits, counted.fixed, counted.arcs, samples=settings.bootstrap, seed=seed
+    )
     arcs = counted.arcs.sum(0)  # (R, 2)
     rows = []
-    for accuracy, low, high in zip(*bounds):  # (R, 2) each
+    for accuracy, low, high, margin, margin_low, margin_high in zip(*found):  # (R, 2) each
         row: dict[str, float] = {}
         for r, relation in enumerate(settings.relations):
             row[f"{relation}_arcs"] = int(arcs[r, 0])
             for d, direction in enumerate(DIRECTIONS):
                 name = f"{relation}_{direction}"
                 row |= {name: float(accuracy[r, d]), f"{name}_low": float(low[r, d]), f"{name}_high": float(high[r, d])}
-                row |= {f"{name}_baseline": baselines[name], f"{name}_margin": float(accuracy[r, d]) - baselines[name]}
+                row |= {f"{name}_baseline": baselines[name], f"{name}_margin": float(margin[r, d])}
+                row |= {f"{name}_margin_low": float(margin_low[r, d]), f"{name}_margin_high": float(margin_high[r, d])}
         rows.append(row)
     return rows
 
@@ -142,8 +148,8 @@ def syntactic_columns(
 def encoder_labels(row: dict[str, Any], baselines: dict[str, float], settings: Heads) -> dict[str, list[str]]:
     """The functions of an encoder head, from its other columns.
 
-    A relation is certain if the whole interval lies above the fixed offset: the head is better than its baseline, and not by
-    the luck of these sentences.
+    A relation is certain if there are enough arcs and the whole interval of the margin is above zero: on other sentences of this
+    kind the head would do better than the fixed offset too. Nothing is corrected for the number of heads.
     """
     functions, relations = functions_of(
         positional_share=row["positional_share"],
@@ -154,8 +160,18 @@ def encoder_labels(row: dict[str, Any], baselines: dict[str, float], settings: H
         margin=settings.syntactic_margin,
         rare_threshold=settings.rare_share,
     )
-    certain = [name for name in relations if row[f"{name}_low"] > baselines[name]]
+    enough = {
+        f"{relation}_{direction}": row[f"{relation}_arcs"] >= settings.least_arcs
+        for relation in settings.relations
+        for direction in DIRECTIONS
+    }
+    certain = [name for name in relations if enough[name] and row[f"{name}_margin_low"] > 0]
     return {"functions": functions, "relations": relations, "relations_certain": certain}
+
+
+def baseline_offsets(table: pa.Table) -> dict[tuple[str, str], int | None]:
+    """The best fixed offset by relation and direction, from `relation_table`; None without arcs."""
+    return {(row["relation"], row["direction"]): row["baseline_offset"] for row in table.to_pylist()}
 
 
 def baseline_accuracies(table: pa.Table) -> dict[str, float]:

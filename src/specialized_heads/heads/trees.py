@@ -1,5 +1,13 @@
-"""Trees laid over the subwords of a model: which pieces make up each word, and the arcs between the words."""
+"""Trees laid over the subwords of a model: which pieces make up each word, and the arcs between the words.
 
+Words can share pieces: "didn't" in the pieces "didn", "'" and "t" is "did" and "n't". A shared piece is divided among its words
+in the ratio of their characters in it, so that no word has more of a piece than is its own. Words with the same pieces (both
+words of "don't" in one piece, the words of a multi-word token) cannot be told apart by attention: they are not divided from
+each other, and each has what all of them have together.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sentencepiece import SentencePieceProcessor
@@ -11,9 +19,15 @@ from specialized_heads.parsing.words import Word
 
 @dataclass(frozen=True)
 class Sentence:
-    """A parsed sentence: the pieces of each word, and the arcs of the relations asked for."""
+    """A parsed sentence.
+
+    words: the pieces of each word.
+    shares: how much of each of these pieces is the word's, above 0 and at most 1.
+    arcs: of the relations asked for.
+    """
 
     words: list[list[int]]
+    shares: list[list[float]]
     arcs: list[Arc]
 
 
@@ -45,6 +59,34 @@ def align(
             continue
         pieces = words_to_pieces([(word.start, word.end) for word in words], spans)
         if all(pieces):
-            sentences[number] = Sentence(pieces, arcs(words, relations))
+            shares = piece_shares([(word.start, word.end) for word in words], spans, pieces)
+            sentences[number] = Sentence(pieces, shares, arcs(words, relations))
             aligned[number] = words
     return sentences, aligned
+
+
+def piece_shares(
+    word_spans: Sequence[tuple[int, int]], piece_spans: Sequence[tuple[int, int, int]], words: Sequence[list[int]]
+) -> list[list[float]]:
+    """Divide pieces among words.
+
+    Args:
+        word_spans: characters [start, end) of each of the W words.
+        piece_spans: (id, start, end) of each piece.
+        words: the pieces of each word, from `words_to_pieces`.
+
+    Returns:
+        for each word and each of its pieces, the share of the word, and of all words with the same pieces, in the characters
+        that words have in the piece; a piece of one word alone has share 1.
+    """
+    overlaps = [
+        [min(end, piece_spans[p][2]) - max(start, piece_spans[p][1]) for p in own]
+        for (start, end), own in zip(word_spans, words, strict=True)
+    ]
+    whole: Counter[int] = Counter()
+    alike: Counter[tuple[tuple[int, ...], int]] = Counter()
+    for own, characters in zip(words, overlaps, strict=True):
+        for piece, number in zip(own, characters, strict=True):
+            whole[piece] += number
+            alike[tuple(own), piece] += number
+    return [[alike[tuple(own), piece] / whole[piece] for piece in own] for own in words]

@@ -8,9 +8,14 @@ characters of both texts are counted through, white space left out, which leads 
 
 from collections.abc import Sequence
 from itertools import accumulate
+from pathlib import Path
 
+import numpy as np
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_pb2 import SentencePieceText
+
+from specialized_heads.corpus.tokens import TokenStore, encode
+from specialized_heads.stage import UserError
 
 SPACE = "▁"  # SentencePiece's mark for a space
 
@@ -44,6 +49,30 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
             end = spans[-1][2]
         spans.append((piece.id, start, end))
     return spans[::-1]
+
+
+def check_pieces(path: Path, store: TokenStore, processed: list[str], processor: SentencePieceProcessor) -> None:
+    """Make sure that the pieces which words are laid over are those that the model reads.
+
+    Args:
+        path: of the token file.
+        store: what it holds.
+        processed: the sentences as BPE got them.
+        processor: the BPE model of the source side.
+
+    Raises:
+        UserError: the token file has other sentences, or they are cut in another way.
+    """
+    if len(store) != len(processed):
+        raise UserError(f"{path}: {len(store)} sentences where the text has {len(processed)}; make both from one split")
+    ids, lengths = encode(processed, processor)
+    if np.array_equal(lengths, store.source_lengths) and np.array_equal(ids, store.source):
+        return
+    own = (np.array_equal(part, store.source_ids(n)) for n, part in enumerate(np.split(ids, np.cumsum(lengths)[:-1])))
+    raise UserError(
+        f"{path}: sentence {list(own).index(False)} (from 0) has other subwords than this text and BPE model give; make "
+        "it again from them, with the same vocabulary.preprocess"
+    )
 
 
 def raw_characters(processed: str, raw: str) -> list[int] | None:

@@ -5,9 +5,9 @@ write words without saying where spaces were; a tree whose text agrees to the sp
 in the sentence by counting characters, white space left out on both sides, so nothing is searched for or guessed. A
 sentence without a tree, and one whose tree spells other words than its text, have no parse, and are counted.
 
-The words of a multi-word token divide its characters if they spell it ("don't" = "do" + "n't"); else each has all of them
-("du" = "de" + "le"). Empty nodes, which are not in the text, and enhanced dependencies are not read. Relations keep the
-names that they have in the file.
+Empty nodes, which are not in the text, and enhanced dependencies are not read. Relations keep the names that they have in
+the file. Several roots are let in, since not every parser gives a text one root, and arcs are counted one by one; a word
+that hangs on itself, directly or over others, is in no tree, and the file is refused.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from specialized_heads.corpus.normalise import compose, drop_invisible, single_spaces
 from specialized_heads.corpus.readers.archives import lines
-from specialized_heads.parsing.words import Word
+from specialized_heads.parsing.words import Word, letters, word_spans
 from specialized_heads.stage import UserError, file_hash
 
 COLUMNS = 10
@@ -112,14 +112,17 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
     for line_number, head in heads:
         if head >= expected:
             raise UserError(f"{path}, line {line_number}: head {head} in a sentence of {expected - 1} words")
-    if all(head for _, head in heads):
-        raise UserError(f"{path}, line {block[-1][0]}: the sentence that ends here has no root (a word with head 0)")
+    for word, (line_number, head) in enumerate(heads, start=1):
+        above: list[int] = []
+        while head and head not in above:
+            above.append(head)
+            head = heads[head - 1][1]
+        if word in above:
+            raise UserError(
+                f"{path}, line {line_number}: word {word} hangs on itself (heads in turn: "
+                f"{', '.join(map(str, above))}); each word must lead to a root, a word with head 0"
+            )
     return Tree(spelled.strip() if text is None else text, tokens)
-
-
-def letters(text: str) -> str:
-    """A text as it is compared: composed as the clean stage does, without white space and invisible characters."""
-    return "".join(compose(drop_invisible(text)).split())
 
 
 def place(tokens: list[Token], text: str) -> list[Word] | None:
@@ -138,14 +141,12 @@ def place(tokens: list[Token], text: str) -> list[Word] | None:
     words, start = [], 0
     for token in tokens:
         end = start + len(letters(token.form))
-        forms = [letters(form) for form, *_ in token.words]
-        divided = len(forms) > 1 and "".join(forms) == letters(token.form)
-        for form, (shown, *rest) in zip(forms, token.words, strict=True):
-            last = start + len(form) if divided else end
-            if last == start:  # a form of white space or invisible characters alone
-                return None
-            words.append(Word(shown, positions[start], positions[last - 1] + 1, *rest))
-            start = last if divided else start
+        if end == start:  # a form of white space or invisible characters alone
+            return None
+        spans = word_spans(
+            [form for form, *_ in token.words], text=text, start=positions[start], end=positions[end - 1] + 1
+        )
+        words += [Word(form, *span, *rest) for (form, *rest), span in zip(token.words, spans, strict=True)]
         start = end
     return words
 

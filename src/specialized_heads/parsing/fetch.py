@@ -7,9 +7,8 @@ that another model makes the trees stale.
 
 from pydantic import Field
 
-from specialized_heads.config import Section
 from specialized_heads.parsing import stanza_engine
-from specialized_heads.stage import arguments, log, run, write_json
+from specialized_heads.stage import Section, arguments, log, run, write_json
 
 
 class Models(Section):

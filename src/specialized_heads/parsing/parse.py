@@ -5,11 +5,11 @@ them or stops; `stanza` and `spacy` parse any text; `conllu` takes trees from a 
 models made the trees, and how many sentences have one. Nothing is fetched here: the stage before has done that.
 """
 
-from specialized_heads.config import Parser
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.parsing.conllu import conllu_parses
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses
+from specialized_heads.sections import Parser
 from specialized_heads.stage import arguments, log, run, write_json
 
 

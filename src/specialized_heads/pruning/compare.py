@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.model.checkpoint import architecture_of
 from specialized_heads.pruning.criteria import Head, at_random, heads_of, values_of
+from specialized_heads.stage import Section
 
 COLUMNS = {
     "seed": pa.int64(),

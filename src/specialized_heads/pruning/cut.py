@@ -8,10 +8,10 @@ bit for bit.
 from typing import Literal
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.criteria import Head, at_random, best_first, heads_of, kinds_of, values_of
+from specialized_heads.stage import Section
 
 
 class Settings(Section):

@@ -4,8 +4,8 @@ A scope without gates on a type of attention has no dead heads of that type. Lay
 """
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.model.transformer import KINDS
+from specialized_heads.stage import Section
 
 
 class Row(Section):

@@ -7,9 +7,10 @@ another criterion chose is the choice, and that gates train while they choose.
 from typing import Literal
 
 from specialized_heads import stage
-from specialized_heads.config import Section, Training
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.pruning.prune import freeze
+from specialized_heads.sections import Training
+from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, finish, load_data, train
 from specialized_heads.training.parallel import team
 

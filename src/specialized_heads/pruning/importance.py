@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model.attention import Tape
@@ -26,6 +25,7 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import cross_entropy, prepare_cpu
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.stage import Section
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
 TOKENS = 2000  # per batch and side, padding included

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 from specialized_heads import stage
-from specialized_heads.config import Decoding
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.sections import Decoding
 from specialized_heads.training.batching import cut
 
 Head = tuple[str, int, int]  # type, layer, head: the numbers before any pruning, from 1

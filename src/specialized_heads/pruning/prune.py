@@ -17,12 +17,13 @@ from typing import Any, Literal
 import torch
 
 from specialized_heads import stage
-from specialized_heads.config import Section, Training
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning.collapse import remark
 from specialized_heads.pruning.penalty import Lambda, Steering
+from specialized_heads.sections import Training
+from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, finish, load_data, moment, train
 from specialized_heads.training.parallel import team
 

@@ -1,7 +1,8 @@
 """How well heads find the word that stands in a relation, and how well a fixed position does (figure 4, table 1).
 
-The best head is chosen on the sentences that it is scored on, as in the paper; with many heads and few arcs that
-flatters it.
+Numbers of arcs and baselines are those of the table of heads: of the sentences on which heads were scored, that is, which
+could be aligned with their subwords. The best head is chosen on the sentences that it is scored on, as in the paper; with many
+heads and few arcs that flatters it.
 """
 
 import pandas as pd
@@ -22,7 +23,8 @@ def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame
 
     Args:
         heads: per-head table of each corpus.
-        relations: table of relations of each corpus, same keys.
+        relations: table of relations of each corpus, same keys: which relations there are, and for a model without encoder
+            heads their arcs and baselines, over all parsed sentences.
 
     Returns:
         one row per corpus, relation, direction and head: corpus, relation, direction, arcs, baseline, layer, head,
@@ -37,16 +39,23 @@ def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame
         encoder = encoder_heads(table)
         for relation in relations[title].to_dict("records"):
             name = f"{relation['relation']}_{relation['direction']}"
-            if name not in encoder:
-                raise UserError(f"{title}: the heads file has no column {name}, the relations file has that relation")
-            known = encoder[encoder[name].notna()] if relation["arcs"] else encoder.iloc[:0]
+            counts = f"{relation['relation']}_arcs", f"{name}_baseline"
+            for column in (name, f"{name}_low", f"{name}_high", *counts):
+                if column not in encoder:
+                    raise UserError(
+                        f"{title}: the heads file has no column {column}, the relations file has that relation"
+                    )
+            arcs, baseline = relation["arcs"], relation["baseline_accuracy"]
+            if len(encoder):
+                arcs, baseline = encoder[list(counts)].iloc[0]
+            known = encoder[encoder[name].notna()] if arcs else encoder.iloc[:0]
             best = known[name].astype(float).idxmax() if len(known) else None
             shared = {
                 "corpus": title,
                 "relation": relation["relation"],
                 "direction": relation["direction"],
-                "arcs": relation["arcs"],
-                "baseline": relation["baseline_accuracy"] if relation["arcs"] else None,
+                "arcs": arcs,
+                "baseline": baseline if arcs else None,
             }
             for index, head in known.iterrows():
                 accuracy = {"accuracy": head[name], "low": head[f"{name}_low"], "high": head[f"{name}_high"]}

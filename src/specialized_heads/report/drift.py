@@ -4,7 +4,8 @@ One panel per scope of pruning, one row per function, one column per model from 
 head that has the function's highest score, layer-head, and its colour is that score: the share of argmaxes at one relative
 position, on the diagonal, or on the rarest token, or the accuracy on a relation. Heads keep their numbers when others are
 removed, so a name that stays is a function that stays with its head. The best head is the best of all that are left: it need
-not pass the threshold that makes it a positional, syntactic or rare-words head. One that does is printed in bold.
+not pass the threshold that makes it a positional, syntactic or rare-words head. One that does is printed in bold. Looking at the
+previous token and at the next one are functions of their own: a head has the one that it looks at most often.
 """
 
 import matplotlib
@@ -13,24 +14,31 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from specialized_heads.config import Section
+from specialized_heads.heads.functions import BESIDE
 from specialized_heads.report import paper, pruned, style
 from specialized_heads.report.inputs import HEAD_COLUMNS, read_all
 from specialized_heads.report.output import save_figure
 from specialized_heads.report.sweep import NO_PRUNED
-from specialized_heads.stage import arguments, run
+from specialized_heads.stage import Section, arguments, run
 
 COLUMNS = [
     "scope", "model", "lam", "asked", "seed", "heads", "type", "function", "layer", "head", "score", "baseline",
     "labelled", "carrier",
 ]  # fmt: skip
-SAME, MOVED, LOST, NONE = "the same head", "another head", "another head, the first one is pruned", "no head is left"
+SAME, MOVED, LOST, NONE = (
+    "the same head",
+    "another head",
+    "another head, the first one is pruned",
+    "no head has a score",
+)
 ROW = 0.2  # inches: height of a cell
 SCORES = matplotlib.colors.LinearSegmentedColormap.from_list("scores", ["#F4F7F2", "#A8CDA0", "#2F7D4F"])
+# By attention type: what the rows are called, the preferred offsets that belong there, and the label of such heads. In the
+# decoder offset 0 is the token generated last.
 POSITIONS = {
-    "encoder": "positional",
-    "decoder": "positional, decoder",
-    "cross": "diagonal, cross",
+    "encoder": {"positional −1": ((-1,), "positional"), "positional +1": ((1,), "positional")},
+    "decoder": {"positional 0, decoder": ((0,), "positional"), "positional −1, decoder": ((-1,), "positional")},
+    "cross": {"diagonal, cross": (range(-BESIDE, BESIDE + 1), "diagonal")},
 }
 
 
@@ -54,7 +62,8 @@ def numbers(tables: dict[str, pd.DataFrame], *, relations: list[str]) -> pd.Data
         (both missing: the baseline), seed, heads (left, of the types that the scope prunes), type, function, layer, head,
         score, baseline (accuracy of the best fixed offset, for relations), labelled (whether the head has the function),
         carrier (whether it is the head that carries it in the baseline). Models by falling number of heads, functions in the
-        order of the figure; a function that no model has a score for, as a relation without arcs, is left out.
+        order of the figure; a function that no model has a score for, as a relation without arcs or an offset that no head
+        prefers, is left out.
     """
     rows = []
     for scope in pruned.SCOPES:
@@ -80,22 +89,21 @@ def numbers(tables: dict[str, pd.DataFrame], *, relations: list[str]) -> pd.Data
 
 def _carriers(table: pd.DataFrame, types: list[str], relations: list[str]) -> list[dict[str, object]]:
     """The best head of one model for each function."""
-    functions = [
-        ("encoder", POSITIONS["encoder"], "positional_share", "positional"),
-        ("encoder", "rare words", "rarest", "rare words"),
-    ]
+    positions = {
+        kind: [(kind, name, "positional_share", label, offsets) for name, (offsets, label) in rows.items()]
+        for kind, rows in POSITIONS.items()
+    }
+    functions = [*positions["encoder"], ("encoder", "rare words", "rarest", "rare words", None)]
     for relation in relations:
         for direction in ("head_to_dependent", "dependent_to_head"):
             name = f"{relation} {paper.direction_label(relation, direction)}"
-            functions.append(("encoder", name, f"{relation}_{direction}", f"{relation}_{direction}"))
-    functions += [
-        (kind, POSITIONS[kind], "positional_share", label)
-        for kind, label in (("decoder", "positional"), ("cross", "diagonal"))
-        if kind in types
-    ]
+            functions.append(("encoder", name, f"{relation}_{direction}", f"{relation}_{direction}", None))
+    functions += [row for kind in types if kind != "encoder" for row in positions[kind]]
     rows = []
-    for kind, function, column, label in functions:
+    for kind, function, column, label, offsets in functions:
         known = table[(table["type"] == kind) & table[column].notna()]
+        if offsets is not None:
+            known = known[known["positional_offset"].isin(offsets)]
         row = {"type": kind, "function": function, "score": float("nan"), "labelled": False}
         if len(known):
             best = known.loc[known[column].astype(float).idxmax()]
@@ -113,6 +121,8 @@ def _moved(row: dict, first: pd.Series, tables: dict[str, pd.DataFrame]) -> str:
     if (row["layer"], row["head"]) == (first["layer"], first["head"]):
         return SAME
     heads = tables[row["model"]]
+    if pd.isna(first["score"]):
+        return MOVED
     left = (heads["type"] == row["type"]) & (heads["layer"] == first["layer"]) & (heads["head"] == first["head"])
     return MOVED if left.any() else LOST
 
@@ -180,7 +190,7 @@ def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None
 def main() -> None:
     args = arguments(__doc__, files=["output"], many=["heads"])
     settings = Settings.model_validate(args.settings)
-    columns = (*HEAD_COLUMNS, "positional_share", "rarest")
+    columns = (*HEAD_COLUMNS, "positional_offset", "positional_share", "rarest")
     columns += tuple(
         f"{name}_{end}" for name in settings.relations for end in ("head_to_dependent", "dependent_to_head")
     )

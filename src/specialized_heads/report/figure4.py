@@ -1,7 +1,8 @@
 """Figure 4: dependency scores of the encoder's heads for each relation and direction, corpus by corpus (section 5.2.2).
 
 Every head is a dot; the best one is a marker with its 95% interval, filled where the head counts as syntactic for that
-relation; a bar marks the accuracy of the most frequent relative position. Beside ours stand the paper's best heads.
+relation; a bar marks the accuracy of the most frequent relative position. Beside ours stand the paper's best heads. The best
+head is chosen on the sentences that it is scored on.
 """
 
 import pandas as pd
@@ -84,7 +85,7 @@ def _legend(figure: Figure, scores: pd.DataFrame, corpora: list[str]) -> None:
     handles.append(Line2D([], [], color="#555555", marker="|", markersize=7, linestyle="none"))
     handles.append(Line2D([], [], color="black", linewidth=1.4))
     handles.append(Line2D([], [], color="#555555", marker="o", markersize=1.8, alpha=0.6, linestyle="none"))
-    labels += ["hollow: best head is not syntactic", "95% bootstrap interval"]
+    labels += ["hollow: best head (on these sentences) is not syntactic", "95% bootstrap interval"]
     labels += ["baseline: most frequent position", "other heads"]
     labels = [style.wrap(label, inches=style.DOUBLE / 3 - 0.15, size=6.5) for label in labels]
     figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=1.4)

@@ -8,12 +8,11 @@ the unpruned model.
 import pandas as pd
 from matplotlib.figure import Figure
 
-from specialized_heads.config import Section
 from specialized_heads.report import pruned, style
 from specialized_heads.report.inputs import HEAD_COLUMNS, encoder_heads, read_all
 from specialized_heads.report.output import save_figure
 from specialized_heads.report.sweep import NO_PRUNED
-from specialized_heads.stage import UserError, arguments, run
+from specialized_heads.stage import Section, UserError, arguments, run
 
 HEIGHT, TALLEST = 0.13, 4.6  # inches: of a cell, and of a column, in which many cells are made lower
 COLUMNS = ["model", "lam", "asked", "seed", "heads", "place", "layer", "head", "functions"]

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from specialized_heads.config import Section
 from specialized_heads.report import style, sweep
 from specialized_heads.report.output import save_figure
-from specialized_heads.stage import UserError, arguments, run
+from specialized_heads.stage import Section, UserError, arguments, run
 
 MOST = 5  # panels beside each other
 COLUMNS = ["scope", "lam", "asked", "type", "layer", "head", "update", "p_open"]

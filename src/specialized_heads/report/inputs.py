@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from specialized_heads.config import Section
-from specialized_heads.stage import UserError
+from specialized_heads.stage import Section, UserError
 
 HEAD_COLUMNS = ("type", "layer", "head", "relevance", "confidence", "functions", "relations")
 RELATION_COLUMNS = (

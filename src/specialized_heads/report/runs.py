@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from specialized_heads.config import Section
 from specialized_heads.report.inputs import read_table
-from specialized_heads.stage import UserError
+from specialized_heads.stage import Section, UserError
 
 ABLATION_COLUMNS = ("what", "type", "layer", "head", "bleu", "bleu_full", "delta", "p_value", "sentences")
 SYSTEMATIC_COLUMNS = (

@@ -3,7 +3,9 @@
 The paper sees that specialised heads are pruned last. Here that is the area under the ROC curve: the probability that a head
 which survives has a higher score than one which is pruned, ties counting one half; 0.5 is what chance reaches. Only heads of
 the same attention type, model and seed are compared. "along the sweep" compares heads by the number of models of the scope in
-which they survive, so that all targets speak at once. Intervals are 95% percentiles over resampled heads, drawn within a seed.
+which they survive, so that all targets speak at once. With few heads on one side resampling them gives intervals that are far
+too narrow; these are Newcombe's (2006, method 5), which turn a test of each possible area around, and the p-value is that of
+exchanging the heads' fates at random. The score "layer" is no property of a head: it shows what depth alone would tell.
 """
 
 import math
@@ -15,16 +17,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specialized_heads.config import Section
 from specialized_heads.model.checkpoint import architecture_of
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.report import pruned, style
 from specialized_heads.report.inputs import HEAD_COLUMNS, read_all
 from specialized_heads.report.output import save_figure
 from specialized_heads.report.sweep import NO_PRUNED
-from specialized_heads.stage import UserError, arguments, run
+from specialized_heads.stage import Section, UserError, arguments, run
 
-SAMPLES = 1000
+PERMUTATIONS = 1999
+NORMAL = 1.959964  # the normal distribution has 95% within so many standard deviations
+AREAS = np.linspace(0.0, 1.0, 2001)  # at which intervals are evaluated
 SWEEP = "along the sweep"
 # What a score is called -> how it is read from the table of heads; higher shall mean: survives.
 SCORES = {
@@ -35,12 +38,14 @@ SCORES = {
     "positional share": lambda heads: heads["positional_share"],
     "syntactic margin": lambda heads: heads.filter(regex="_margin$").max(axis=1),
     "rarest token": lambda heads: heads["rarest"],
+    "layer": lambda heads: heads["layer"],
 }
 ENCODER_ONLY = ("syntactic margin", "rarest token")
 COLUMNS = [
     "scope", "target", "lam", "asked", "type", "score", "seeds", "heads", "survivors", "labelled",
-    "auc", "low", "high",
+    "auc", "low", "high", "p_value",
 ]  # fmt: skip
+AREA = COLUMNS[-4:]
 
 
 class Settings(Section):
@@ -53,7 +58,7 @@ class Settings(Section):
 
 def concordance(
     scores: Sequence[np.ndarray], outcomes: Sequence[np.ndarray], *, seed: int = 0
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float, float]:
     """The probability that of two heads with different outcomes the one with the higher outcome has the higher score.
 
     With outcomes 0 and 1 this is the area under the ROC curve.
@@ -61,34 +66,56 @@ def concordance(
     Args:
         scores: of the heads of each stratum, which are compared with each other only.
         outcomes: of the same heads.
-        seed: of the bootstrap.
+        seed: of the permutations.
 
     Returns:
-        the probability and its 95% interval. All NaN where no two heads of a stratum have different outcomes; an interval of
-        NaN where one and the same head is on one side of every comparison, since no resample can say what another one
-        would do.
+        the probability, its 95% interval, and the two-sided p-value of 0.5 over permutations of the outcomes within strata.
+        All NaN where no two heads of a stratum have different outcomes; an interval of NaN where one and the same head is on
+        one side of every comparison, and for outcomes other than 0 and 1.
     """
     random = np.random.default_rng(seed)
-    wins, pairs = np.zeros(SAMPLES + 1), np.zeros(SAMPLES + 1)
-    sides = np.zeros(2)  # heads that survive another one, heads that another one survives
+    wins, pairs = np.zeros(PERMUTATIONS + 1), 0
+    sides = []
     for own, outcome in zip(scores, outcomes, strict=True):
-        n = len(own)
-        if not n:
-            continue
-        above = (outcome[:, None] > outcome[None, :]).astype(float)
-        sides += above.any(1).sum(), above.any(0).sum()
-        won = above * ((own[:, None] > own[None, :]) + 0.5 * (own[:, None] == own[None, :]))
-        # The first row is the sample itself.
-        weights = np.concatenate([np.ones((1, n)), random.multinomial(n, np.full(n, 1 / n), size=SAMPLES)])
-        wins += ((weights @ won) * weights).sum(1)
-        pairs += ((weights @ above) * weights).sum(1)
-    if not pairs[0]:
-        return math.nan, math.nan, math.nan
-    if sides.min() < 2:
-        return float(wins[0] / pairs[0]), math.nan, math.nan
-    drawn = pairs > 0  # a resample of survivors alone says nothing
-    low, high = np.percentile(wins[drawn][1:] / pairs[drawn][1:], [2.5, 97.5])
-    return float(wins[0] / pairs[0]), float(low), float(high)
+        sides.append((int((outcome == 1).sum()), int((outcome == 0).sum())))
+        better = (own[:, None] > own[None, :]) + 0.5 * (own[:, None] == own[None, :])
+        pairs += int((outcome[:, None] > outcome[None, :]).sum())
+        fates = np.tile(np.asarray(outcome, dtype=float), (PERMUTATIONS + 1, 1))
+        fates[1:] = random.permuted(fates[1:], axis=1)  # the first is the sample itself
+        for head in range(len(own)):  # what each head wins against all others
+            wins += (fates[:, head, None] > fates) @ better[head]
+    if not pairs:
+        return math.nan, math.nan, math.nan, math.nan
+    areas = wins / pairs
+    away = np.abs(areas - 0.5)
+    p_value = float((away >= away[0] - 1e-12).mean())
+    binary = set(np.concatenate(outcomes)) <= {0, 1}
+    low, high = newcombe(areas[0], sides) if binary else (math.nan, math.nan)
+    return float(areas[0]), low, high, p_value
+
+
+def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """The 95% interval of an area under the ROC curve (Newcombe 2006, Statistics in Medicine 25, method 5).
+
+    It holds the areas θ that the measured one is at most 1.96 standard deviations away from, by Hanley and McNeil's variance at
+    θ, both samples having their mean size in its last term. Strata share one θ, and each weighs as many pairs as it has.
+
+    Args:
+        area: measured, over all strata.
+        sides: survivors m and others n of each stratum.
+
+    Returns:
+        lower and upper end; NaN where one side has a single head in all strata.
+    """
+    if min(map(sum, zip(*sides))) < 2:
+        return math.nan, math.nan
+    pairs = sum(m * n for m, n in sides)
+    variance = np.zeros_like(AREAS)
+    for m, n in sides:
+        spread = 1 + ((m + n) / 2 - 1) * ((1 - AREAS) / (2 - AREAS) + AREAS / (1 + AREAS))
+        variance += m * n / pairs**2 * AREAS * (1 - AREAS) * spread
+    inside = AREAS[np.abs(AREAS - area) <= NORMAL * np.sqrt(variance) + AREAS[1] / 2]
+    return float(inside[0]), float(inside[-1])
 
 
 def numbers(baselines: dict[str, pd.DataFrame], survivors: dict[str, dict[str, list[tuple[int, int]]]]) -> pd.DataFrame:
@@ -101,8 +128,8 @@ def numbers(baselines: dict[str, pd.DataFrame], survivors: dict[str, dict[str, l
     Returns:
         one row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score: scope, target, lam,
         asked, type, score, seeds (how many), heads (compared, over all seeds), survivors (of them; missing for the sweep),
-        labelled (heads with a function, of them), auc, low, high (missing where all heads survive, or none; for `specialised`
-        also where no head has a function, or all have one).
+        labelled (heads with a function, of them), auc, low, high (missing for the sweep, too), p_value (missing where all heads
+        survive, or none; for `specialised` also where no head has a function, or all have one).
     """
     tables = {pruned.of_name(name).seed: table for name, table in baselines.items()}
     models = {name: pruned.of_name(name) for name in survivors}
@@ -162,8 +189,8 @@ def _area(scores: list[pd.Series], outcomes: list[np.ndarray]) -> dict[str, floa
     values = [score.to_numpy(dtype=float) for score in scores]
     together = np.concatenate(values) if values else np.zeros(0)
     if np.isnan(together).any() or len(np.unique(together)) < 2:
-        return dict.fromkeys(("auc", "low", "high"), math.nan)
-    return dict(zip(("auc", "low", "high"), concordance(values, outcomes)))
+        return dict.fromkeys(AREA, math.nan)
+    return dict(zip(AREA, concordance(values, outcomes), strict=True))
 
 
 def draw(rows: pd.DataFrame, *, title: str) -> Figure:
@@ -191,6 +218,8 @@ def draw(rows: pd.DataFrame, *, title: str) -> Figure:
 
 def _look(score: str) -> dict[str, object]:
     number = list(SCORES).index(score)
+    if score == "layer":
+        return {"color": "#999999", "marker": "|", "linestyle": ":", "markersize": 5, "linewidth": 0.9}
     look = style.Series("#000000", "*", "-") if score == "specialised" else style.series(number - 1)
     return {"color": look.colour, "marker": look.marker, "linestyle": look.line, "markersize": 3.5, "linewidth": 0.9}
 

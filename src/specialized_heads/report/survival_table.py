@@ -7,10 +7,11 @@ from specialized_heads.report.output import save_table
 from specialized_heads.stage import arguments, run
 
 CAPTION = (
-    "Survival of heads under pruning: area under the ROC curve (95% bootstrap interval over heads) with which a score of the "
-    "unpruned model tells the heads that survive from those that do not; 0.5 is chance, and one head alone "
-    "has no interval. specialised: whether the head has a "
-    "function. The last row of a block compares heads by the number of models in which they survive."
+    "Survival of heads under pruning: area under the ROC curve (Newcombe's 95% interval; p: two-sided, by permutation, not "
+    "corrected for the number of scores and models) with which a score of the unpruned model tells the heads that survive from "
+    "those that do not; 0.5 is chance, below it lower scores survive. One head alone has no interval. specialised: whether the "
+    "head has a function; layer: its layer, for reference, since scores differ by depth. The last row of a block compares "
+    "heads by the number of models in which they survive, without an interval."
 )
 
 
@@ -34,7 +35,8 @@ def _text(row: pd.Series) -> str:
     if pd.isna(row["auc"]):
         return "–"
     interval = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-    return f"{row['auc']:.2f}{interval}"
+    p_value = "p < 0.001" if row["p_value"] < 0.001 else f"p {row['p_value']:.3f}"
+    return f"{row['auc']:.2f}{interval}, {p_value}"
 
 
 def main() -> None:

@@ -13,7 +13,8 @@ from specialized_heads.stage import arguments, run
 
 CAPTION = (
     "Dependency scores: accuracy of the best encoder head and of the most frequent relative position (baseline), in "
-    "percent, with 95% bootstrap intervals over sentences. Heads are named layer-head."
+    "percent, with 95% bootstrap intervals over sentences. The best head is chosen on the sentences that it is scored on, "
+    "which flatters it, and its interval does not say by how much. Heads are named layer-head."
 )
 COLUMNS = [
     "relation", "direction", "corpus", "arcs", "layer", "head", "accuracy", "low", "high", "baseline",

@@ -6,9 +6,9 @@ The weights are those of that update, taken from the file that the baseline's tr
 from safetensors import SafetensorError, safe_open
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.model.checkpoint import architecture_of, save
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.stage import Section
 
 
 class Settings(Section):

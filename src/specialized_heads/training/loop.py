@@ -42,7 +42,7 @@ SAVE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How a model is trained; see `config.Training` and `config.Pruning` for the fields' meaning."""
+    """How a model is trained; see `sections.Training` and `sections.Pruning` for the fields' meaning."""
 
     seed: int
     updates: int

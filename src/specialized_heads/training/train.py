@@ -13,9 +13,10 @@ from dataclasses import replace
 from safetensors.torch import save_file
 
 from specialized_heads import stage
-from specialized_heads.config import Model, Section, Training, Vocabulary
 from specialized_heads.model.checkpoint import architecture_of, save
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
+from specialized_heads.sections import Model, Training, Vocabulary
+from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, finish, load_data, moment, train
 from specialized_heads.training.parallel import team
 

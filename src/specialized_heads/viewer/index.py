@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.model.transformer import KINDS
+from specialized_heads.stage import Section
 
 CSS = Path(__file__).parent / "page.css"
 

@@ -1,5 +1,6 @@
 /* The page of one model. `DATA` holds, besides names:
-   heads: one entry per head (type, layer, head from 1; functions, relations; scores by column of the heads table);
+   heads: one entry per head (type, layer, head from 1; functions, relations, relations_certain; scores by column of the
+   heads table, whatever columns it has);
    order: per type, [layer, head] of each map; layers, perLayer: how many there were before pruning;
    sentences: text, subwords of both sides, words (form, head, relation, pieces), and per type the maps of all heads, as
    base64 of one byte per weight, (heads, queries, keys).
@@ -65,12 +66,21 @@ function relationOf(column) {
   return null;
 }
 
+/* A relation that a head is labelled with; "✓" marks a certain one. */
+function labelOf(head, column) {
+  return (relationOf(column) || [plain(column)]).join(", ") + (head.relations_certain.includes(column) ? " ✓" : "");
+}
+
 function number(value, digits = 2) {
   return value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−");
 }
 
+function signed(value) {
+  return (value > 0 ? "+" : "") + number(value);
+}
+
 function shown(column, value) {
-  if (column === MARGIN) return (value > 0 ? "+" : "") + number(value);
+  if (column === MARGIN) return signed(value);
   if (column === "positional_offset") return value > 0 ? `+${value}` : number(value, 0);
   return Number.isInteger(value) && Math.abs(value) > 1 ? String(value) : number(value, 3);
 }
@@ -112,6 +122,11 @@ function address(head, sentence) {
 }
 
 function go(head, sentence = state.sentence) {
+  if (!head) {
+    // A model without heads has no address to write; its sentences can be read.
+    state.sentence = sentence;
+    return draw();
+  }
   location.hash = address(head, sentence);
   follow(); // the event that tells of the new address comes later
 }
@@ -123,11 +138,15 @@ function follow() {
   const asked = /^#(encoder|decoder|cross)-(\d+)-(\d+)(?:-sentence-(\d+))?$/.exec(location.hash);
   const head = asked && DATA.heads.find((one) => name(one) === asked.slice(1, 4).join("-"));
   const sentence = asked && asked[4] ? Number(asked[4]) - 1 : state.sentence;
+  const last = DATA.sentences.length - 1;
   state.problem = asked && !head ? `This model has no head ${asked.slice(1, 4).join("-")}. ` : "";
+  if (last >= 0 && (sentence < 0 || sentence > last)) {
+    state.problem += `This page has no sentence ${sentence + 1}, only ${last + 1}. `;
+  }
   if (head && !same(head, state.head)) state.query = null;
   if (sentence !== state.sentence) state.query = null;
   state.head = head || state.head || sorted()[0] || null;
-  state.sentence = Math.max(0, Math.min(sentence, DATA.sentences.length - 1));
+  state.sentence = Math.max(0, Math.min(sentence, last));
   draw();
 }
 
@@ -280,7 +299,7 @@ function drawScores() {
   if (!head) return;
   for (const label of head.functions) labels.append(element("span", { class: "chip" }, swatch(label), label));
   for (const relation of head.relations) {
-    labels.append(element("span", { class: "chip" }, (relationOf(relation) || [plain(relation)]).join(", ")));
+    labels.append(element("span", { class: "chip" }, labelOf(head, relation)));
   }
   if (!head.functions.length) labels.append("No function by the thresholds of this experiment.");
   const relations = new Map();
@@ -298,19 +317,28 @@ function drawScores() {
   }
   if (head.type !== "encoder" || !relations.size) return;
   syntax.append(
-    element("caption", {}, "How often its largest weight finds the other word of a relation (interval, fixed offset)"),
+    element("caption", {}, "How often its largest weight finds the other word of a relation: interval and fixed offset, and " +
+      "how far it is above that offset. ✓ marks relations that it is certain to find better than the offset."),
     element("thead", {}, element("tr", {}, element("td"), ...Object.values(DIRECTIONS).map((one) => element("th", { scope: "col" }, one)))),
   );
   for (const [relation, columns] of relations) {
+    const arcs = head.scores[`${relation}_arcs`] ?? null;
     const row = element("tr", {}, element("th", { scope: "row" }, relation));
+    if (arcs !== null) row.firstChild.append(element("small", {}, `${arcs} arcs`));
     for (const ending of Object.keys(DIRECTIONS)) {
       const column = columns.find((one) => one.endsWith(ending));
-      const value = (end) => number(head.scores[column + end]);
-      const baseline = `${column}_baseline` in head.scores ? `, ${value("_baseline")}` : "";
-      row.append(
-        element("td", { class: head.relations.includes(column) && "strong" }, value(""),
-          element("small", {}, `${value("_low")} to ${value("_high")}${baseline}`)),
-      );
+      const score = (end) => head.scores[`${column}${end}`] ?? null; // null also where the table has no such column
+      const interval = (start, show) =>
+        score(`${start}_low`) === null ? "" : `${show(score(`${start}_low`))} to ${show(score(`${start}_high`))}`;
+      const mark = head.relations_certain.includes(column) ? " ✓" : "";
+      const cell = element("td", { class: head.relations.includes(column) && "strong" }, number(score("")) + mark);
+      const first = [interval("", number), score("_baseline") === null ? "" : `offset ${number(score("_baseline"))}`];
+      const second = score("_margin") === null ? [] : [signed(score("_margin")), interval("_margin", signed)];
+      for (const line of [first, second]) {
+        const parts = line.filter(Boolean);
+        if (parts.length) cell.append(element("small", {}, parts.join(", ")));
+      }
+      row.append(cell);
     }
     syntax.append(row);
   }

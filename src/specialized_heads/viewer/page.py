@@ -21,18 +21,19 @@ from pydantic import Field
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import stage
-from specialized_heads.config import Section
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
+from specialized_heads.heads.trees import align
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.parsing.alignment import raw_piece_spans, words_to_pieces
+from specialized_heads.parsing.alignment import check_pieces
 from specialized_heads.parsing.words import Word, read_parses
+from specialized_heads.stage import Section
 
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
@@ -56,39 +57,33 @@ class Settings(Section):
 def choose(
     store: TokenStore,
     texts: list[str],
+    processed: list[str],
     parses: dict[int, list[Word]],
     bpe: SentencePieceProcessor,
     *,
     number: int,
-    language: str,
-    mode: Mode,
 ) -> dict[int, list[list[int]]]:
     """The sentences that are shown.
 
     Args:
         store: the analysis set.
         texts: its source side, as the parser saw it.
+        processed: the same, as BPE got it.
         parses: the words of each parsed sentence.
         bpe: the model that cut the source side.
         number: of sentences wanted.
-        language, mode: of the source side, and `vocabulary.preprocess`.
 
     Returns:
         the pieces of each word, by number of the sentence, in order; fewer than wanted where fewer qualify.
     """
-    chosen: dict[int, list[list[int]]] = {}
-    for sentence in sorted(parses):
-        source, target = len(store.source_ids(sentence)), len(store.target_ids(sentence))
-        if source not in LENGTHS or target >= LENGTHS.stop:
-            continue
-        [processed] = apply([texts[sentence]], language=language, mode=mode)
-        spans = raw_piece_spans(bpe, processed, texts[sentence])
-        pieces = spans and words_to_pieces([(word.start, word.end) for word in parses[sentence]], spans)
-        if pieces and all(pieces):
-            chosen[sentence] = pieces
-        if len(chosen) == number:
-            break
-    return chosen
+    source, target = store.source_lengths, store.target_lengths
+    readable = {
+        sentence: parses[sentence]
+        for sentence in sorted(parses)
+        if source[sentence] in LENGTHS and target[sentence] < LENGTHS.stop
+    }
+    aligned, _ = align(readable, texts, bpe, [], processed=processed)
+    return {sentence: aligned[sentence].words for sentence in list(aligned)[:number]}
 
 
 def encoded(weights: np.ndarray) -> str:
@@ -169,15 +164,14 @@ def main() -> None:
     model = load(files.model, device=choose_device(settings.device))
     source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
     store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
-    chosen = choose(
-        store,
-        pairs.source,
-        parses,
-        source,
-        number=settings.sentences,
-        language=settings.language,
-        mode=settings.preprocess,
-    )
+    processed = apply(pairs.source, language=settings.language, mode=settings.preprocess)
+    check_pieces(files.analysis, store, processed, source)
+    if parses and max(parses) >= len(processed):
+        raise stage.UserError(
+            f"{files.parses}: a tree of sentence {max(parses)} (from 0) where {files.text} has {len(processed)} sentences; "
+            "parse this text"
+        )
+    chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
     sentences = []
     for (number, pieces), weights in zip(
         chosen.items(), sentence_maps(model, store, list(chosen)) if chosen else [], strict=True

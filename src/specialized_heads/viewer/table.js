@@ -31,7 +31,7 @@ function drawTable() {
       `${SHORT[head.type]} ${head.layer}-${head.head}`);
     const labels = element("td");
     for (const label of head.functions) labels.append(element("span", { class: "chip" }, swatch(label), label));
-    for (const one of head.relations) labels.append(element("small", {}, (relationOf(one) || [plain(one)]).join(", ")));
+    for (const one of head.relations) labels.append(element("small", {}, labelOf(head, one)));
     const cells = present.map((column) => {
       const value = head.scores[column] ?? null;
       const cell = element("td", { class: "number" }, value === null ? "–" : shown(column, value));

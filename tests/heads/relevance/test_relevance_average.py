@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from specialized_heads.config import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance import average
 from specialized_heads.heads.relevance.average import average_relevance, relevance
 from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.sections import Heads
+from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
 
 SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]]
@@ -87,3 +88,19 @@ def test_heads_below_a_decoder_that_does_not_look_at_the_source_have_no_relevanc
         found = average_relevance(model, store(SOURCES, TARGETS), rule=rule, settings=SETTINGS)
         assert [found.heads["encoder", layer].tolist() for layer in range(2)] == [[0.0, 0.0]] * 2
         assert [len(found.heads[kind, 1]) for kind in KINDS] == [2, 2, 0]
+
+
+@pytest.mark.parametrize("rule", ["epsilon", "gradient_input"])
+def test_relevance_that_is_no_number_is_an_error_that_names_the_rule(
+    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore], rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args, **kwargs):
+        result = relevance(*args, **kwargs)
+        heads = result.heads["cross", 1].clone()
+        heads[0, 0, 0] = float("nan")
+        result.heads["cross", 1] = heads
+        return result
+
+    monkeypatch.setattr(average, "relevance", broken)
+    with pytest.raises(UserError, match=f"{rule}: the relevance of cross layer 2 is not finite"):
+        average_relevance(tiny_model(), store(SOURCES, TARGETS), rule=rule, settings=SETTINGS)

@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from specialized_heads.config import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.relevance import measure
 from specialized_heads.heads.relevance.average import average_relevance
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.sections import Heads
 from specialized_heads.stage import read_json
 
 SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]]

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.config import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance.gradient import gradient_input
 from specialized_heads.heads.relevance.propagate import Relevance, propagate
 from specialized_heads.heads.relevance.rules import Rule
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.stage import progress
+from specialized_heads.sections import Heads
+from specialized_heads.stage import UserError, progress
 from specialized_heads.training.batching import Batch, cut, make_batch
 
 # Floats in the largest tensor, relevance of N steps at P positions; bounds the memory of a batch.
@@ -44,6 +44,9 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
         store: the development set.
         rule: one of `relevance_rules`.
         settings: the numbers of the rule.
+
+    Raises:
+        UserError: a relevance is not finite.
     """
     device = model.source_embedding.device
     sums = {(a.kind, a.layer): torch.zeros(len(a.heads), dtype=torch.float64) for a in model.attentions(*KINDS)}
@@ -60,6 +63,11 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
             result = relevance(model, batch, rule=rule, settings=settings, steps=slice(start, start + at_once))
             for key, heads in result.heads.items():
                 real = heads[result.steps].double()  # (steps, H)
+                if not real.isfinite().all():
+                    raise UserError(
+                        f"heads.relevance_rules: {rule}: the relevance of {key[0]} layer {key[1] + 1} is not finite; choose "
+                        "another rule, or a larger heads.relevance_epsilon"
+                    )
                 scale = real.abs().sum(-1, keepdim=True)
                 sums[key] += torch.where(scale > 0, real / scale, 0.0).sum(0).cpu()
             for level, value in result.totals.items():

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specialized_heads import stage
-from specialized_heads.config import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.maps import head_numbers
 from specialized_heads.heads.relevance.average import average_relevance
@@ -17,6 +16,7 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
+from specialized_heads.sections import Heads
 from specialized_heads.stage import Section
 
 

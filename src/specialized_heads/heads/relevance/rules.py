@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from specialized_heads.config import Heads
+from specialized_heads.sections import Heads
 
 TINY = 1e-20  # a neuron whose contributions are smaller than this in all has none
 ABSENT = 1e-5  # a sign with a smaller share of all contributions counts as absent: float32 cannot tell it from rounding

@@ -1,0 +1,331 @@
+"""The sections of an experiment configuration: every key with its unit, its range and its default (the paper's)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from specialized_heads.corpus.preprocess import Mode
+from specialized_heads.stage import Section
+
+
+def lambda_name(value: float) -> str:
+    """λ as it stands in paths: the shortest decimal that reads back as the same number."""
+    text = repr(float(value))
+    return text.removesuffix(".0")
+
+
+class Filters(Section):
+    """How text is normalised, and which sentence pairs are kept. Words are separated by white space."""
+
+    entities: bool = Field(True, description="write the characters that HTML entities such as &quot; stand for")
+    min_words: int = Field(1, ge=1, description="shortest sentence, words")
+    max_words: int = Field(100, ge=1, description="longest sentence, words")
+    max_characters: int = Field(1000, ge=1, description="longest sentence, characters")
+    max_ratio: float = Field(3.0, ge=1, description="largest ratio of the two lengths in characters")
+    copies: bool = Field(
+        False, description="keep pairs whose target is the source, but for case, digits and punctuation"
+    )
+    script: float = Field(
+        0.0, ge=0, le=1, description="least share of letters in a script of the language, on both sides; 0: no check"
+    )
+    near_duplicates: bool = Field(
+        True, description="keep pairs that equal an earlier one on both sides, but for case, digits and punctuation"
+    )
+
+
+class Split(Section):
+    """Held-out sets, in sentence pairs; the rest is the training set."""
+
+    dev: int = Field(500, ge=1, description="pairs for the development set (loss curves, relevance)")
+    test: int = Field(1000, ge=1, description="pairs for the test set (BLEU)")
+    analysis: int = Field(1000, ge=1, description="pairs whose English side is parsed and analysed (sections 4 and 5)")
+
+
+class Vocabulary(Section):
+    """BPE vocabularies, separate for source and target (appendix B.2)."""
+
+    source: int = Field(32000, ge=16, description="source vocabulary, subwords")
+    target: int = Field(32000, ge=16, description="target vocabulary, subwords")
+    preprocess: Mode = Field(
+        "none", description="before BPE; none: raw text; paper: Moses tokens in lower case, as the paper's code has it"
+    )
+
+
+class Model(Section):
+    """Transformer size and regularisation (appendix B.2: Transformer base)."""
+
+    layers: int = Field(6, ge=1, description="layers of the encoder and of the decoder")
+    heads: int = Field(8, ge=1, description="heads per attention sub-layer")
+    width: int = Field(512, ge=2, description="d_model")
+    feed_forward: int = Field(2048, ge=1, description="inner width of the feed-forward sub-layer")
+    dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Model":
+        if self.width % self.heads or self.width % 2:
+            raise ValueError(f"width {self.width} must be even and a multiple of heads {self.heads}")
+        return self
+
+
+class Training(Section):
+    """Optimisation of a model (appendix B.3)."""
+
+    updates: int = Field(100_000, ge=1, description="parameter updates")
+    batch_tokens: int = Field(16_000, ge=1, description="source tokens per update")
+    micro_batch_tokens: int = Field(
+        4_000, ge=1, description="source or target tokens, padding included, per forward pass; gradients accumulate"
+    )
+    schedule: Literal["inverse_sqrt", "linear"] = Field(
+        "inverse_sqrt",
+        description="after warm-up: decay with t^-1/2 (the paper) or linearly to zero at the last update (short runs)",
+    )
+    learning_rate: float = Field(
+        4.0,
+        gt=0,
+        description="inverse_sqrt: the factor in factor * d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak",
+    )
+    warmup: int = Field(16_000, ge=1, description="updates of linear warm-up")
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    precision: Literal["fp32", "bf16"] = Field("fp32", description="of matrix products; weights and sums stay fp32")
+    log_every: int = Field(50, ge=1, description="updates per line of the log")
+    evaluate_every: int = Field(500, ge=1, description="updates per evaluation on the development set")
+    average: int = Field(1, ge=1, description="the model is the mean of its weights at so many moments; 1: the last")
+    average_every: int = Field(1000, ge=1, description="updates between these moments, the last update being one")
+    compile: bool = Field(False, description="torch.compile the layers: for GPUs; on a CPU it was measured slower")
+
+    @model_validator(mode="after")
+    def _moments(self) -> "Training":
+        if (self.average - 1) * self.average_every >= self.updates:
+            raise ValueError(
+                f"average {self.average} moments, {self.average_every} updates apart, do not fit into {self.updates} updates"
+            )
+        if self.schedule == "linear" and self.warmup >= self.updates:
+            raise ValueError(
+                f"warmup {self.warmup} takes all of the {self.updates} updates: the learning rate would end at its peak"
+            )
+        return self
+
+
+# λ per head, in nats per target token: far below it every gate closes, far above it the optimiser's squares overflow.
+LARGEST_PENALTY = 1e6
+
+
+class Pruning(Section):
+    """Fine-tuning with Hard Concrete gates on the heads (section 6)."""
+
+    encoder: list[float] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
+    all: list[float] = Field([], description="λ per head, one model each: prune heads of all three attention types")
+    heads: list[int] = Field(
+        [], description="numbers of encoder heads, one model each, found by a penalty that is steered; decoder frozen"
+    )
+    heads_all: list[int] = Field(
+        [], description="numbers of heads of all three attention types together, found in the same way"
+    )
+    updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
+    learning_rate: float = Field(
+        0.4,
+        gt=0,
+        description="as training.learning_rate, for the fine-tuning schedule; 0.4 peaks where 100 000 updates of training end",
+    )
+    warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
+    gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same schedule shape")
+    gate_init: float = Field(2.0, allow_inf_nan=False, description="log α at the start; 2 means P(open) = 0.94")
+    penalty_warmup: int = Field(
+        0, ge=0, description="updates over which λ grows from zero; 0: whole from the start; not for numbers of heads"
+    )
+    soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
+    retrain: list[Literal["encoder", "all"]] = Field(
+        ["all"], description="scopes whose pruned configurations are also trained from scratch (table 2)"
+    )
+    retrain_updates: int | None = Field(
+        None, ge=1, description="updates of training from scratch; null: training.updates"
+    )
+    controls: list[Literal["regularised", "count"]] = Field(
+        [],
+        description="more models from scratch, for the scopes in retrain (footnote 8); regularised: with gates and penalty "
+        "from random initialisation; count: as many heads, spread evenly over the layers",
+    )
+
+    speed: list[Annotated[int, Field(ge=1)]] = Field(
+        [], description="sentences per batch at which the speed of encoder-pruned models is measured"
+    )
+
+    @field_validator("encoder", "all")
+    @classmethod
+    def _lambdas(cls, values: list[float]) -> list[float]:
+        for value in values:
+            if not 0 <= value <= LARGEST_PENALTY:
+                raise ValueError(f"λ {value:g} must be a number from 0 to {LARGEST_PENALTY:g}")
+        values = [value + 0.0 for value in values]  # zero has no sign
+        if len({lambda_name(value) for value in values}) != len(values):
+            raise ValueError("a λ occurs twice")
+        return values
+
+    @field_validator("retrain", "controls")
+    @classmethod
+    def _once(cls, values: list[str]) -> list[str]:
+        if len(set(values)) != len(values):
+            raise ValueError("a name occurs twice")
+        return values
+
+    @model_validator(mode="after")
+    def _together(self) -> "Pruning":
+        if self.penalty_warmup >= self.updates:
+            raise ValueError(f"penalty_warmup {self.penalty_warmup} takes all of the {self.updates} updates")
+        if self.controls and not self.retrain:
+            raise ValueError("controls are trained for the scopes in retrain, which is empty")
+        return self
+
+    @field_validator("heads", "heads_all")
+    @classmethod
+    def _counts(cls, values: list[int]) -> list[int]:
+        if any(value < 0 for value in values):
+            raise ValueError(f"{min(values)} heads: a number of heads must be zero or more")
+        if len(set(values)) != len(values):
+            raise ValueError("a number of heads occurs twice")
+        return values
+
+
+class Ablation(Section):
+    """What heads are worth, one by one and in order of importance (Michel et al. 2019)."""
+
+    single: bool = Field(
+        False,
+        description="BLEU without each single head, and with each head alone in its layer, for all attention types",
+    )
+    second: str = Field(
+        "dev",
+        description="another set on which single heads are ablated: dev, or a corpus of the same languages (its test set)",
+    )
+    systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
+    step: float = Field(0.1, gt=0, le=1, description="share of the heads removed in each of these steps")
+    normalise: bool = Field(
+        True, description="order heads by importance divided by its L2 norm over the heads of a layer and type"
+    )
+    moments: list[int] = Field(
+        [], description="updates of the baseline's training after which systematic pruning is measured too"
+    )
+
+    @field_validator("moments")
+    @classmethod
+    def _moments(cls, values: list[int]) -> list[int]:
+        if any(value < 1 for value in values) or sorted(set(values)) != values:
+            raise ValueError("updates must be positive, ascending, and different")
+        return values
+
+    @model_validator(mode="after")
+    def _together(self) -> "Ablation":
+        if self.moments and not self.systematic:
+            raise ValueError(
+                "moments are for systematic pruning, which is off; set systematic: true or leave them empty"
+            )
+        return self
+
+
+class Comparison(Section):
+    """Which criterion chooses the heads to keep best: all at the head counts of `pruning.heads` and `heads_all`."""
+
+    criteria: list[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
+        [],
+        description="how the heads to keep are chosen: as pruning with gates did, by the largest importance (see ablation), "
+        "relevance or confidence in the baseline, or at random by seed; empty: no comparison",
+    )
+    finetune: bool = Field(True, description="also fine-tune what is left, for as many updates as pruning with gates")
+
+    @field_validator("criteria")
+    @classmethod
+    def _criteria(cls, values: list[str]) -> list[str]:
+        if len(set(values)) != len(values):
+            raise ValueError("a criterion occurs twice")
+        return values
+
+
+class Decoding(Section):
+    """Beam search."""
+
+    beam: int = Field(4, ge=1, description="hypotheses per sentence")
+    length_penalty: float = Field(1.0, ge=0, description="α in log P / length^α; 0: no normalisation")
+    max_length_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of source subwords (plus 10)")
+
+
+class Parser(Section):
+    """Where dependency trees come from (section 5.2)."""
+
+    engine: Literal["embedded", "stanza", "spacy", "conllu"] = Field(
+        "embedded", description="the parses in resources/, Stanza, spaCy (an optional extra), or a CoNLL-U file"
+    )
+    directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
+    package: str = Field(
+        "default", description="Stanza: package of models; spaCy: name of a model, default: en_core_web_sm for English"
+    )
+    download: bool = Field(True, description="Stanza: fetch missing models, in one job before parsing")
+    path: str | None = Field(
+        None, description="conllu: the file of trees, plain or packed, relative to the working directory"
+    )
+
+    @model_validator(mode="after")
+    def _path(self) -> "Parser":
+        if self.engine == "conllu" and self.path is None:
+            raise ValueError("engine conllu reads trees from a file: set parser.path")
+        return self
+
+
+class Heads(Section):
+    """Analysis of heads (sections 4 and 5)."""
+
+    relations: list[str] = Field(
+        ["nsubj", "obj", "amod", "advmod"],
+        min_length=1,
+        description="Universal (obj) or Stanford Dependencies (dobj); a main type counts its subtypes, nsubj:pass itself",
+    )
+    positional_share: float = Field(0.9, gt=0, le=1, description="argmaxes at one relative position (section 5.1)")
+    syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline, as a fraction (section 5.2)")
+    least_arcs: int = Field(
+        30,
+        ge=1,
+        description="arcs of a relation below which no head is certain to beat the fixed offset (relations_certain)",
+    )
+    rare_cutoff: int = Field(500, ge=0, description="a token outside so many most frequent ones is rare (section 5.3)")
+    rare_share: float = Field(
+        0.5, gt=0, le=1, description="share of argmaxes on the least frequent token that makes a rare-words head"
+    )
+    from_word: Literal["mean", "first"] = Field(
+        "mean", description="attention from a word: mean over its pieces, or first"
+    )
+    bootstrap: int = Field(1000, ge=1, description="resamples of sentences for intervals")
+    similarity_sentences: int = Field(
+        1000,
+        ge=1,
+        description="sentences of the analysis set on which heads are compared with each other, evenly spread",
+    )
+    relevance_rules: list[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
+        ["epsilon"],
+        min_length=1,
+        description="rules of relevance propagation; epsilon: the paper's. Figures and criteria show the first",
+    )
+    viewer_sentences: int = Field(
+        20, ge=0, description="sentences in the attention viewer, a page per model; 0: no pages"
+    )
+    relevance_epsilon: float = Field(
+        0.1,
+        gt=0,
+        description="stabiliser of the weight ratios (appendix A), in units of activations; epsilon, attention",
+    )
+    relevance_absorbed: Literal["returned", "lost"] = Field(
+        "returned",
+        description="the stabiliser's share of relevance: back to the inputs by size, or lost; epsilon, attention",
+    )
+    relevance_alpha: float = Field(
+        1.5, ge=1, description="weight of positive contributions, negative ones having this less 1; alpha_beta"
+    )
+    relevance_bias: Literal["none", "share"] = Field(
+        "none", description="share: biases take theirs, which leaves the network; all rules but gradient_input"
+    )
+
+    @field_validator("relevance_rules", "relations")
+    @classmethod
+    def _distinct(cls, names: list[str]) -> list[str]:
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{repeated[0]} stands there more than once; name it once")
+        return names
