@@ -33,6 +33,12 @@ def test_a_default_that_is_written_down_changes_nothing(finished) -> None:
     assert finished.configured(values).stale() == set()
 
 
+def test_an_edit_of_what_defines_the_keys_changes_nothing(finished, edit) -> None:
+    for module in ("config.py", "sections.py"):
+        edit(finished, module)
+    assert finished.stale() == set()
+
+
 def test_another_experiment_makes_nothing_stale_and_everything_new(finished) -> None:
     values = finished.settings()
     values["experiment"] = "other"

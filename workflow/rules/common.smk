@@ -23,6 +23,7 @@ except UserError as error:
 
 # Stages are run from the source tree, so that an edit takes effect at once and in every software environment.
 SOURCE = Path(workflow.basedir) / "src"
+CONFIGURATION = [SOURCE / "specialized_heads" / name for name in ("config.py", "sections.py")]
 RESOURCES = os.path.relpath(Path(workflow.basedir) / "resources")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(SOURCE))}; ")
 
@@ -55,13 +56,16 @@ def imports(file):
 
 @cache
 def code(module):
-    """The source files that a stage runs, found by following its imports: an edit of any of them makes its results stale."""
+    """The source files that a stage runs, found by following its imports: an edit of any of them makes its results stale.
+
+    What the configuration says reaches a stage through its settings alone, so the modules that define it are left out.
+    """
     found, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
         path = SOURCE.joinpath(*name.split("."))
         file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if file not in found and file.exists():
+        if file not in found and file not in CONFIGURATION and file.exists():
             found.add(file)
             waiting += imports(file)
     return sorted(os.path.relpath(file) for file in found)
