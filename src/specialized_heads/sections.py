@@ -301,7 +301,8 @@ class Heads(Section):
     relevance_rules: list[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
         ["epsilon"],
         min_length=1,
-        description="rules of relevance propagation; epsilon: the paper's. Figures and criteria show the first",
+        description="rules of relevance propagation; epsilon: weight ratios, the paper's if relevance_absorbed is lost. "
+        "Figures and criteria show the first",
     )
     viewer_sentences: int = Field(
         20, ge=0, description="sentences in the attention viewer, a page per model; 0: no pages"
@@ -313,7 +314,8 @@ class Heads(Section):
     )
     relevance_absorbed: Literal["returned", "lost"] = Field(
         "returned",
-        description="the stabiliser's share of relevance: back to the inputs by size, or lost; epsilon, attention",
+        description="the stabiliser's share of relevance: back to the inputs by size, or lost, as in the paper; epsilon, "
+        "attention",
     )
     relevance_alpha: float = Field(
         1.5, ge=1, description="weight of positive contributions, negative ones having this less 1; alpha_beta"

@@ -60,7 +60,8 @@ def arguments(
 
 def run(main: Callable[[], None]) -> None:
     """Run a stage's `main`; turn a `UserError` into one line on stderr and exit code 2."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    log.setLevel(logging.INFO)  # ours alone: others say at this level what nobody asked for
     try:
         main()
     except UserError as error:

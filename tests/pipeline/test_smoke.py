@@ -64,6 +64,16 @@ def test_heads_of_a_model_without_any_are_an_empty_table(smoke) -> None:
     assert shown.groupby("lam", dropna=False)["heads"].first().loc[100] == 0
 
 
+@pytest.mark.parametrize("corpus", ["tatoeba_en_fr", "libreoffice_en_ru"])
+def test_relevance_of_a_trained_model_is_kept_from_level_to_level(smoke, corpus: str) -> None:
+    """By the default rule, epsilon with its share returned; what is lost otherwise is far more."""
+    report = read_json(smoke.file(f"{corpus}/relevance/baseline/seed1.json"))
+    levels = report["conservation"]["epsilon"]
+    assert report["steps"] > 0
+    assert sorted(levels) == ["decoder 1", "decoder 2", "encoder 1", "encoder 2"]
+    assert max(level["largest"] for level in levels.values()) < 1e-3
+
+
 def test_a_corpus_that_is_not_pruned_has_a_baseline_alone(smoke) -> None:
     models = smoke.file("libreoffice_en_ru/models")
     assert [path.name for path in models.iterdir()] == ["baseline"]

@@ -10,7 +10,8 @@ import pytest
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import compare
-from specialized_heads.pruning.criteria import at_random, heads_of
+from specialized_heads.pruning.criteria import at_random
+from specialized_heads.pruning.scopes import heads_of
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from specialized_heads.model.transformer import Architecture
-from specialized_heads.pruning.criteria import at_random, best_first, heads_of, values_of
+from specialized_heads.pruning.criteria import at_random, best_first, values_of
+from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -18,13 +19,6 @@ def uneven() -> Architecture:
     """Heads with their original numbers, from 0, and a layer without any."""
     sizes = {"source_vocabulary": 20, "target_vocabulary": 20, "width": 8, "feed_forward": 8, "head_width": 4}
     return Architecture(**sizes, encoder=((0, 3), (), (2,)), decoder=((1,), (), ()), cross=((), (0,), (5, 7)))
-
-
-def test_heads_of_a_scope_have_their_own_numbers(uneven: Architecture) -> None:
-    encoder = [("encoder", 1, 1), ("encoder", 1, 4), ("encoder", 3, 3)]
-    assert heads_of(uneven, scope="encoder") == encoder
-    others = [("decoder", 1, 2), ("cross", 2, 1), ("cross", 3, 6), ("cross", 3, 8)]
-    assert heads_of(uneven, scope="all") == encoder + others
 
 
 def table(tmp_path: Path, rows: list[tuple[str, int, int, float]]) -> Path:

@@ -13,7 +13,8 @@ from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning import cut
-from specialized_heads.pruning.criteria import at_random, heads_of
+from specialized_heads.pruning.criteria import at_random
+from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.stage import UserError
 
 TRAINING = {"training": {"updates": 77}, "data_hash": "h"}

@@ -14,11 +14,12 @@ from specialized_heads.pruning.masking import (
     NOTHING,
     Removal,
     State,
-    heads_of,
     passes,
     translate_set,
     translate_without,
 )
+from specialized_heads.pruning.scopes import Head
+from specialized_heads.pruning.scopes import heads_of as heads_of_scope
 from specialized_heads.sections import Decoding
 
 SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
@@ -49,20 +50,15 @@ def without(model: Transformer, removal: Removal) -> Transformer:
     return smaller
 
 
+def heads_of(model: Transformer) -> list[Head]:
+    return heads_of_scope(model.architecture, scope="all")
+
+
 def some_removals(model: Transformer) -> list[Removal]:
     """Each head, the other heads of each layer, and growing sets across all types."""
     heads = heads_of(model)
     others = [frozenset(o for o in heads if o[:2] == h[:2] and o != h) for h in heads]
     return [frozenset([h]) for h in heads] + others + [frozenset(heads[::-1][:n]) for n in range(len(heads) + 1)]
-
-
-def test_heads_keep_their_first_numbers(tiny_model: Callable[..., Transformer]) -> None:
-    model = tiny_model(heads=3, width=12)
-    model.keep_heads(UNEVEN)
-    assert heads_of(model, "encoder", "cross") == [
-        *(("encoder", 1, 2), ("encoder", 2, 1), ("encoder", 2, 3)),
-        *(("cross", 1, 1), ("cross", 1, 2), ("cross", 1, 3), ("cross", 2, 3)),
-    ]
 
 
 def test_masks_equal_removal(model: Transformer) -> None:
@@ -87,7 +83,7 @@ def test_the_encoder_runs_once_where_no_mask_touches_it(model: Transformer, monk
     rows = []
     encode = Transformer.encode
     monkeypatch.setattr(Transformer, "encode", lambda self, ids: rows.append(len(ids)) or encode(self, ids))
-    last = heads_of(model, "cross")[-1]
+    last = heads_of(model)[-1]  # of cross-attention
     translate_without(model, SOURCES, [NOTHING, frozenset([last]), frozenset([last])], decoding=DECODING)
     assert rows == [len(SOURCES)]
     translate_without(model, SOURCES, [NOTHING, frozenset([heads_of(model)[0]])], decoding=DECODING)

@@ -111,6 +111,7 @@ def test_the_best_head_alone_is_chosen_layer_by_layer():
     same = one[(one["what"] == "alone") & (one["type"] == "cross") & (one["layer"] == 2)]
     assert cross["delta"] == same["delta"].max()
     text = alone.shown(rows)
+    assert "n" not in text
     assert text["decoder self-attention"].iloc[0] == "–"
     assert text["cross-attention"].iloc[1] == f"−{-cross['delta']:.2f}* (head 1)"
 
@@ -128,7 +129,11 @@ def test_seeds_choose_their_own_best_heads():
         min(best),
         max(best),
     )
-    assert "[" in alone.shown(rows)["encoder self-attention"].iloc[0]
+    assert first["delta_sd"] == pytest.approx(np.std(best, ddof=1))
+    text = alone.shown(rows).iloc[0]
+    value = f"{np.mean(best):+.2f} ± {np.std(best, ddof=1):.2f}".replace("-", "−")
+    assert text["encoder self-attention"].startswith(value)
+    assert text["n"] == "3"
 
 
 def test_correlation_is_that_of_the_textbook():

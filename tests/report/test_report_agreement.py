@@ -82,14 +82,20 @@ def test_undefined_values_are_left_out_and_counted():
             agreement.draw(points)
 
 
-def test_seeds_give_mean_and_range():
+def test_seeds_give_mean_range_and_deviation():
     tables = [table({"gates": UP, "random": own}, seed=seed) for seed, own in ((1, UP), (2, UP[::-1]))]
     points = agreement.numbers([("EN-FR", one) for one in tables])
     row = points[points["measure"] == "spearman"].squeeze()
     assert (row["value"], row["low"], row["high"]) == pytest.approx((0.0, -1.0, 1.0), abs=1e-12)
     assert row["seeds"] == 2
-    assert agreement.shown(points).iloc[0]["ρ encoder"].endswith("[−1.00, 1.00], n 8")
-    assert "2 seeds" in agreement.caption(points)
+    assert row["sd"] == pytest.approx(2**0.5)
+    text = agreement.shown(points).iloc[0]
+    assert (text["ρ encoder"], text["n"]) == ("0.00 ± 1.41, 8 heads", "2")
+    assert text["Jaccard"] == "4: 0.50 ± 0.71; 1: 0.50 ± 0.71"
+    assert "mean ± standard deviation over n seeds" in agreement.caption(points)
+    one = agreement.numbers([("EN-FR", tables[0])])
+    assert agreement.shown(one).iloc[0]["ρ encoder"] == "1.00, 8 heads"
+    assert "n" not in agreement.shown(one)
 
 
 def test_the_stage_writes_figure_and_table(make, call, tmp_path, write):

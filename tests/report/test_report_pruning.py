@@ -39,10 +39,16 @@ def test_gates_over_time() -> None:
     ]
 
 
-def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them() -> None:
-    table = gates.numbers(series(12), [pd.DataFrame([record(5, {"encoder.1": [0.9]})])] * 12)
-    assert len(table) == gates.MOST
-    assert table["lam"].tolist()[:: gates.MOST - 1] == [0.001, 0.012]
+def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(make) -> None:
+    rows = [*series(12), gates.Row(scope="all", lam=0.5, asked=None)]
+    table = gates.numbers(rows, [pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.1": [0.9]})])] * 13)
+    assert table["lam"].nunique() == 13
+    with style.sheet():
+        figure = gates.draw(table, title="EN-FR")
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles[:5] == titles[5:10] == ["λ 0.001", "λ 0.004", "λ 0.007", "λ 0.009", "λ 0.012"]
+    assert titles[10:] == ["λ 0.5", "λ 0.5"]
+    assert figure.get_suptitle() == "EN-FR: gates during pruning; encoder only: 5 of 12 models shown"
 
 
 def test_panels_of_gates(make) -> None:
@@ -50,7 +56,7 @@ def test_panels_of_gates(make) -> None:
     with style.sheet():
         figure = gates.draw(gates.numbers(series(3), [log] * 3), title="EN-FR")
     written = make.texts(figure)
-    assert {"λ 0.001", "λ 0.002", "λ 0.003"} <= set(written)
+    assert {"λ 0.001", "λ 0.002", "λ 0.003", "EN-FR: gates during pruning"} <= set(written)
     assert len(figure.axes) == 3 + 1  # and the colour bar
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["1", "2"]
 
@@ -116,17 +122,29 @@ def test_table_of_dead_heads(dead, stage, write) -> None:
     models = dead({**ENCODER, "rows": kept}, {**ALL, "rows": every})
     stem = stage("dead_heads", {"titles": ["EN-FR"]}, dead=[write("d.json", models)])
     table = stem.with_suffix(".md").read_text(encoding="utf-8")
-    assert r"| EN-FR | encoder | λ 0.01 | 1: 1 2; 2: 2 \[3/3\] | – | – |" in table
-    assert r"| EN-FR | all | 2 heads | \[0/2\] | \[0/2\] | 1: 1 2 \[2/2\] |" in table
+    assert r"| EN-FR | encoder | λ 0.01 | 1: 1 2; 2: 2 \[3/3\] | – | – |  |" in table
+    assert r"| EN-FR | all | 2 heads | \[0/2\] | \[0/2\] | 1: 1 2 \[2/2\] | a sentence |" in table
     numbers = pd.read_csv(stem.with_suffix(".csv"))
     assert list(numbers) == dead_heads.COLUMNS
     assert len(numbers) == 5
+    assert numbers["remark"].fillna("").tolist() == [""] * 3 + ["a sentence"] * 2
     assert numbers[["type", "layer", "head"]].to_numpy().tolist()[2:4] == [["encoder", 2, 2], ["cross", 1, 1]]
 
 
 def test_no_dead_heads_at_all(dead, stage, write) -> None:
-    stem = stage("dead_heads", {"titles": ["EN-FR"]}, dead=[write("d.json", dead({**ENCODER, "rows": []}))])
-    assert pd.read_csv(stem.with_suffix(".csv")).empty
+    open_ = [gate("encoder", 1, 1, True)]
+    models = dead({**ENCODER, "rows": open_, "collapse": "no gate closed"}, {**ALL, "rows": [], "collapse": None})
+    stem = stage("dead_heads", {"titles": ["EN-FR"]}, dead=[write("d.json", models)])
+    numbers = pd.read_csv(stem.with_suffix(".csv"))
+    assert numbers["scope"].tolist() == ["encoder", "all"]
+    assert numbers[["type", "layer", "head"]].isna().all(axis=None)
+    assert numbers["remark"].fillna("").tolist() == ["no gate closed", ""]
+
+
+def test_remarks_are_a_column_where_there_are_any(dead) -> None:
+    models = dead({**ENCODER, "rows": [gate("encoder", 1, 1, False)]})
+    assert "remark" not in dead_heads.shown({"EN-FR": models})
+    assert dead_heads.shown({"EN-FR": models + dead({**ALL, "rows": []})})["remark"].tolist() == ["", "a sentence"]
 
 
 def scores(make, seeds: tuple[int, ...] = (1,)) -> pd.DataFrame:

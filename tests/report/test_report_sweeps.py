@@ -189,6 +189,55 @@ def test_head_counts_are_points_and_other_kinds_of_models_are_not(module, make):
     assert points["seeds"].tolist() == [1] * len(points)
 
 
+def drawn(figure, axes: int) -> list[tuple[str, list[tuple[float, float]]]]:
+    """Marker and points of each joined series of these axes."""
+    lines = [line for line in figure.axes[axes].lines if line.get_marker() not in ("None", None, "*", "X")]
+    joined = [line for line in lines if line.get_linestyle() != "None" and line.get_markerfacecolor() != "white"]
+    return [(line.get_marker(), list(zip(*line.get_data(), strict=True))) for line in joined]
+
+
+def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline_on(make):
+    scores = mixed(make)
+    points = figure7.numbers({"EN-FR": scores})
+    with style.sheet():
+        figure = figure7.draw(points)
+    assert drawn(figure, 0) == [
+        ("o", [(8, 26.0), (8, 26.0), (16, 27.0)]),
+        (">", [(1, 26.0), (2, 27.0), (16, 27.0)]),
+    ]
+    assert "asked: number of heads" in make.texts(figure)
+    for module, series in ((figure9, 3), (figure10, 1)):  # per attention type, per pair of layers
+        with style.sheet():
+            figure = module.draw(module.numbers({"EN-FR": scores}))
+        found = drawn(figure, 0)
+        assert len(found) == 2 * series
+        assert [marker for marker, _ in found[1::2]] == [">"] * series
+        pruned = [sorted(x for x, _ in line) for _, line in found[:2]]
+        assert pruned == [[0, 8, 8], [0, 14, 15]]
+        assert make.texts(figure).count("asked: number of heads") == 1
+
+
+@pytest.mark.parametrize("kept", ["lam", "asked"])
+@pytest.mark.parametrize(("module", "series"), [(figure7, 1), (figure9, 3), (figure10, 1)])
+def test_one_kind_of_target_alone_looks_the_same_whichever_it_is(module, series, kept, make):
+    scores = mixed(make)
+    points = module.numbers({"EN-FR": scores[scores[kept].notna() | (scores["kind"] == "baseline")]})
+    with style.sheet():
+        figure = module.draw(points)
+    found = drawn(figure, 0)
+    assert [len(line) for _, line in found] == [3] * series
+    assert [marker for marker, _ in found] == [style.series(number).marker for number in range(series)]
+    assert "asked: number of heads" not in make.texts(figure)
+
+
+def test_a_corpus_with_head_counts_alone_beside_one_with_lambdas(make):
+    scores = mixed(make)
+    counts = scores[scores["asked"].notna() | (scores["kind"] == "baseline")]
+    with style.sheet():
+        figure = figure7.draw(figure7.numbers({"EN-FR": scores, "EN-RU": counts}))
+    assert [marker for marker, _ in drawn(figure, 0)] == ["o", ">", ">"]
+
+
 def test_table2_has_head_counts_with_their_twins(make):
     scores = mixed(make)
     twin = make.score_row("scratch", "all", NAN, 1, 24.5, [[2, 0], [8, 8], [8, 8]], asked=2)

@@ -112,7 +112,7 @@ rule tokens_of_other:
         " --target-model {input.target:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule ablate_second:
+use rule ablate as ablate_second with:
     input:
         model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
         description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
@@ -126,17 +126,10 @@ rule ablate_second:
         "results/{experiment}/{corpus}/logs/ablate_second_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/ablate_second_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
         settings=lambda w: decoded_settings(w, alone=False),
-        state=ablation_state,
     message:
         "ablating the heads of {wildcards.model} of {wildcards.corpus} on a second set; progress in {log}"
-    shell:
-        "python -m specialized_heads.pruning.ablation --model {input.model:q} --tokens {input.tokens:q}"
-        " --bpe {input.bpe:q} --references {input.references:q} --output {output:q} --state {params.state:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule prune_systematically:

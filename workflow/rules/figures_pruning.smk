@@ -1,15 +1,20 @@
 # What gates did, and the controls of footnote 8: trajectories, dead heads, soft and hard gates side by side.
 
 
+def gated_corpora():
+    """The corpora that gates prune: a corpus may be pruned, and have no λ and no number of heads to prune to."""
+    return [corpus for corpus in corpora(pruned=True) if models(corpus, "pruned")]
+
+
 def pruning_targets():
     """Figures and tables of pruning with gates, for the corpora that are pruned."""
-    pruned = [corpus for corpus in corpora(pruned=True) if models(corpus, "pruned")]
-    if not pruned:
+    gated = gated_corpora()
+    if not gated:
         return []
     results = f"results/{experiment.experiment}"
-    files = [f"{results}/{corpus}/dead_heads.json" for corpus in pruned]
+    files = [f"{results}/{corpus}/dead_heads.json" for corpus in gated]
     files += [f"{results}/figures/gates.pdf", f"{results}/tables/dead_heads.md"]
-    if any(models(corpus, "soft", "count", "regularised") for corpus in pruned):
+    if any(models(corpus, "soft", "count", "regularised") for corpus in gated):
         files.append(f"{results}/tables/controls.md")
     return files
 
@@ -19,16 +24,15 @@ def pruned_models(corpus):
     return [(name, seed) for seed in experiment.seeds for name in models(corpus, "pruned")]
 
 
-def gated_series():
-    """The models whose gates the figure shows: those of the first pruned corpus, one seed."""
-    return [f"{name}/seed{SEED}" for corpus in corpora(pruned=True)[:1] for name in models(corpus, "pruned")]
+# The figure of gates shows one corpus; where no corpus has any gates, it says so.
+GATED = (gated_corpora() or PRIMARY)[0]
 
 
 def gates_settings(wildcards):
-    """The title of the first pruned corpus, and what each of its models was pruned to."""
-    described = [describe_model(name.rsplit("/", 1)[0], SEED) for name in gated_series()]
+    """The title of the corpus whose gates the figure shows, and what each of its models was pruned to."""
+    described = [describe_model(name, SEED) for name in models(GATED, "pruned")]
     rows = [{key: row[key] for key in ("scope", "lam", "asked")} for row in described]
-    return json.dumps({"title": title(corpora(pruned=True)[0]), "rows": rows}, ensure_ascii=False)
+    return json.dumps({"title": title(GATED), "rows": rows}, ensure_ascii=False)
 
 
 rule dead_heads:
@@ -98,10 +102,11 @@ rule controls:
 rule gates:
     input:
         records=lambda w: expand(
-            "results/{experiment}/{corpus}/models/{model}/log.jsonl",
+            "results/{experiment}/{corpus}/models/{model}/seed{seed}/log.jsonl",
             experiment=w.experiment,
-            corpus=corpora(pruned=True)[:1],
-            model=gated_series(),
+            corpus=GATED,
+            model=models(GATED, "pruned"),
+            seed=SEED,
         ),
         code=code("specialized_heads.report.gates"),
     output:

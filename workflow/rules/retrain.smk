@@ -39,12 +39,7 @@ rule train_from_scratch:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule train_count:
-    input:
-        like="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",
-        train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
-        dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
-        code=code("specialized_heads.training.train"),
+use rule train_from_scratch as train_count with:
     output:
         weights="results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/model.safetensors",
         description="results/{experiment}/{corpus}/models/count/{scope}_{target}/seed{seed}/model.json",
@@ -53,19 +48,10 @@ rule train_count:
         "results/{experiment}/{corpus}/logs/train_count_{scope}_{target}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_count_{scope}_{target}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
-    threads: 1
     params:
-        launcher=launcher,
         settings=lambda w: retraining_settings(w, evenly=True),
-        state=subpath(output.weights, parent=True),
     message:
         "training as many heads as {wildcards.scope} {wildcards.target} of {wildcards.corpus} from scratch; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.training.train --like {input.like:q} --train {input.train:q}"
-        " --dev {input.dev:q} --output {output.weights:q} --records {output.log:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule train_regularised:

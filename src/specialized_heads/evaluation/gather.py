@@ -1,4 +1,7 @@
-"""Stage: one table of all models of a corpus: heads left in each layer, scores, size. Figures 7, 9, 10 and table 2 read it."""
+"""Stage: one table of all models of a corpus: heads left in each layer, scores, size.
+
+Figures 7, 9 and 10, table 2, and the figure and tables `criteria` and `controls` read it.
+"""
 
 from typing import Literal
 

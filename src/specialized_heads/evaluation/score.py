@@ -5,8 +5,7 @@ the one to compare between papers. It ignores case where the model knows lower c
 as chrF then does. `bleu_tokenised` is computed as the paper's code computes it on the development set: of lower-case Moses
 tokens, as they are, on both sides. Each has its signature, which also says how `bleu_tokenised` got its tokens.
 
-The p-value is that of paired bootstrap resampling (Koehn 2004) as sacreBLEU computes it: the chance of a difference at
-least as large if the two systems were the same.
+The p-value (`significance`) is the chance of a difference at least as large if the two systems were the same.
 """
 
 import os
@@ -15,13 +14,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from sacrebleu.metrics import BLEU, CHRF
-from sacrebleu.significance import PairedTest
 
 from specialized_heads import stage
 from specialized_heads.corpus.preprocess import Mode, apply
+from specialized_heads.evaluation.significance import SAMPLES, SEED, compare
 from specialized_heads.stage import Section
-
-SAMPLES = 1000
 
 
 class Settings(Section):
@@ -42,7 +39,7 @@ def read_lines(path: Path, *, references: list[str]) -> list[str]:
 def main() -> None:
     files = stage.arguments(__doc__, files=("translation", "tokenised", "references", "output"), optional=("baseline",))
     settings = Settings.model_validate(files.settings)
-    os.environ["SACREBLEU_SEED"] = "12345"
+    os.environ["SACREBLEU_SEED"] = SEED
     references = pq.read_table(files.references, columns=["target"]).column("target").to_pylist()
     translation = read_lines(files.translation, references=references)
     lowercase = settings.preprocess == "paper"
@@ -69,14 +66,8 @@ def main() -> None:
     }
     if files.baseline:
         baseline = read_lines(files.baseline, references=references)
-        # sacreBLEU counts strictly larger differences only and would call no difference at all significant.
-        if bleu.corpus_score(baseline, [references]).score == score.score:
-            result["p_value"] = 1.0
-        else:
-            systems = [("baseline", baseline), ("system", translation)]
-            metrics = {"BLEU": BLEU(references=[references], lowercase=lowercase)}
-            _, scores = PairedTest(systems, metrics, references=None, test_type="bs", n_samples=SAMPLES)()
-            result["p_value"] = scores["BLEU"][1].p_value
+        _, [(_, p_value)], _ = compare(baseline, [translation], references, lowercase=lowercase)
+        result["p_value"] = p_value
     stage.write_json(files.output, result)
     stage.log.info(
         "BLEU %.2f, of Moses tokens %.2f; chrF %.2f", result["bleu"], result["bleu_tokenised"], result["chrf"]

@@ -1,10 +1,8 @@
 """BLEU of many translations of one set, each with the p-value of its difference from one of them.
 
-The p-value is that of paired bootstrap resampling (Koehn 2004) as sacreBLEU computes it, with the seed and the number of
-samples of the stage `score`.
+The p-value is that of paired bootstrap resampling (Koehn 2004) as sacreBLEU computes it.
 """
 
-import logging
 import os
 
 from sacrebleu.metrics import BLEU
@@ -29,7 +27,6 @@ def compare(
         BLEU of the baseline; BLEU and p-value of each system; sacreBLEU's signature.
     """
     os.environ["SACREBLEU_SEED"] = SEED
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # two lines per system otherwise
     bleu = BLEU(lowercase=lowercase)
     full = bleu.corpus_score(baseline, [references]).score
     signature = str(bleu.get_signature())

@@ -21,6 +21,7 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
+from specialized_heads.parsing.alignment import check_pieces
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.sections import Heads
@@ -67,6 +68,7 @@ def main() -> None:
     texts = pq.read_table(files.text, columns=["source"]).column("source").to_pylist()
     parses = read_parses(files.parses)
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
+    check_pieces(files.analysis, store, processed, bpe)
     sentences, aligned = align(parses, texts, bpe, settings.heads.relations, processed=processed)
     if not sentences:
         raise stage.UserError(

@@ -1,8 +1,7 @@
 """Stage fetch: the models of Stanza that the corpora of an experiment need, fetched in one job before any of them is parsed.
 
 Parse jobs run at the same time, on a cluster where there may be no network; they load what this stage has left on disk and
-never look further. What is there already is not fetched again. The manifest names each file of each model with its hash, so
-that another model makes the trees stale.
+never look further. What is there already is not fetched again. The manifest names each file of each model with its hash.
 """
 
 from pydantic import Field

@@ -19,7 +19,8 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, heads_of, translate_set
+from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
+from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.sections import Decoding
 from specialized_heads.stage import Section
 
@@ -49,7 +50,7 @@ class Settings(Decoded):
 def removals(model: Transformer, *, alone: bool) -> list[tuple[dict[str, Any], Removal]]:
     """What is removed in turn, with what the table says of it: what (without | alone), type, layer, head (from 1)."""
     found = []
-    heads = heads_of(model)
+    heads = heads_of(model.architecture, scope="all")
     for kind, layer, head in heads:
         found.append(
             ({"what": "without", "type": kind, "layer": layer, "head": head}, frozenset([(kind, layer, head)]))

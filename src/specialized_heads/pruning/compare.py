@@ -1,8 +1,9 @@
 """Stage: what every criterion says of the heads of one baseline, in one table, and which heads it keeps at each count.
 
-The value of a gate is its log α at the end of one pruning run, that with the lower middle one of the head counts: with more
-heads nearly all gates are open, with fewer nearly all are closed, and then their order says little. The value of random
-choice is the place in its order, counted down.
+The value of a gate is its log α in one pruning run, that with the lower middle one of the head counts, at the moment when
+the heads to keep were chosen (`pruning.penalty`: after 65% of the updates), since gates are constants from then on. With
+more heads nearly all gates are open, with fewer nearly all are closed, and then their order says little. The value of
+random choice is the place in its order, counted down; there is one draw per seed.
 """
 
 from typing import Literal
@@ -12,7 +13,8 @@ import pyarrow.parquet as pq
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of
-from specialized_heads.pruning.criteria import Head, at_random, heads_of, values_of
+from specialized_heads.pruning.criteria import at_random, values_of
+from specialized_heads.pruning.scopes import Head, heads_of
 from specialized_heads.stage import Section
 
 COLUMNS = {

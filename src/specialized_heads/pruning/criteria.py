@@ -4,8 +4,6 @@ A criterion gives every head of a model one number. Only the heads of the scope 
 three attention types stand in one order. Equal numbers are broken by type, layer and head. A head without a number (no
 confidence, since it was never measured on a real token) is taken for the worst; a type none of whose heads has one cannot be
 compared, which is an error.
-
-Heads are named (type, layer, head), layer and head from 1, as in all tables.
 """
 
 from pathlib import Path
@@ -13,25 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from specialized_heads.model.transformer import KINDS, Architecture
+from specialized_heads.pruning.scopes import Head
 from specialized_heads.stage import UserError
-
-Head = tuple[str, int, int]
-
-
-def kinds_of(scope: str) -> tuple[str, ...]:
-    """The attention types of a scope."""
-    return KINDS if scope == "all" else (scope,)
-
-
-def heads_of(architecture: Architecture, *, scope: str) -> list[Head]:
-    """The heads of a scope, by type, layer and number."""
-    return [
-        (kind, number, head + 1)
-        for kind in kinds_of(scope)
-        for number, layer in enumerate(getattr(architecture, kind), start=1)
-        for head in layer
-    ]
 
 
 def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float]:

@@ -10,7 +10,8 @@ from typing import Literal
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning.criteria import Head, at_random, best_first, heads_of, kinds_of, values_of
+from specialized_heads.pruning.criteria import at_random, best_first, values_of
+from specialized_heads.pruning.scopes import SCOPES, Head, heads_of
 from specialized_heads.stage import Section
 
 
@@ -29,7 +30,7 @@ def keep(model: Transformer, kept: list[Head], *, scope: str) -> None:
             [position for position, head in enumerate(layer) if (kind, number, head + 1) in kept]
             for number, layer in enumerate(getattr(model.architecture, kind), start=1)
         ]
-        for kind in kinds_of(scope)
+        for kind in SCOPES[scope]
     }
     model.keep_heads(positions)
 

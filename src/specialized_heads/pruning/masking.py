@@ -23,20 +23,15 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning.scopes import Head
 from specialized_heads.sections import Decoding
 from specialized_heads.training.batching import cut
 
-Head = tuple[str, int, int]  # type, layer, head: the numbers before any pruning, from 1
 Removal = frozenset[Head]
 NOTHING: Removal = frozenset()
 
 REMOVALS = 8  # in one pass
 TOKENS = 2000  # source tokens in a batch, of all removals together, padding included; each becomes `beam` rows
-
-
-def heads_of(model: Transformer, *kinds: str) -> list[Head]:
-    """The heads that a model has, of these types (default: all), by type, layer and number."""
-    return [(a.kind, a.layer + 1, head + 1) for a in model.attentions(*kinds) for head in a.heads]
 
 
 def mask(model: Transformer, removals: list[Removal], *, sentences: int = 1) -> None:

@@ -12,6 +12,7 @@ chosen, since the updates after it know hard gates alone.
 
 import argparse
 import copy
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -22,12 +23,11 @@ from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning.collapse import remark
 from specialized_heads.pruning.penalty import Lambda, Steering
+from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.sections import Training
 from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, finish, load_data, moment, train
 from specialized_heads.training.parallel import team
-
-SCOPES = {"encoder": ("encoder",), "all": KINDS}
 
 
 class Settings(Section):
@@ -107,13 +107,14 @@ def _keep(model: Transformer, open_: dict[int, torch.Tensor]) -> None:
     model.keep_heads(kept)
 
 
-def train_gates(model: Transformer, settings: Settings, files: argparse.Namespace) -> None:
+def train_gates(model: Transformer, settings: Settings, files: argparse.Namespace, *, soft_model: Path | None) -> None:
     """Train a model with gates, decide, and write what is left of it.
 
     Args:
         model: a plain model; frozen weights stay as they are.
         settings: how.
-        files: train, dev (read); output, records, gates, and soft or None (written); state.
+        files: train, dev (read); output, records, gates (written); state.
+        soft_model: where the model with soft gates is written; None: nowhere.
 
     Raises:
         UserError: more heads are asked for than there are.
@@ -159,20 +160,19 @@ def train_gates(model: Transformer, settings: Settings, files: argparse.Namespac
         stage.write_json(files.gates, {**asked, **summary, "rows": rows})
         remove_closed_heads(model)
         save(model, files.output, training=training)
-        if files.soft:
+        if soft_model:
             fold_soft_gates(decisive)
-            save(decisive, files.soft, training=training)
+            save(decisive, soft_model, training=training)
         finish(files.state)
 
 
 def main() -> None:
-    files = stage.arguments(
-        __doc__, files=("baseline", "train", "dev", "output", "records", "state", "gates"), optional=("soft",)
-    )
+    names = ("baseline", "train", "dev", "output", "records", "state", "gates", "soft")
+    files = stage.arguments(__doc__, files=names)
     settings = Settings.model_validate(files.settings)
     model = load(files.baseline, dropout=settings.dropout)
     freeze(model, scope=settings.scope)
-    train_gates(model, settings, files)
+    train_gates(model, settings, files, soft_model=files.soft)
 
 
 if __name__ == "__main__":

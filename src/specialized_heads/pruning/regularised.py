@@ -11,13 +11,11 @@ from specialized_heads.pruning.prune import Settings, train_gates
 
 
 def main() -> None:
-    files = stage.arguments(
-        __doc__, files=("like", "train", "dev", "output", "records", "state", "gates"), optional=("soft",)
-    )
+    files = stage.arguments(__doc__, files=("like", "train", "dev", "output", "records", "state", "gates"))
     settings = Settings.model_validate(files.settings)
     model = Transformer(architecture_of(files.like), dropout=settings.dropout)
     initialise(model, seed=settings.seed)
-    train_gates(model, settings, files)
+    train_gates(model, settings, files, soft_model=None)
 
 
 if __name__ == "__main__":

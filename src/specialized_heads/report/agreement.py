@@ -2,7 +2,8 @@
 
 Spearman's ρ is computed over the heads of one attention type, and for scope "all" also over those of the three types
 together; a head for which one of the two criteria has no value is left out, and the number of heads says so. The overlap
-of two sets of heads is that of Jaccard: heads in both over heads in either. Random choice is there as the level of chance.
+of two sets of heads is that of Jaccard: heads in both over heads in either. Random choice is there as the level of chance,
+one draw per seed. Over several seeds the table has mean and standard deviation.
 """
 
 from itertools import combinations
@@ -16,7 +17,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from specialized_heads.report import style
+from specialized_heads.report import style, sweep
 from specialized_heads.report.inputs import Titles
 from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import UserError, arguments, run
@@ -24,11 +25,12 @@ from specialized_heads.stage import UserError, arguments, run
 HEAD = ["type", "layer", "head"]
 TOGETHER = "all types"
 KEYS = ["corpus", "measure", "scope", "type", "kept", "first", "second"]
-COLUMNS = [*KEYS, "heads", "seeds", "value", "low", "high"]
+COLUMNS = [*KEYS, "heads", "seeds", "value", "low", "high", "sd"]
 NOTHING = "fewer than two criteria are compared in this experiment"
 CAPTION = (
     "Agreement of criteria: Spearman's ρ between the values that two criteria give the heads of an attention type, with the "
-    "number of heads; Jaccard: overlap of the sets of heads that both keep, by the number of heads kept"
+    "number of heads; Jaccard: overlap of the sets of heads that both keep, by the number of heads kept; "
+    "random: one draw per seed"
 )
 COLOURS = matplotlib.colormaps["PuOr_r"]
 
@@ -57,7 +59,8 @@ def numbers(tables: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
 
     Returns:
         one row per corpus, measure (spearman, jaccard), scope, type, kept (number of heads; for jaccard) and pair (first,
-        second), with heads (compared, the fewest over seeds), seeds (how many), value (mean), low and high (range).
+        second), with heads (compared, the fewest over seeds), seeds (how many), value (mean), low and high (range), sd
+        (missing where there is one seed).
     """
     rows = []
     for title, table in tables:
@@ -92,6 +95,7 @@ def numbers(tables: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
         value=("value", "mean"),
         low=("value", "min"),
         high=("value", "max"),
+        sd=("value", "std"),
     )
     return merged.reset_index().astype({"kept": "Int64"})[COLUMNS]
 
@@ -146,12 +150,12 @@ def _heat_map(axes: Axes, pairs: pd.DataFrame, *, labels: bool) -> QuadMesh:
 
 
 def shown(points: pd.DataFrame) -> pd.DataFrame:
-    """The table as text: one row per corpus, scope and pair; ρ by type, then the overlaps."""
+    """The table as text: one row per corpus, scope and pair; n (seeds) where there are several, ρ by type, the overlaps."""
     rows = []
     for (corpus, scope, first, second), same in points.groupby(["corpus", "scope", "first", "second"], sort=False):
-        row = {"corpus": corpus, "scope": scope, "criteria": f"{first} – {second}"}
+        row = {"corpus": corpus, "scope": scope, "criteria": f"{first} – {second}", "n": str(same["seeds"].max())}
         for point in same[same["measure"] == "spearman"].to_dict("records"):
-            row[f"ρ {point['type']}"] = f"{_cell(point)}, n {point['heads']}"
+            row[f"ρ {point['type']}"] = f"{_cell(point)}, {point['heads']} heads"
         overlaps = same[same["measure"] == "jaccard"].to_dict("records")
         row["Jaccard"] = "; ".join(f"{point['kept']}: {_cell(point)}" for point in overlaps)
         rows.append(row)
@@ -159,15 +163,12 @@ def shown(points: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=["scope", "criteria", "Jaccard"])
     table = pd.DataFrame(rows).fillna("")
     table["Jaccard"] = table.pop("Jaccard")  # after the correlations of all scopes
-    return table.drop(columns="corpus") if table["corpus"].nunique() == 1 else table
+    needless = {"corpus": table["corpus"].nunique() == 1, "n": (table["n"] == "1").all()}
+    return table.drop(columns=[name for name, drop in needless.items() if drop])
 
 
 def _cell(point: dict) -> str:
-    if np.isnan(point["value"]):
-        return "undefined"
-    numbers = [point["value"]] if point["seeds"] == 1 else [point["value"], point["low"], point["high"]]
-    value, *ends = (f"{number:.2f}".replace("-", "−") for number in numbers)
-    return f"{value} [{', '.join(ends)}]" if ends else value
+    return sweep.value_text(point["value"], sd=point["sd"], digits=2) or "undefined"
 
 
 def caption(points: pd.DataFrame) -> str:
@@ -175,7 +176,7 @@ def caption(points: pd.DataFrame) -> str:
     if points.empty:
         return f"{CAPTION}; {NOTHING}."
     seeds = points["seeds"].max()
-    return CAPTION + (f"; mean and range of {seeds} seeds." if seeds > 1 else ".")
+    return CAPTION + ("; mean ± standard deviation over n seeds." if seeds > 1 else ".")
 
 
 def read(paths: list[Path], titles: list[str]) -> list[tuple[str, pd.DataFrame]]:

@@ -1,25 +1,26 @@
 """Table: the best head of each layer and attention type, and BLEU with this head alone in its layer (Michel et al. 2019,
 section 3.3).
 
-The best head is chosen on the set it is scored on, which flatters it. With several seeds: mean and range of the
-difference, each seed with its own best head.
+The best head is chosen on the set it is scored on, which flatters it. With several seeds: mean and standard deviation of
+the difference, each seed with its own best head.
 """
 
 import pandas as pd
 
 from specialized_heads.report import paper, style
-from specialized_heads.report.ablation_table import change
 from specialized_heads.report.output import save_table
 from specialized_heads.report.runs import ABLATION_COLUMNS, SIGNIFICANT, TOO_FEW, Runs, read_runs
-from specialized_heads.report.sweep import spread
+from specialized_heads.report.sweep import spread, value_text
 from specialized_heads.stage import arguments, run
 
 CAPTION = (
-    "Best head of each layer when it is the only one left there, and BLEU minus BLEU of the whole model; "
-    f"*: differs at p < {SIGNIFICANT} (paired bootstrap; for every seed). {paper.ALONE}"
+    "Best head of each layer when it is the only one left there, and BLEU minus BLEU of the whole model, "
+    f"over several seeds (n) mean ± standard deviation; *: differs at p < {SIGNIFICANT} (paired bootstrap; for every seed). "
+    f"{paper.ALONE}"
 )
 COLUMNS = [
-    "corpus", "type", "layer", "seeds", "heads", "head", "bleu_full", "delta", "delta_low", "delta_high", "p_value",
+    "corpus", "type", "layer", "seeds", "heads", "head", "bleu_full", "delta", "delta_low", "delta_high", "delta_sd",
+    "p_value",
 ]  # fmt: skip
 
 
@@ -28,8 +29,8 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         one row per corpus, type and layer that has heads: seeds (how many), heads (the most that a seed has there), head
-        (its number; missing where seeds differ), bleu_full (mean), delta with `_low` and `_high` (range over seeds),
-        p_value (the largest over seeds).
+        (its number; missing where seeds differ), bleu_full (mean), delta with `_low` and `_high` (range over seeds)
+        and `_sd` (missing where there is one seed), p_value (the largest over seeds).
     """
     alone = tables[tables["what"] == "alone"]
     rows = []
@@ -38,27 +39,26 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
         row = {"corpus": corpus, "type": kind, "layer": layer, "seeds": len(best)}
         row |= {"heads": same.groupby("seed").size().max(), "bleu_full": best["bleu_full"].mean()}
         row |= {"head": best["head"].iloc[0] if best["head"].nunique() == 1 else None, "p_value": best["p_value"].max()}
-        rows.append(row | spread(best["delta"], "delta"))
+        rows.append(row | spread(best["delta"], "delta") | {"delta_sd": best["delta"].std()})
     frame = pd.DataFrame(rows, columns=COLUMNS)
     return frame.astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text: a row per corpus and layer; per type the best head, in brackets, and its difference."""
+    """The table as text: a row per corpus and layer; per type the best head, in brackets, and its difference; n: seeds."""
     table = []
     for (corpus, layer), same in rows.groupby(["corpus", "layer"]):
         cells = {row["type"]: _cell(row) for row in same.to_dict("records")}
-        row = {"corpus": corpus, "layer": str(layer)}
+        row = {"corpus": corpus, "layer": str(layer), "n": str(same["seeds"].max())}
         table.append(row | {name: cells.get(kind, "–") for kind, (name, _) in style.TYPES.items()})
     places = {corpus: place for place, corpus in enumerate(rows["corpus"].unique())}
     table.sort(key=lambda row: places[row["corpus"]])
-    return pd.DataFrame(table, columns=["corpus", "layer", *(name for name, _ in style.TYPES.values())])
+    frame = pd.DataFrame(table, columns=["corpus", "layer", "n", *(name for name, _ in style.TYPES.values())])
+    return frame.drop(columns="n") if (frame["n"] == "1").all() else frame
 
 
 def _cell(row: dict) -> str:
-    text = change(row["delta"])
-    if row["seeds"] > 1:
-        text += f" [{change(row['delta_low'])}, {change(row['delta_high'])}]"
+    text = value_text(row["delta"], sd=row["delta_sd"], digits=2, sign=True)
     if row["p_value"] < SIGNIFICANT:
         text += "*"
     if pd.notna(row["head"]):

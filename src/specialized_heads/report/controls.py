@@ -5,8 +5,6 @@ of each type, spread evenly over the layers, from random initialisation. regular
 initialisation, whose gates may leave another number of heads.
 """
 
-import math
-
 import pandas as pd
 
 from specialized_heads.report import sweep
@@ -58,7 +56,6 @@ def shown(models: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
     for title, same in models:
         first = same.iloc[0]
         whole = first["kind"] == "baseline"
-        low, high = (math.nan, math.nan) if len(same) > 1 else (first["bleu_low"], first["bleu_high"])
         rows.append(
             {
                 "corpus": title,
@@ -67,9 +64,9 @@ def shown(models: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
                 "model": first["kind"],
                 "enc/dec/cross": sweep.heads_text(same),
                 "updates": f"{first['updates']:,}",
-                "BLEU": sweep.bleu_text(same["bleu"], low, high),
+                "BLEU": sweep.bleu_text(same["bleu"], first["bleu_low"], first["bleu_high"]),
                 "n": str(len(same)),
-                "p": sweep.p_text(same["p_value"]),
+                "p": sweep.p_text(same["p_value"].max(skipna=False)),
             }
         )
     columns = ["corpus", "scope", "target", "model", "enc/dec/cross", "updates", "BLEU", "n", "p"]

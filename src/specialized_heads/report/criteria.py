@@ -7,6 +7,8 @@ seeds, the band around a line their range. A hollow marker differs from the base
 bootstrap), for every seed.
 """
 
+import math
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,7 +21,6 @@ from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import arguments, run
 
 SIGNIFICANT = 0.05
-SMALLEST_SPAN = 2.0  # BLEU; a shorter axis would make noise look like an effect
 LOOKS = {
     "gates": style.series(0),
     "importance": style.series(1),
@@ -28,7 +29,7 @@ LOOKS = {
     "random": style.series(4),
     "pruned": style.series(5),
 }
-LABELS = {"gates": "heads that gates keep", "pruned": "pruned by gates"}
+LABELS = {"gates": "heads that gates keep", "random": "random, one draw per seed", "pruned": "pruned by gates"}
 ORDER = ["baseline", *LOOKS]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
 COLUMNS = [
@@ -39,7 +40,7 @@ NOTHING = "no criteria are compared in this experiment"
 CAPTION = (
     "Test BLEU of the baseline with the heads that each criterion keeps, and of the same after fine-tuning; in brackets "
     "95% bootstrap intervals, with several seeds mean ± standard deviation; Δ: BLEU − baseline of the same seed; p: against "
-    "that baseline (paired bootstrap), the largest over seeds"
+    "that baseline (paired bootstrap), the largest over seeds; random: one draw per seed"
 )
 
 
@@ -119,9 +120,7 @@ def draw(points: pd.DataFrame) -> Figure:
             axes.set_title(style.wrap(f"{corpus}: {title}" if several else title, inches=style.DOUBLE / 2 - 0.6))
         panels[0].set_ylabel(f"BLEU of {baseline['sentences']:,} sentences")
         panels[0].set_xlim(-0.03 * baseline["heads"], 1.03 * baseline["heads"])
-        low, high = panels[0].get_ylim()
-        missing = max(0.0, SMALLEST_SPAN - (high - low)) / 2
-        panels[0].set_ylim(low - missing, high + missing)
+        sweep.widen(panels[0])
     found = [criterion for criterion in LOOKS if criterion in set(points["criterion"])]
     handles = [
         Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line) for look in map(LOOKS.get, found)
@@ -165,14 +164,10 @@ def shown(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cells(point: pd.Series) -> tuple[str, str, str]:
-    if point["seeds"] > 1:
-        bleu = f"{point['bleu']:.1f} ± {point['bleu_sd']:.1f}"
-    else:
-        bleu = f"{point['bleu']:.1f} [{point['bleu_low']:.1f}, {point['bleu_high']:.1f}]"
+    bleu = sweep.value_text(point["bleu"], sd=point["bleu_sd"], low=point["bleu_low"], high=point["bleu_high"])
     if point["criterion"] == "baseline":
         return bleu, "", ""
-    p = "<0.001" if point["p_value"] < 0.001 else f"{point['p_value']:.3f}"
-    return bleu, f"{point['delta']:+.1f}".replace("-", "−"), p
+    return bleu, sweep.value_text(point["delta"], sd=math.nan, sign=True), sweep.p_text(point["p_value"])
 
 
 def caption(points: pd.DataFrame) -> str:

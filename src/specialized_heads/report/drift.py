@@ -5,7 +5,7 @@ head that has the function's highest score, layer-head, and its colour is that s
 position, on the diagonal, or on the rarest token, or the accuracy on a relation. Heads keep their numbers when others are
 removed, so a name that stays is a function that stays with its head. The best head is the best of all that are left: it need
 not pass the threshold that makes it a positional, syntactic or rare-words head. One that does is printed in bold. Looking at the
-previous token and at the next one are functions of their own: a head has the one that it looks at most often.
+previous token, at the own one and at the next one are functions of their own: a head has the one that it looks at most often.
 """
 
 import matplotlib
@@ -36,7 +36,11 @@ SCORES = matplotlib.colors.LinearSegmentedColormap.from_list("scores", ["#F4F7F2
 # By attention type: what the rows are called, the preferred offsets that belong there, and the label of such heads. In the
 # decoder offset 0 is the token generated last.
 POSITIONS = {
-    "encoder": {"positional −1": ((-1,), "positional"), "positional +1": ((1,), "positional")},
+    "encoder": {
+        "positional −1": ((-1,), "positional"),
+        "positional 0": ((0,), "positional"),
+        "positional +1": ((1,), "positional"),
+    },
     "decoder": {"positional 0, decoder": ((0,), "positional"), "positional −1, decoder": ((-1,), "positional")},
     "cross": {"diagonal, cross": (range(-BESIDE, BESIDE + 1), "diagonal")},
 }
@@ -145,9 +149,10 @@ def draw(cells: pd.DataFrame, *, title: str) -> Figure:
     bar.set_label("score: share of argmaxes, or accuracy")
     bar.outline.set_visible(False)
     handles = [Rectangle((0, 0), 1, 1, facecolor="white", **_edge(kind)) for kind in (SAME, MOVED, LOST)]
-    names = ["the baseline's head", MOVED, "another head, the baseline's is pruned"]
+    handles.append(Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="#CCCCCC", hatch="//////", linewidth=0))
+    names = ["the baseline's head", MOVED, "another head, the baseline's is pruned", "no head"]
     figure.legend(
-        handles, names, loc="outside lower center", ncols=3, title="bold: passes the threshold", title_fontsize=6.5
+        handles, names, loc="outside lower center", ncols=4, title="bold: passes the threshold", title_fontsize=6.5
     )
     return figure
 

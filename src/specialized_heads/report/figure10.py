@@ -1,12 +1,14 @@
 """Figure 10: in which layers of the decoder heads stay active as more heads are pruned (section 6.3.2).
 
 Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd. Shares of the group's
-heads and not counts, so that a pair and a single layer can be compared.
+heads and not counts, so that a pair and a single layer can be compared. Models pruned by λ and to a number of heads are
+lines of their own.
 """
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from specialized_heads.report import style, sweep
 from specialized_heads.report.inputs import SCORE_COLUMNS, Titles, read_all
@@ -53,23 +55,27 @@ def draw(points: pd.DataFrame) -> Figure:
     if points.empty:
         return style.message_figure(f"Figure 10: {sweep.NO_PRUNED} (scope: all)", width=style.DOUBLE)
     corpora = dict(list(points.groupby("corpus", sort=False)))
+    both = sweep.both_kinds(points)
     figure = Figure(figsize=(style.DOUBLE, 2.3 * len(corpora)), layout="constrained")
     blocks = figure.subfigures(len(corpora), 1, squeeze=False)[:, 0]
     for block, (corpus, own) in zip(blocks, corpora.items(), strict=True):
         block.suptitle(style.wrap(corpus + sweep.seeds_note(own), inches=style.DOUBLE, size=8))
         for axes, kind in zip(block.subplots(1, 2, sharey=True), TYPES, strict=True):
             groups = list(own[own["type"] == kind].groupby("layers", sort=False))
+            handles = []
             for number, (layers, group) in enumerate(groups):
                 which = f"layers {layers.replace('-', '–')}" if "-" in layers else f"layer {layers}"
                 label, look = f"{which} ({group['heads'].iloc[0]} heads)", style.ordered(number, len(groups))
-                sweep.line(axes, group, x="pruned", y="share", look=look, label=label)
+                for series, line in sweep.split(group, look, both=both):
+                    sweep.line(axes, series, x="pruned", y="share", look=line)
+                handles.append(Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line, label=label))
             heads = own["all_heads"].iloc[0]
             axes.set(title=style.TYPES[kind][0], xlabel=f"heads pruned, of {heads} of all types", ylim=(-0.03, 1.05))
             axes.set_xlim(-0.02 * heads, heads)
             axes.yaxis.set_major_formatter("{x:.0%}")
             axes.grid(axis="y")
         block.axes[0].set_ylabel("active heads in the group")
-        block.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        block.legend(handles=[*handles, *sweep.key(both=both)], loc="outside lower center", ncols=3 + both)
     return figure
 
 

@@ -2,8 +2,8 @@
 
 Left, BLEU of every corpus; the bars are 95% bootstrap intervals over sentences, or the range over seeds where there are
 several. Right, the same as a difference from the baseline over the share of heads, which is where the paper's two
-statements can stand beside ours. A hollow marker differs from its baseline at p < 0.05 (paired bootstrap), for every
-seed.
+statements can stand beside ours. Models pruned by λ and to a number of heads are lines of their own. A hollow marker
+differs from its baseline at p < 0.05 (paired bootstrap), for every seed.
 """
 
 import pandas as pd
@@ -21,7 +21,6 @@ COLUMNS = [
     "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value", "sentences",
 ]  # fmt: skip
 SIGNIFICANT = 0.05
-SMALLEST_SPAN = 2.0  # BLEU; a shorter axis would make noise look like an effect
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -61,6 +60,7 @@ def draw(points: pd.DataFrame) -> Figure:
     if points.empty:
         return style.message_figure(f"Figure 7: {sweep.NO_PRUNED} (scope: encoder)", width=style.DOUBLE)
     corpora = dict(list(points.groupby("corpus", sort=False)))
+    both = sweep.both_kinds(points)
     figure = Figure(figsize=(style.DOUBLE, 2.4 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained")
     absolute, relative = figure.subplots(1, 2)
     handles, labels = [], []
@@ -82,9 +82,10 @@ def draw(points: pd.DataFrame) -> Figure:
             baseline = own.loc[own["kind"] == "baseline", "bleu"]
             absolute.axhline(baseline.iloc[0], color=look.colour, linewidth=0.8, linestyle="--", alpha=0.7)
             for axes, x, y in ((absolute, "heads", "bleu"), (relative, "share", "delta")):
-                # From the smallest model to the whole one, where two have as many heads: x falls as λ rises.
-                sweep.line(axes, own.iloc[::-1], x=x, y=y, look=look)
-                _hollow(axes, own[own["p_value"] < SIGNIFICANT], x=x, y=y, look=look)
+                for series, line in sweep.split(own, look, both=both):
+                    # From the smallest model to the whole one, where two have as many heads: x falls as λ rises.
+                    sweep.line(axes, series.iloc[::-1], x=x, y=y, look=line)
+                    _hollow(axes, series[series["p_value"] < SIGNIFICANT], x=x, y=y, look=line)
             label = f"{corpus}, n = {own['sentences'].iloc[0]:,.0f}{sweep.seeds_note(own)}"
         size = 6 if corpus in paper.MARKERS else None
         handles.append(Line2D([], [], color=look.colour, marker=look.marker, markersize=size, linestyle=look.line))
@@ -98,7 +99,7 @@ def draw(points: pd.DataFrame) -> Figure:
     relative.xaxis.set_major_formatter("{x:.0%}")
     for axes in (absolute, relative):
         axes.grid(axis="y")
-        _widen(axes)
+        sweep.widen(axes)
     handles.append(Line2D([], [], color="#777777", linestyle="--", linewidth=0.8))
     handles.append(Line2D([], [], color="#777777", marker="o", markerfacecolor="white", linestyle="none"))
     handles.append(Line2D([], [], color="#777777", marker="|", markersize=7, linestyle="none"))
@@ -106,18 +107,14 @@ def draw(points: pd.DataFrame) -> Figure:
     labels.append(
         "95% bootstrap interval" if points["seeds"].max() < 2 else "95% bootstrap interval, or range of seeds"
     )
+    handles += sweep.key(both=both)
+    labels += [sweep.ASKED_LABEL] * both
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
 
 
 def _hollow(axes: Axes, points: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
     axes.plot(points[x], points[y], marker=look.marker, color=look.colour, markerfacecolor="white", linestyle="none")
-
-
-def _widen(axes: Axes) -> None:
-    low, high = axes.get_ylim()
-    missing = max(0.0, SMALLEST_SPAN - (high - low)) / 2
-    axes.set_ylim(low - missing, high + missing)
 
 
 def main() -> None:

@@ -1,11 +1,13 @@
 """Figure 9: how many heads of each attention type stay active as more heads are pruned (section 6.3.2).
 
 Scope `all`: the encoder's and the decoder's self-attention and cross-attention compete for the same penalty. One
-panel per corpus, and one with the paper's own models, which its table 2 lists.
+panel per corpus, and one with the paper's own models, which its table 2 lists. Models pruned by λ and to a number of heads
+are lines of their own.
 """
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from specialized_heads.report import paper, style, sweep
 from specialized_heads.report.inputs import SCORE_COLUMNS, Titles, read_all
@@ -45,24 +47,28 @@ def draw(points: pd.DataFrame) -> Figure:
     if points.empty:
         return style.message_figure(f"Figure 9: {sweep.NO_PRUNED} (scope: all)", width=style.DOUBLE)
     corpora = dict(list(points.groupby("corpus", sort=False)))
+    both = sweep.both_kinds(points)
     rows = -(-len(corpora) // PANELS)
     figure = Figure(figsize=(style.DOUBLE, 2.0 * rows + 0.3), layout="constrained")
     panels = figure.subplots(rows, PANELS, squeeze=False).ravel()
     for axes, (corpus, own) in zip(panels, corpora.items(), strict=False):
-        for kind, (name, look) in style.TYPES.items():
-            sweep.line(axes, own[own["type"] == kind], x="pruned", y="active", look=look, label=name)
+        for kind, (_, look) in style.TYPES.items():
+            for series, line in sweep.split(own[own["type"] == kind], look, both=both):
+                sweep.line(axes, series, x="pruned", y="active", look=line)
         heads = own.groupby("type")["heads"].first()
         # The line on which every type loses the same share of its heads.
-        axes.plot(
-            [0, heads.sum()], [heads.max(), 0], color="#AAAAAA", linewidth=0.7, zorder=0, label="all types pruned alike"
-        )
+        alike = axes.plot([0, heads.sum()], [heads.max(), 0], color="#AAAAAA", linewidth=0.7, zorder=0)
         axes.set(xlim=(-0.02 * heads.sum(), heads.sum()), ylim=(-0.03 * heads.max(), 1.05 * heads.max()))
         axes.set(xlabel=f"heads pruned, of {heads.sum():.0f}", ylabel=f"active heads, of {heads.max():.0f}")
         axes.set_title(style.wrap(corpus + sweep.seeds_note(own), inches=style.DOUBLE / PANELS - 0.1, size=7), size=7)
         axes.grid(axis="y")
     for axes in panels[len(corpora) :]:
         axes.set_axis_off()
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    handles = [
+        Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line) for _, look in style.TYPES.values()
+    ]
+    labels = [*(name for name, _ in style.TYPES.values()), "all types pruned alike", *[sweep.ASKED_LABEL] * both]
+    figure.legend([*handles, *alike, *sweep.key(both=both)], labels, loc="outside lower center", ncols=4 + both)
     return figure
 
 

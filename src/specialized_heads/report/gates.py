@@ -1,8 +1,9 @@
 """Gates during pruning: the probability that each head's gate is open, from the first update to the last.
 
 A panel is one pruned model and one type of attention; a row of cells is a head, grouped by layers, and time runs to the
-right. A column of panels is a λ or a number of heads; where there are more than `MOST` of a scope, so many are shown that
-lie evenly along it. With a number of heads the gates become constants before the end, which shows as full colours.
+right. A column of panels is a λ or a number of heads; where there are more than `MOST` of a scope, so many are drawn that
+lie evenly along it, the figure says so, and its numbers hold them all. With a number of heads the gates become constants
+before the end, which shows as full colours.
 """
 
 from pathlib import Path
@@ -16,6 +17,7 @@ from specialized_heads.report.output import save_figure
 from specialized_heads.stage import Section, UserError, arguments, run
 
 MOST = 5  # panels beside each other
+SCOPES = {"encoder": "encoder only", "all": "all types"}
 COLUMNS = ["scope", "lam", "asked", "type", "layer", "head", "update", "p_open"]
 
 
@@ -33,7 +35,7 @@ class Settings(Section):
 
 
 def numbers(rows: list[Row], records: list[pd.DataFrame]) -> pd.DataFrame:
-    """P(open) of each gate of the models that are shown.
+    """P(open) of each gate of each model.
 
     Args:
         rows: what each model was pruned to.
@@ -43,30 +45,31 @@ def numbers(rows: list[Row], records: list[pd.DataFrame]) -> pd.DataFrame:
         one row per gate and record: scope, lam or asked (number of heads), type, layer and head (from 1), update, p_open.
     """
     found = []
-    for scope in dict.fromkeys(row.scope for row in rows):
-        own = [(row, record) for row, record in zip(rows, records, strict=True) if row.scope == scope]
-        places = np.linspace(0, len(own) - 1, min(MOST, len(own))).round().astype(int)
-        for row, record in (own[place] for place in places):
-            for update, gates in zip(record["update"], record["open"], strict=True):
-                for name, values in gates.items():
-                    kind, layer = name.split(".")
-                    place = row.model_dump() | {"type": kind, "layer": int(layer), "update": update}
-                    found += [place | {"head": head, "p_open": p} for head, p in enumerate(values, start=1)]
+    for row, record in zip(rows, records, strict=True):
+        for update, gates in zip(record["update"], record["open"], strict=True):
+            for name, values in gates.items():
+                kind, layer = name.split(".")
+                place = row.model_dump() | {"type": kind, "layer": int(layer), "update": update}
+                found += [place | {"head": head, "p_open": p} for head, p in enumerate(values, start=1)]
     return pd.DataFrame(found, columns=COLUMNS).astype({"lam": float, "asked": "Int64"})
 
 
 def draw(table: pd.DataFrame, *, title: str) -> Figure:
-    """Draw one panel per model and type of attention, the scopes below each other."""
+    """Draw one panel per type of attention and model, `MOST` models at most, the scopes below each other."""
     if table.empty:
         return style.message_figure(f"Gates: {sweep.NO_PRUNED}", width=style.DOUBLE)
-    blocks = [
-        (scope, kind, list(gates.groupby(["lam", "asked"], dropna=False, sort=False)))
-        for scope, own in table.groupby("scope", sort=False)
-        for kind, gates in own.groupby("type", sort=False)
-    ]
+    blocks, notes = [], []
+    for scope, own in table.groupby("scope", sort=False):
+        for kind, gates in own.groupby("type", sort=False):
+            panels = list(gates.groupby(["lam", "asked"], dropna=False, sort=False))
+            places = np.linspace(0, len(panels) - 1, min(MOST, len(panels))).round().astype(int)
+            blocks.append((scope, kind, [panels[place] for place in places]))
+        if len(panels) > MOST:
+            notes.append(f"{SCOPES[scope]}: {MOST} of {len(panels)} models shown")
     tallest = max(panel.groupby(["layer", "head"]).ngroups for *_, panels in blocks for _, panel in panels)
     figure = Figure(figsize=(style.DOUBLE, 0.7 + len(blocks) * max(1.35, 0.75 + 0.02 * tallest)), layout="constrained")
-    figure.suptitle(style.wrap(f"{title}: gates during pruning", inches=style.DOUBLE, size=8))
+    headline = "; ".join([f"{title}: gates during pruning", *notes])
+    figure.suptitle(style.wrap(headline, inches=style.DOUBLE, size=8))
     columns = max(len(panels) for *_, panels in blocks)
     grid = figure.subplots(len(blocks), columns, squeeze=False)
     for (scope, kind, panels), line in zip(blocks, grid, strict=True):
@@ -75,9 +78,8 @@ def draw(table: pd.DataFrame, *, title: str) -> Figure:
         for axes, ((lam, asked), panel) in zip(line, panels, strict=False):
             image = _panel(axes, panel)
             axes.set_title(sweep.target(lam, asked), size=7)
-        pruned = "encoder only" if scope == "encoder" else "all types"
         name = style.wrap(style.TYPES[kind][0], inches=0.9, size=6.5)
-        line[0].set_ylabel(f"{name}\n({pruned})\nlayer", size=6.5)
+        line[0].set_ylabel(f"{name}\n({SCOPES[scope]})\nlayer", size=6.5)
         for axes in line[1 : len(panels)]:
             axes.tick_params(labelleft=False)
     for column in grid.T:

@@ -4,8 +4,9 @@ The paper sees that specialised heads are pruned last. Here that is the area und
 which survives has a higher score than one which is pruned, ties counting one half; 0.5 is what chance reaches. Only heads of
 the same attention type, model and seed are compared. "along the sweep" compares heads by the number of models of the scope in
 which they survive, so that all targets speak at once. With few heads on one side resampling them gives intervals that are far
-too narrow; these are Newcombe's (2006, method 5), which turn a test of each possible area around, and the p-value is that of
-exchanging the heads' fates at random. The score "layer" is no property of a head: it shows what depth alone would tell.
+too narrow; these are Newcombe's (2006, method 5), which turn a test of each possible area around. They know two outcomes, so
+that the sweep has none. P-values are those of exchanging the heads' fates at random. The score "layer" is no property of a
+head: it shows what depth alone would tell.
 """
 
 import math
@@ -219,7 +220,7 @@ def draw(rows: pd.DataFrame, *, title: str) -> Figure:
 def _look(score: str) -> dict[str, object]:
     number = list(SCORES).index(score)
     if score == "layer":
-        return {"color": "#999999", "marker": "|", "linestyle": ":", "markersize": 5, "linewidth": 0.9}
+        return {"color": "#999999", "marker": "x", "linestyle": ":", "markersize": 3.5, "linewidth": 0.9}
     look = style.Series("#000000", "*", "-") if score == "specialised" else style.series(number - 1)
     return {"color": look.colour, "marker": look.marker, "linestyle": look.line, "markersize": 3.5, "linewidth": 0.9}
 

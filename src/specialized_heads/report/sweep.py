@@ -1,21 +1,27 @@
 """Pruned models along λ and head counts: how the seeds of one target become one point (figures 7, 9 and 10).
 
 A target is what a model was pruned to: a λ, or a number of heads (`asked`). With one seed a point is that model. With
-several it is their mean, and its range is from the lowest to the highest seed. Points of both kinds of target are joined
-in the order of their number of heads; where two have the same, in the order of λ, then of the numbers asked for.
+several it is their mean, and its range is from the lowest to the highest seed. The two kinds of target are two procedures,
+and two series wherever a figure has both, each from the baseline on. The points of a series are joined in the order of
+their number of heads; where two have the same, in the order of λ.
 
 Tables show the mean and the standard deviation over seeds instead, with the number of seeds.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
 
 NO_PRUNED = "no pruned models in this experiment"
+ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
+ASKED_LABEL = "asked: number of heads"
+SMALLEST_SPAN = 2.0  # BLEU; a shorter axis would make noise look like an effect
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
@@ -52,21 +58,39 @@ def heads_text(models: pd.DataFrame) -> str:
     return "/".join(f"{m.mean():.0f}" if m.nunique() < 2 else f"{m.mean():.1f}" for m in means)
 
 
+def value_text(
+    value: float, *, sd: float, low: float = math.nan, high: float = math.nan, digits: int = 1, sign: bool = False
+) -> str:
+    """A cell of a table: mean ± standard deviation over seeds, or the value of one seed with its interval.
+
+    Args:
+        value: of one seed, or the mean; nothing is written where it is missing.
+        sd: missing where there is one seed.
+        low: where the interval of one seed begins; missing where it has none.
+        high: where it ends.
+        digits: after the point.
+        sign: a plus before positive values.
+    """
+    if pd.isna(value):
+        return ""
+    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    if pd.notna(sd):
+        text += f" ± {sd:.{digits}f}"
+    elif pd.notna(low):
+        text += f" [{low:.{digits}f}, {high:.{digits}f}]"
+    return text.replace("-", "−")
+
+
 def bleu_text(scores: pd.Series, low: float, high: float, *, digits: int = 1) -> str:
-    """BLEU of one seed with its bootstrap interval, if there is one, or mean ± standard deviation over several seeds."""
-    if scores.isna().all():
-        return ""
-    if len(scores) > 1:
-        return f"{scores.mean():.{digits}f} ± {scores.std():.{digits}f}"
-    return f"{scores.iloc[0]:.{digits}f}" + ("" if pd.isna(low) else f" [{low:.1f}, {high:.1f}]")
+    """`value_text` of the scores of one model, one per seed."""
+    return value_text(scores.mean(), sd=scores.std(), low=low, high=high, digits=digits)
 
 
-def p_text(values: pd.Series) -> str:
-    """The largest p-value over seeds; nothing where one is missing."""
-    largest = values.max(skipna=False)
-    if pd.isna(largest):
+def p_text(p_value: float) -> str:
+    """A p-value; nothing where it is missing."""
+    if pd.isna(p_value):
         return ""
-    return "<0.001" if largest < 0.001 else f"{largest:.3f}"
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def spread(values: pd.Series, name: str) -> dict[str, float]:
@@ -78,6 +102,40 @@ def seeds_note(series: pd.DataFrame) -> str:
     """What a title says of the seeds behind a corpus's points: nothing where there is one."""
     most = series["seeds"].max()
     return f", {most:.0f} seeds (mean and range)" if most > 1 else ""
+
+
+def both_kinds(points: pd.DataFrame) -> bool:
+    """Whether a figure has models pruned by λ and models pruned to a number of heads."""
+    return bool(points["lam"].notna().any() and points["asked"].notna().any())
+
+
+def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[tuple[pd.DataFrame, style.Series]]:
+    """The series that some points are drawn as, with the look of each.
+
+    Args:
+        points: of one thing that the figure shows, the baseline among them.
+        look: of this thing.
+        both: whether the figure has both kinds of target (`both_kinds`); if not, there is one series.
+    """
+    asked, baseline = points["asked"].notna(), points["kind"] == "baseline"
+    if not both or not asked[~baseline].all():
+        yield points[~asked] if both else points, look
+    if both and asked.any():
+        yield points[asked | baseline], look._replace(**ASKED)
+
+
+def key(*, both: bool) -> list[Line2D]:
+    """What a legend says of the look of models pruned to a number of heads, where there are others."""
+    look = style.Series(style.PAPER_COLOUR, **ASKED)
+    handle = Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line, label=ASKED_LABEL)
+    return [handle] if both else []
+
+
+def widen(axes: Axes) -> None:
+    """Let an axis of BLEU span `SMALLEST_SPAN` at least."""
+    low, high = axes.get_ylim()
+    missing = max(0.0, SMALLEST_SPAN - (high - low)) / 2
+    axes.set_ylim(low - missing, high + missing)
 
 
 def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None = None) -> None:

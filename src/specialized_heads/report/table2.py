@@ -111,10 +111,10 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
         "enc/dec/cross": sweep.heads_text(same),
         "BLEU": bleu(""),
         "tok.": sweep.bleu_text(same["bleu_tokenised"], math.nan, math.nan),
-        "p": sweep.p_text(same["p_value"]),
+        "p": sweep.p_text(same["p_value"].max(skipna=False)),
         "BLEU from scratch": bleu("scratch_"),
         "tok. (scratch)": sweep.bleu_text(same["scratch_bleu_tokenised"], math.nan, math.nan),
-        "p (scratch)": sweep.p_text(same["scratch_p_value"]),
+        "p (scratch)": sweep.p_text(same["scratch_p_value"].max(skipna=False)),
     }
 
 

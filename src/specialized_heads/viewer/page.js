@@ -141,7 +141,7 @@ function follow() {
   const last = DATA.sentences.length - 1;
   state.problem = asked && !head ? `This model has no head ${asked.slice(1, 4).join("-")}. ` : "";
   if (last >= 0 && (sentence < 0 || sentence > last)) {
-    state.problem += `This page has no sentence ${sentence + 1}, only ${last + 1}. `;
+    state.problem += `This page has ${last + 1} sentences and no sentence ${sentence + 1}. `;
   }
   if (head && !same(head, state.head)) state.query = null;
   if (sentence !== state.sentence) state.query = null;
@@ -332,11 +332,10 @@ function drawScores() {
         score(`${start}_low`) === null ? "" : `${show(score(`${start}_low`))} to ${show(score(`${start}_high`))}`;
       const mark = head.relations_certain.includes(column) ? " ✓" : "";
       const cell = element("td", { class: head.relations.includes(column) && "strong" }, number(score("")) + mark);
-      const first = [interval("", number), score("_baseline") === null ? "" : `offset ${number(score("_baseline"))}`];
-      const second = score("_margin") === null ? [] : [signed(score("_margin")), interval("_margin", signed)];
-      for (const line of [first, second]) {
-        const parts = line.filter(Boolean);
-        if (parts.length) cell.append(element("small", {}, parts.join(", ")));
+      const offset = score("_baseline") === null ? "" : `offset ${number(score("_baseline"))}`;
+      const margin = score("_margin") === null ? [] : [signed(score("_margin")), interval("_margin", signed)];
+      for (const line of [interval("", number), offset, margin.filter(Boolean).join(", ")]) {
+        if (line) cell.append(element("small", {}, line));
       }
       row.append(cell);
     }

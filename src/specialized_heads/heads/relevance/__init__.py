@@ -1,1 +1,1 @@
-"""Relevance of heads for the model's predictions (section 4, appendix A), by the paper's rule and by others."""
+"""Relevance of heads for the model's predictions (section 4, appendix A), by weight ratios as in the paper and by other rules."""
