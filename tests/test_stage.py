@@ -17,6 +17,8 @@ STAGE = '''"""Stage: a made-up one.
 More about it.
 """
 
+import logging
+
 from specialized_heads import stage
 from specialized_heads.stage import Section
 
@@ -30,6 +32,9 @@ def main() -> None:
     number = Settings.model_validate(args.settings).number
     if number < 0:
         raise stage.UserError(f"{args.input}: a number below zero; give a positive one")
+    stage.log.info("number %d", number)
+    logging.getLogger("fontTools.subset").info("glyphs")
+    logging.getLogger("fontTools.subset").warning("no such glyph")
     print(1 / number)
 
 
@@ -55,6 +60,11 @@ def run_stage(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
 def test_a_stage_that_succeeds(run_stage: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run_stage("--input", "x.tsv", "--settings", '{"number": 4}')
     assert (done.returncode, done.stdout) == (0, "0.25\n")
+
+
+def test_the_log_has_what_we_say_and_of_others_warnings_alone(run_stage) -> None:
+    lines = run_stage("--input", "x.tsv", "--settings", '{"number": 4}').stderr.splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == ["number 4", "no such glyph"]
 
 
 def test_a_mistake_of_the_user_is_one_line(run_stage: Callable[..., subprocess.CompletedProcess[str]]) -> None:

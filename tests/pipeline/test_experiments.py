@@ -103,6 +103,21 @@ def test_your_own_language_pair_by_configuration_alone(project, shared: Path) ->
     assert len(list(project.file("figures").glob("figure*.pdf"))) == 10
 
 
+def test_gates_are_shown_of_the_first_corpus_that_has_any(project) -> None:
+    values = project.settings()
+    (name, corpus), *_ = values["corpora"].items()
+    bare = corpus | {"title": "Bare", "prune": True, "override": {"pruning": {"encoder": [], "all": [], "retrain": []}}}
+    figure = f"results/{values['experiment']}/figures/gates.pdf"
+    configured = project.configured(values | {"corpora": {"bare": bare, name: corpus | {"prune": True}}})
+    run = configured.run("--dry-run", "--printshellcmds", figure)
+    assert run.status == 0, run.printed
+    (command,) = [line for line in run.printed.splitlines() if "report.gates --records" in line]
+    assert f"/{name}/models/pruned/" in command and "/bare/" not in command
+    run = project.configured(values | {"corpora": {"bare": bare}}).run("--dry-run", "--printshellcmds", figure)
+    assert run.status == 0, run.printed
+    assert '"rows": []' in run.printed
+
+
 def test_an_experiment_without_pruning_has_its_figures_too(project) -> None:
     """Figures 7, 9 and 10 and table 2 then say that nothing was pruned."""
     values = project.settings()

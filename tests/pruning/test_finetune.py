@@ -119,7 +119,7 @@ def test_it_trains_as_pruning_does(call: Callable[..., None], files: dict, monke
         monkeypatch.setattr(module, "train", record)
     run()
     more = {"penalty": 0.0, "heads": None, "penalty_warmup": 0, "gate_learning_rate": 0.0, "gate_init": 2.0}
-    outputs = {name: tmp_path / name for name in ("output.safetensors", "records", "state", "gates")}
+    outputs = {name: tmp_path / name for name in ("output.safetensors", "records", "state", "gates", "soft")}
     outputs["output"] = outputs.pop("output.safetensors")
     baseline = {name if name != "model" else "baseline": path for name, path in files.items()}
     call(prune, settings=SETTINGS | more, **baseline, **outputs)

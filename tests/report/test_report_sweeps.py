@@ -133,6 +133,16 @@ def test_decoder_layers_in_pairs(layers, groups, make):
     assert ("layers 1–2 (16 heads)" if layers > 1 else "layer 1 (8 heads)") in written
 
 
+@pytest.mark.parametrize("bleu", [0.1, 0.7])  # the mean of three is above them, below them
+def test_equal_seeds_have_bars_without_length(make, bleu: float):
+    scores = make.scores(seeds=(1, 2, 3))
+    scores["bleu"] = bleu
+    points = figure7.numbers({"EN-FR": scores})
+    assert not points["bleu"].dropna().between(points["bleu_low"].dropna(), points["bleu_high"].dropna()).any()
+    with style.sheet():
+        figure7.draw(points)
+
+
 def test_table2_pairs_each_pruned_model_with_its_twin(make):
     scores = make.scores(lambdas=(0.001, 0.01), seeds=(1, 2))
     rows = table2.numbers({"EN-FR": scores})
@@ -202,8 +212,8 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
     with style.sheet():
         figure = figure7.draw(points)
     assert drawn(figure, 0) == [
-        ("o", [(8, 26.0), (8, 26.0), (16, 27.0)]),
         (">", [(1, 26.0), (2, 27.0), (16, 27.0)]),
+        ("o", [(8, 26.0), (8, 26.0), (16, 27.0)]),
     ]
     assert "asked: number of heads" in make.texts(figure)
     for module, series in ((figure9, 3), (figure10, 1)):  # per attention type, per pair of layers
@@ -211,9 +221,9 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
             figure = module.draw(module.numbers({"EN-FR": scores}))
         found = drawn(figure, 0)
         assert len(found) == 2 * series
-        assert [marker for marker, _ in found[1::2]] == [">"] * series
+        assert [marker for marker, _ in found[::2]] == [">"] * series
         pruned = [sorted(x for x, _ in line) for _, line in found[:2]]
-        assert pruned == [[0, 8, 8], [0, 14, 15]]
+        assert pruned == [[0, 14, 15], [0, 8, 8]]
         assert make.texts(figure).count("asked: number of heads") == 1
 
 
@@ -235,7 +245,7 @@ def test_a_corpus_with_head_counts_alone_beside_one_with_lambdas(make):
     counts = scores[scores["asked"].notna() | (scores["kind"] == "baseline")]
     with style.sheet():
         figure = figure7.draw(figure7.numbers({"EN-FR": scores, "EN-RU": counts}))
-    assert [marker for marker, _ in drawn(figure, 0)] == ["o", ">", ">"]
+    assert [marker for marker, _ in drawn(figure, 0)] == [">", "o", ">"]
 
 
 def test_table2_has_head_counts_with_their_twins(make):

@@ -68,6 +68,7 @@ def test_two_processes_prune_as_one(
             "output": folder / "model.safetensors",
             "gates": folder / "gates.json",
             "records": folder / "log.jsonl",
+            "soft": folder / "soft.safetensors",
         }
         run({**inputs, **outputs, "state": folder / "state"}, processes=processes)
         records = [json.loads(line) for line in outputs["records"].read_text().splitlines()]
@@ -79,6 +80,8 @@ def test_two_processes_prune_as_one(
             "log.jsonl",
             "model.json",
             "model.safetensors",
+            "soft.json",
+            "soft.safetensors",
         ]
 
     (alone, gates, records), (together, shared_gates, shared_records) = results[1], results[2]

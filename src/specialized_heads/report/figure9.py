@@ -68,7 +68,7 @@ def draw(points: pd.DataFrame) -> Figure:
         Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line) for _, look in style.TYPES.values()
     ]
     labels = [*(name for name, _ in style.TYPES.values()), "all types pruned alike", *[sweep.ASKED_LABEL] * both]
-    figure.legend([*handles, *alike, *sweep.key(both=both)], labels, loc="outside lower center", ncols=4 + both)
+    figure.legend([*handles, *alike, *sweep.key(both=both)], labels, loc="outside lower center", ncols=3 if both else 4)
     return figure
 
 

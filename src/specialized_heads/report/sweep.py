@@ -118,10 +118,11 @@ def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[t
         both: whether the figure has both kinds of target (`both_kinds`); if not, there is one series.
     """
     asked, baseline = points["asked"].notna(), points["kind"] == "baseline"
-    if not both or not asked[~baseline].all():
-        yield points[~asked] if both else points, look
+    # The baseline, in both, has the marker of the series that is drawn last.
     if both and asked.any():
         yield points[asked | baseline], look._replace(**ASKED)
+    if not both or not asked[~baseline].all():
+        yield points[~asked] if both else points, look
 
 
 def key(*, both: bool) -> list[Line2D]:
@@ -153,5 +154,6 @@ def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series
 def _bars(series: pd.DataFrame, name: str) -> np.ndarray | None:
     """Lengths of the two halves of each bar, (2, points); None where all are zero."""
     ends = [series[name] - series[f"{name}_low"], series[f"{name}_high"] - series[name]]
-    lengths = np.stack([end.fillna(0.0).to_numpy() for end in ends])
+    # The mean of equal numbers can be off by its last bit, beyond both of them.
+    lengths = np.stack([end.fillna(0.0).to_numpy() for end in ends]).clip(min=0.0)
     return lengths if lengths.any() else None
