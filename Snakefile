@@ -18,6 +18,9 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/common_figures.smk"
+include: "workflow/rules/common_pruning.smk"
+include: "workflow/rules/common_ablation.smk"
+include: "workflow/rules/common_heads.smk"
 include: "workflow/rules/download.smk"
 include: "workflow/rules/packages.smk"
 include: "workflow/rules/corpus.smk"

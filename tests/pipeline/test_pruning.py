@@ -41,7 +41,7 @@ def test_every_kind_of_model_is_scored_for_every_seed(pruning) -> None:
     scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
     kinds = scores.groupby("seed")["kind"].value_counts()
     targets = 3  # λ 100 of all types, 3 encoder heads, 6 heads of all types
-    expected = {"baseline": 1, "checkpoint": 1, "pruned": targets, "soft": targets, "cut": 6, "finetuned": 4}
+    expected = {"baseline": 1, "checkpoint": 1, "pruned": targets, "soft": targets, "cut": 6, "finetuned": 6}
     expected |= {"scratch": 2, "count": 2, "regularised": 2}
     for seed in (1, 2):
         assert kinds[seed].to_dict() == expected

@@ -5,38 +5,6 @@ wildcard_constraints:
     other="|".join(map(re.escape, experiment.corpora)),
 
 
-def decoded_settings(wildcards, **more):
-    """What affects a translation and its score, and single values."""
-    return settings(
-        wildcards.corpus,
-        "decoding",
-        preprocess=experiment.for_corpus(wildcards.corpus).vocabulary.preprocess,
-        language=experiment.corpora[wildcards.corpus].target_language,
-        device=experiment.device,
-        **more,
-    )
-
-
-def ablation_state(wildcards, output):
-    """Where translations are kept that a kill must not lose: beside the output, which Snakemake deletes."""
-    return output[0].removesuffix(".parquet") + ".state"
-
-
-def second_tokens(wildcards):
-    """The token ids of the other set on which single heads are ablated, cut by the BPE models of this corpus."""
-    other = experiment.for_corpus(wildcards.corpus).ablation.second
-    tokens = "results/{experiment}/{corpus}/corpus/tokens/"
-    return tokens + ("dev.safetensors" if other == "dev" else f"test_of_{other}.safetensors")
-
-
-def second_text(wildcards):
-    """The text of that set."""
-    other = experiment.for_corpus(wildcards.corpus).ablation.second
-    return "results/{experiment}/" + (
-        "{corpus}/corpus/dev.parquet" if other == "dev" else f"{other}/corpus/test.parquet"
-    )
-
-
 rule importance:
     input:
         model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",

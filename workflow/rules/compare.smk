@@ -1,40 +1,6 @@
 # Criteria for the heads to keep, side by side: the baseline cut by each, and trained on.
 
 
-def compared():
-    """The corpora on which criteria are compared."""
-    return [corpus for corpus in corpora(pruned=True) if models(corpus, "cut")]
-
-
-def comparison_targets():
-    """Figures and tables of the comparison, where criteria are given."""
-    results = f"results/{experiment.experiment}"
-    names = [f"{results}/figures/{name}.pdf" for name in ("criteria", "agreement")]
-    names += [f"{results}/tables/{name}.md" for name in ("criteria", "agreement")]
-    return names if compared() else []
-
-
-def ranking(wildcards):
-    """The table whose heads a criterion ranks; none for gates and random choice."""
-    folder = {"importance": "importance", "relevance": "heads", "confidence": "heads"}.get(wildcards.criterion)
-    path = "results/{experiment}/{corpus}/{folder}/baseline/seed{seed}.parquet"
-    return path.format(folder=folder, **wildcards) if folder else []
-
-
-def ranking_column(corpus, criterion):
-    """The column of that table."""
-    if criterion in ("gates", "random"):
-        return None
-    normalised = criterion == "importance" and experiment.for_corpus(corpus).ablation.normalise
-    return "importance_normalised" if normalised else criterion
-
-
-def gates_model(wildcards):
-    """The pruned model whose heads criterion `gates` keeps."""
-    path = "results/{experiment}/{corpus}/models/pruned/{scope}_heads{heads}/seed{seed}/model.json"
-    return path.format(**wildcards) if wildcards.criterion == "gates" else []
-
-
 rule cut:
     input:
         model="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
@@ -105,24 +71,6 @@ rule finetune:
         "{params.launcher} specialized_heads.pruning.finetune --model {input.model:q} --train {input.train:q}"
         " --dev {input.dev:q} --output {output.weights:q} --records {output.log:q} --state {params.state:q}.state"
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-def cut_models(corpus):
-    """The cut models of a corpus, as their names say what they are."""
-    rows = [describe_model(name, None) for name in models(corpus, "cut")]
-    return [{"criterion": row["criterion"], "scope": row["scope"], "heads": row["asked"]} for row in rows]
-
-
-def ranked_gates(corpus):
-    """By scope, the lower middle one of the head counts: its gates are the ones to rank."""
-    counts = {scope: sorted(head_counts(corpus, scope)) for scope in ("encoder", "all")}
-    ranked = "gates" in experiment.for_corpus(corpus).comparison.criteria
-    return {scope: found[(len(found) - 1) // 2] for scope, found in counts.items() if found and ranked}
-
-
-def of_criteria(path, *criteria):
-    """Input function: a table of the baseline, where one of these criteria is compared."""
-    return lambda w: path if set(criteria) & set(experiment.for_corpus(w.corpus).comparison.criteria) else []
 
 
 rule compare_criteria:

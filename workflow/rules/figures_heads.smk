@@ -1,41 +1,6 @@
 # More about heads than the paper shows: agreement of relevance rules, drift of functions, survival, similarity.
 
 
-def heads_targets():
-    """Figures and tables of the functions of heads beyond the paper."""
-    results = f"results/{experiment.experiment}"
-    return [
-        f"{results}/figures/drift.pdf",
-        f"{results}/figures/survival.pdf",
-        f"{results}/figures/similarity.pdf",
-        f"{results}/tables/survival.md",
-        f"{results}/tables/persons.md",
-        *([f"{results}/figures/relevance_rules.pdf"] if SEVERAL_RULES else []),
-    ]
-
-
-# Rules are compared where there are several; an `override` may give a corpus its own.
-SEVERAL_RULES = [name for name in corpora() if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
-
-
-def swept(*, seeds):
-    """The baseline and the models pruned with gates, of both scopes, each with its seed."""
-    return [f"{model}/seed{seed}" for seed in seeds for model in models(SWEPT[0], "baseline", "pruned")]
-
-
-def of_swept(path, names):
-    """Input function: one file of each of these models."""
-    return lambda w: expand(path, experiment=w.experiment, corpus=SWEPT, model=names)
-
-
-def survival_settings():
-    """Names of the baselines and of the pruned models, of all seeds."""
-    names = swept(seeds=experiment.seeds)
-    baselines = [name for name in names if name.startswith("baseline")]
-    pruned = [name for name in names if name not in baselines]
-    return {"baselines": baselines, "models": pruned, "title": title(SWEPT[0])}
-
-
 rule drift:
     input:
         heads=of_swept("results/{experiment}/{corpus}/heads/{model}.parquet", swept(seeds=[SEED])),

@@ -1,40 +1,6 @@
 # What gates did, and the controls of footnote 8: trajectories, dead heads, soft and hard gates side by side.
 
 
-def gated_corpora():
-    """The corpora that gates prune: a corpus may be pruned, and have no λ and no number of heads to prune to."""
-    return [corpus for corpus in corpora(pruned=True) if models(corpus, "pruned")]
-
-
-def pruning_targets():
-    """Figures and tables of pruning with gates, for the corpora that are pruned."""
-    gated = gated_corpora()
-    if not gated:
-        return []
-    results = f"results/{experiment.experiment}"
-    files = [f"{results}/{corpus}/dead_heads.json" for corpus in gated]
-    files += [f"{results}/figures/gates.pdf", f"{results}/tables/dead_heads.md"]
-    if any(models(corpus, "soft", "count", "regularised") for corpus in gated):
-        files.append(f"{results}/tables/controls.md")
-    return files
-
-
-def pruned_models(corpus):
-    """The models that gates pruned, each with its seed, in the order of `scored_models`."""
-    return [(name, seed) for seed in experiment.seeds for name in models(corpus, "pruned")]
-
-
-# The figure of gates shows one corpus; where no corpus has any gates, it says so.
-GATED = (gated_corpora() or PRIMARY)[0]
-
-
-def gates_settings(wildcards):
-    """The title of the corpus whose gates the figure shows, and what each of its models was pruned to."""
-    described = [describe_model(name, SEED) for name in models(GATED, "pruned")]
-    rows = [{key: row[key] for key in ("scope", "lam", "asked")} for row in described]
-    return json.dumps({"title": title(GATED), "rows": rows}, ensure_ascii=False)
-
-
 rule dead_heads:
     input:
         gates=lambda w: [

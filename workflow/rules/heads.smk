@@ -23,31 +23,6 @@ rule relevance:
         " --output {output.table:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-def analysis_settings(wildcards):
-    """The keys of the section heads that functions depend on, and how the text is read."""
-    values = experiment.for_corpus(wildcards.corpus)
-    keys = {
-        "relations",
-        "positional_share",
-        "syntactic_margin",
-        "least_arcs",
-        "rare_cutoff",
-        "rare_share",
-        "from_word",
-        "bootstrap",
-    }
-    return json.dumps(
-        {
-            "heads": values.heads.model_dump(include=keys),
-            "preprocess": values.vocabulary.preprocess,
-            "language": experiment.corpora[wildcards.corpus].source_language,
-            "seed": int(wildcards.seed),
-            "device": experiment.device,
-        },
-        ensure_ascii=False,
-    )
-
-
 rule analyse_heads:
     input:
         model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",

@@ -2,14 +2,6 @@
 # as many heads spread evenly, and the pruning objective itself (footnote 8).
 
 
-def regularised_settings(wildcards):
-    """The gates and penalty of pruning, with the baseline's training for as many updates as `pruning` says."""
-    training = json.loads(retraining_settings(wildcards))["training"]
-    # The weights at the end belong to the gates at the end: no average over earlier ones.
-    training |= {"average": 1, "log_every": gate_log_every(training["updates"], training["log_every"])}
-    return json.dumps(json.loads(pruning_settings(wildcards)) | {"training": training})
-
-
 rule train_from_scratch:
     input:
         like="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",

@@ -2,11 +2,6 @@
 # Snakemake deletes when a job fails.
 
 
-def moments(corpus):
-    """The updates of the baseline's training whose weights are kept: none where nothing is pruned."""
-    return experiment.for_corpus(corpus).ablation.moments if experiment.corpora[corpus].prune else []
-
-
 rule train_baseline:
     input:
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",

@@ -1,32 +1,5 @@
 # Attention maps, labels and trees of a model, in a page that works from disk.
 
-PAGE = "results/{experiment}/viewer/{corpus}/{model}/seed{seed}.html"
-
-
-def viewed():
-    """The pages, as (corpus, model): of the baseline and the pruned models, first seed, where sentences are asked for."""
-    return [
-        (corpus, model)
-        for corpus in corpora()
-        if experiment.for_corpus(corpus).heads.viewer_sentences
-        for model in models(corpus, "baseline", "pruned")
-    ]
-
-
-def viewed_files(path):
-    """Input function: one file of each model that has a page."""
-    return lambda w: [path.format(experiment=w.experiment, corpus=c, model=m, seed=SEED) for c, m in viewed()]
-
-
-def viewer_files(*names):
-    """The files that a page is put together from."""
-    return [os.path.relpath(SOURCE / "specialized_heads" / "viewer" / name) for name in names]
-
-
-def viewer_targets():
-    """The page that leads to all pages."""
-    return [f"results/{experiment.experiment}/viewer/index.html"] if viewed() else []
-
 
 rule view_heads:
     input:
