@@ -15,6 +15,7 @@ PRUNED = ["pruned/encoder_lambda0.0001", "pruned/encoder_lambda100", "pruned/all
 SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 PRUNING_FIGURES = {"figure7", "figure8", "figure9", "figure10", "table2"}
+SURVIVORS = {"drift", "survival_figure", "survival_table"}
 
 
 def test_it_runs_to_the_end(smoke_run) -> None:
@@ -98,28 +99,32 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
     values = finished.settings()
     values["pruning"]["encoder"] = [0.0002, 100]
     stale = finished.configured(values).stale()
-    corpus = "tatoeba_en_fr"
-    model = {path for rule, path in stale if rule in TRAINING | {"translate", "score", "analyse_heads"}}
-    assert {path.split("/seed1")[0] for path in model} == {
-        f"{corpus}/models/pruned/encoder_lambda0.0002",
-        f"{corpus}/heads/pruned/encoder_lambda0.0002",
+    corpus, name = "tatoeba_en_fr", "encoder_lambda0.0002"
+    of_models = {"prune", "translate", "score", "relevance", "analyse_heads", "view_heads"}
+    assert {path.split("/seed1")[0] for rule, path in stale if rule in of_models | TRAINING} == {
+        f"{corpus}/models/pruned/{name}",
+        f"{corpus}/models/soft/{name}",  # written beside
+        f"{corpus}/relevance/pruned/{name}",
+        f"{corpus}/heads/pruned/{name}",
+        f"viewer/{corpus}/pruned/{name}",
     }
-    rest = {rule for rule, _ in stale} - {"prune", "translate", "score", "analyse_heads"}
-    assert rest == {"gather_scores"} | PRUNING_FIGURES
+    shown = {"gather_scores", "dead_heads", "measure_speed", "speed", "viewer_index"} | PRUNING_FIGURES | SURVIVORS
+    assert {rule for rule, _ in stale} - of_models == shown | {"gates", "dead_heads_table"}
 
 
 def test_another_setting_of_decoding_translates_again_and_trains_nothing(finished) -> None:
     values = finished.settings()
     values["decoding"]["beam"] = 3
     stale = {rule for rule, _ in finished.configured(values).stale()}
-    assert stale == {"translate", "score", "gather_scores"} | PRUNING_FIGURES - {"figure8"}
+    assert stale == {"translate", "score", "gather_scores", "measure_speed", "speed"} | PRUNING_FIGURES - {"figure8"}
 
 
 def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     values = finished.settings()
     values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
     stale = {rule for rule, _ in finished.configured(values).stale()}
-    assert stale == {"figure2", "figure4", "table1", "data_card"}
+    drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_rules"}
+    assert stale == drawn | {"view_heads", "viewer_index"}
 
 
 @pytest.mark.parametrize(
