@@ -16,6 +16,12 @@ RULES = {
         r"^ *rule (\w+):\n(.*?)(?=^ *rule |\Z)", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )
 }
+# A rule that is another one with other files runs the same module.
+RULES |= {
+    new: RULES[old]
+    for file in sorted((ROOT / "workflow" / "rules").glob("*.smk"))
+    for old, new in re.findall(r"^use rule (\w+) as (\w+) with:", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+}
 
 
 def profile(name: str) -> dict:
