@@ -134,17 +134,9 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
         ("report/table1.py", {"table1"}),
         (
             "heads/relevance/propagate.py",
-            {
-                "relevance",
-                "relevance_rules",
-                "analyse_heads",
-                "figure1",
-                "figure2",
-                "figure4",
-                "figure5",
-                "figure8",
-                "table1",
-            },
+            {"relevance", "relevance_rules", "analyse_heads", "view_heads", "viewer_index"}
+            | {"figure1", "figure2", "figure4", "figure5", "figure8", "table1"}
+            | SURVIVORS,
         ),
         ("evaluation/score.py", {"score", "gather_scores"} | PRUNING_FIGURES - {"figure8"}),
     ],
