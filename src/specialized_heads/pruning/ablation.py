@@ -4,6 +4,7 @@ All three attention types. Heads are masked, not removed, and the translations c
 A difference from the whole model has the p-value of a paired bootstrap.
 """
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,17 @@ def score_removals(
     return rows, saved
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "references", "output", "state"))
-    settings = Settings.model_validate(files.settings)
-    wanted = removals(load(files.model), alone=settings.alone)
+def write_scores(
+    wanted: list[tuple[dict[str, Any], Removal]], settings: Decoded, files: argparse.Namespace, *, schema: pa.Schema
+) -> None:
+    """Score removals and write one row for each: what is said of it, and its scores.
+
+    Args:
+        wanted: the rows, each with its removal.
+        settings: beam search, text, device.
+        files: model, tokens, bpe, references (read); output (written); state.
+        schema: of the table.
+    """
     scores, saved = score_removals(
         [removal for _, removal in wanted],
         settings,
@@ -112,9 +120,15 @@ def main() -> None:
         state=files.state,
     )
     with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=SCHEMA), temporary)
+        pq.write_table(pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema), temporary)
     saved.finish()
-    stage.log.info("%d ablations scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])
+    stage.log.info("%d removals scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])
+
+
+def main() -> None:
+    files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "references", "output", "state"))
+    settings = Settings.model_validate(files.settings)
+    write_scores(removals(load(files.model), alone=settings.alone), settings, files, schema=SCHEMA)
 
 
 if __name__ == "__main__":

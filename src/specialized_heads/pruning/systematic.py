@@ -10,12 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.pruning.ablation import SCORES, Decoded, score_removals
-from specialized_heads.pruning.masking import NOTHING, Removal
+from specialized_heads.pruning.ablation import SCORES, Decoded, write_scores
+from specialized_heads.pruning.masking import Removal
 
 SCHEMA = pa.schema(
     {"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64(), **SCORES}  # type: ignore[arg-type]
@@ -69,19 +68,7 @@ def main() -> None:
     settings = Settings.model_validate(files.settings)
     importance = pd.read_parquet(files.importance)
     wanted = removals(importance, step=settings.step, normalise=settings.normalise)
-    scores, saved = score_removals(
-        [removal for _, removal in wanted],
-        settings,
-        model=files.model,
-        tokens=files.tokens,
-        bpe=files.bpe,
-        references=files.references,
-        state=files.state,
-    )
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=SCHEMA), temporary)
-    saved.finish()
-    stage.log.info("%d steps scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])
+    write_scores(wanted, settings, files, schema=SCHEMA)
 
 
 if __name__ == "__main__":
