@@ -14,11 +14,22 @@ from specialized_heads.model.transformer import Transformer
 
 COLUMNS = [
     *("kind", "scope", "lam", "asked", "criterion", "moment", "seed"),
-    *("bleu", "bleu_low", "bleu_high", "chrf", "p_value", "signature"),
+    *(
+        "bleu",
+        "bleu_low",
+        "bleu_high",
+        "chrf",
+        "p_value",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "signature",
+    ),
     *("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high", "signature_tokenised", "sentences"),
     *("encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total"),
     *("parameters", "updates"),
 ]
+DIFFERENCE = ("p_value", "difference", "difference_low", "difference_high")
 ROWS = [
     {"kind": "baseline", "scope": "", "lam": None, "asked": None, "criterion": "", "moment": None, "seed": 1},
     {"kind": "pruned", "scope": "all", "lam": 0.01, "asked": None, "criterion": "", "moment": None, "seed": 1},
@@ -37,7 +48,7 @@ def files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, P
         score |= {"bleu_tokenised": 21.5, "bleu_tokenised_low": 20.0, "bleu_tokenised_high": 23.0}
         score |= {"signature_tokenised": "t"}
         (tmp_path / f"{name}.score.json").write_text(
-            json.dumps(score | {"p_value": None if name == "baseline" else 0.03})
+            json.dumps(score | dict.fromkeys(DIFFERENCE, None if name == "baseline" else 0.03))
         )
         models.append(tmp_path / f"{name}.json")
         scores.append(tmp_path / f"{name}.score.json")

@@ -1,6 +1,6 @@
 """Stage: one table of all models of a corpus: heads left in each layer, scores, size.
 
-Figures 7, 9 and 10, table 2, and the figure and tables `criteria` and `controls` read it.
+Figures 7, 9 and 10, table 2, and the figure and tables `criteria` and `controls`, and the claims read it.
 """
 
 from typing import Literal
@@ -15,6 +15,7 @@ from specialized_heads.stage import Section
 # Of `score.json`, in the order of the table's columns.
 SCORES = {
     **dict.fromkeys(("bleu", "bleu_low", "bleu_high", "chrf", "p_value"), pa.float64()),
+    **dict.fromkeys(("difference", "difference_low", "difference_high"), pa.float64()),  # of BLEU, from the baseline's
     "signature": pa.string(),
     **dict.fromkeys(("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high"), pa.float64()),
     "signature_tokenised": pa.string(),

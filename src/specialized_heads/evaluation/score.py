@@ -5,7 +5,8 @@ the one to compare between papers. It ignores case where the model knows lower c
 as chrF then does. `bleu_tokenised` is computed as the paper's code computes it on the development set: of lower-case Moses
 tokens, as they are, on both sides. Each has its signature, which also says how `bleu_tokenised` got its tokens.
 
-The p-value (`significance`) is the chance of a difference at least as large if the two systems were the same.
+The p-value (`significance`) is the chance of a difference at least as large if the two systems were the same; `difference`
+is that of `bleu` from the baseline's, with the 95% interval of the same paired bootstrap.
 """
 
 import os
@@ -56,7 +57,7 @@ def main() -> None:
         "bleu_low": score._mean - score._ci,
         "bleu_high": score._mean + score._ci,
         "chrf": chrf.corpus_score(translation, [references]).score,
-        "p_value": None,
+        **dict.fromkeys(("p_value", "difference", "difference_low", "difference_high")),
         "signature": str(bleu.get_signature()),
         "bleu_tokenised": tokenised.score,
         "bleu_tokenised_low": tokenised._mean - tokenised._ci,
@@ -66,8 +67,9 @@ def main() -> None:
     }
     if files.baseline:
         baseline = read_lines(files.baseline, references=references)
-        _, [(_, p_value)], _ = compare(baseline, [translation], references, lowercase=lowercase)
-        result["p_value"] = p_value
+        whole, [found], _ = compare(baseline, [translation], references, lowercase=lowercase)
+        result |= {"p_value": found.p_value, "difference": found.bleu - whole}
+        result |= {"difference_low": found.low, "difference_high": found.high}
     stage.write_json(files.output, result)
     stage.log.info(
         "BLEU %.2f, of Moses tokens %.2f; chrF %.2f", result["bleu"], result["bleu_tokenised"], result["chrf"]

@@ -1,7 +1,7 @@
 """Stage: BLEU without each single head, and with each head alone in its layer (Michel et al. 2019, sections 3.2 and 3.3).
 
 All three attention types. Heads are masked, not removed, and the translations come from `masking`, many heads in a pass.
-A difference from the whole model has the p-value of a paired bootstrap.
+A difference from the whole model has the p-value and the interval of a paired bootstrap.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from specialized_heads.sections import Decoding
 from specialized_heads.stage import Section
 
 SCORES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("bleu", "bleu_full", "delta", "p_value"), pa.float64()),
+    **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
     "sentences": pa.int64(),
     "signature": pa.string(),
 }
@@ -75,8 +75,8 @@ def score_removals(
         state: folder for what a kill must not lose.
 
     Returns:
-        per removal: bleu, bleu_full (of the whole model), delta, p_value, sentences, signature; and the state, to be
-        finished once these are written.
+        per removal: bleu, bleu_full (of the whole model), delta with its 95% interval (_low, _high), p_value, sentences,
+        signature; and the state, to be finished once these are written.
     """
     prepare_cpu()
     stamp = fingerprint(model, model.with_suffix(".json"), tokens, settings=settings.decoding.model_dump())
@@ -93,8 +93,10 @@ def score_removals(
     full, scores, signature = compare(texts[NOTHING], list(texts.values()), gold, lowercase=lowercase)
     common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
     rows = {
-        removal: {"bleu": bleu, "delta": bleu - full, "p_value": p_value} | common
-        for removal, (bleu, p_value) in zip(texts, scores, strict=True)
+        removal: {"bleu": found.bleu, "p_value": found.p_value}
+        | {"delta": found.bleu - full, "delta_low": found.low, "delta_high": found.high}
+        | common
+        for removal, found in zip(texts, scores, strict=True)
     }
     return rows, saved
 
