@@ -1,0 +1,90 @@
+"""What an experiment has to show for a corpus, and the quantities that several claims measure on it.
+
+Seeds are not pooled: each gives a value and an interval of its own, and a claim is judged by their means. So the interval
+stands for the chance choice of test sentences, which more seeds do not make smaller.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from specialized_heads.model.transformer import KINDS
+
+TOTALS = [f"{kind}_total" for kind in KINDS]
+INTERVAL = ["difference", "difference_low", "difference_high"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The tables of one corpus.
+
+    Attributes:
+        title: how tables call the corpus.
+        stands_for: the corpus of the paper that it is, by data and languages: "wmt", "opensubtitles", or "" for any other.
+        pruned: whether the experiment prunes on it.
+        scores: one row per model.
+        heads: one row per head of the baselines and of the models pruned with gates, with kind, scope, lam, asked, seed.
+        single: BLEU without single heads and with each alone, by seed; empty where it was not asked for. `second` is
+            the same on another set.
+        systematic: BLEU along the order of importance, by seed and moment of training; empty where it was not asked for.
+        positional_share, least_arcs: thresholds of the configuration.
+    """
+
+    title: str
+    stands_for: str
+    pruned: bool
+    scores: pd.DataFrame
+    heads: pd.DataFrame
+    single: pd.DataFrame
+    second: pd.DataFrame
+    systematic: pd.DataFrame
+    positional_share: float
+    least_arcs: int
+
+    def baselines(self) -> pd.DataFrame:
+        """Scores of the baselines, one row per seed."""
+        return self.scores[self.scores["kind"] == "baseline"].sort_values("seed")
+
+    def gated(self, scope: str) -> pd.DataFrame:
+        """Scores of the models that gates pruned with a scope."""
+        return self.scores[(self.scores["kind"] == "pruned") & (self.scores["scope"] == scope)]
+
+    def curve(self, scope: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Of each seed: the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
+
+        Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The
+        last point is the baseline.
+
+        Yields:
+            shares (points,) and differences (points, 3): the value and both ends of its interval.
+        """
+        columns = TOTALS[:1] if scope == "encoder" else TOTALS
+        for _, baseline in self.baselines().groupby("seed"):
+            whole = baseline[columns].sum(axis=1).iloc[0]
+            own = self.gated(scope)
+            own = own[own["seed"] == baseline["seed"].iloc[0]]
+            points = own.assign(share=own[columns].sum(axis=1) / whole).groupby("share")[INTERVAL].mean()
+            points.loc[1.0] = 0.0
+            points = points.sort_index()
+            yield points.index.to_numpy(float), points.to_numpy(float)
+
+    def baseline_heads(self, kind: str = "encoder") -> pd.DataFrame:
+        """The baselines' heads of an attention type."""
+        return self.heads[(self.heads["kind"] == "baseline") & (self.heads["type"] == kind)]
+
+    def survivors(self, scope: str) -> Iterator[tuple[pd.Series, pd.DataFrame, pd.DataFrame]]:
+        """Models that gates pruned with a scope: their row of the scores, their encoder heads, and their baseline's."""
+        encoder = self.heads[self.heads["type"] == "encoder"]
+        for _, model in self.gated(scope).iterrows():
+            same_seed = encoder[encoder["seed"] == model["seed"]]
+            own = same_seed[(same_seed["kind"] == "pruned") & (same_seed["scope"] == scope)]
+            for key in ("lam", "asked"):
+                own = own[own[key].eq(model[key]) | (own[key].isna() & pd.isna(model[key]))]
+            yield model, own, same_seed[same_seed["kind"] == "baseline"]
+
+
+def at_share(shares: np.ndarray, differences: np.ndarray, share: float) -> np.ndarray:
+    """The differences of a curve at a share of heads, on the straight line between the two points beside it: (3,)."""
+    return np.array([np.interp(share, shares, column) for column in differences.T])

@@ -1,0 +1,129 @@
+"""The claims of Michel et al. (2019), in the order of their paper.
+
+Their model is a large Transformer of 6 layers with 16 heads each, trained on WMT EN-FR; a share of heads stands for a number,
+and a share of BLEU for a difference that is too large to be one of two good models.
+"""
+
+from math import inf
+
+from specialized_heads.report import paper
+from specialized_heads.report.claims import of_ablation
+from specialized_heads.report.claims.claim import Claim, Measured, Unit, Untestable
+from specialized_heads.report.claims.evidence import Evidence
+
+SINGLE = (8, 96)  # section 3.2: encoder heads whose removal changes BLEU at p < 0.01
+CORRELATION = 0.56  # section 3.4: of single heads' effects on two test sets
+ALONE = -13.56  # section 3.3, table 3: one head left in the last layer of cross-attention
+REDUNDANT = 0.4  # section 6: of the heads, late in training
+WITHIN = 0.9  # section 6: of BLEU that is kept then; the paper says 85 to 90%
+FEW = 0.2  # section 5: heads left of a type
+
+
+def claims() -> list[Claim]:
+    """All claims of the paper."""
+    share = SINGLE[0] / SINGLE[1]
+    return [
+        Claim(
+            name="single",
+            section="3.2, table 1",
+            text="encoder heads whose removal alone changes BLEU (p < 0.01)",
+            reported=f"{SINGLE[0]} of {SINGLE[1]} ({share:.0%})",
+            unit=Unit.SHARE,
+            accepted=(0.0, share + 0.1),
+            tolerance="at most 10 points more",
+            measure=of_ablation.significant,
+        ),
+        Claim(
+            name="last_cross",
+            section="3.3, table 3",
+            text="BLEU with one head in the last layer of cross-attention",
+            reported=Unit.DIFFERENCE.text(ALONE),
+            unit=Unit.DIFFERENCE,
+            accepted=(ALONE - 5, ALONE + 5),
+            tolerance="5 BLEU",
+            measure=of_ablation.one_left(rank=False),
+        ),
+        Claim(
+            name="last_cross_rank",
+            section="3.3, table 3",
+            text="rank of that layer by what it loses, of all layers and types",
+            reported="1",
+            unit=Unit.RANK,
+            accepted=(1, 1),
+            tolerance="none",
+            measure=of_ablation.one_left(rank=True),
+        ),
+        Claim(
+            name="two_sets",
+            section="3.4, figure 2",
+            text="correlation of what heads are worth on two test sets",
+            reported=f"{CORRELATION:.2f}",
+            unit=Unit.CORRELATION,
+            accepted=(CORRELATION - 0.2, 1.0),
+            tolerance="at most 0.2 less",
+            measure=of_ablation.two_sets,
+        ),
+        Claim(
+            name="no_loss_wmt",
+            section="4.2, figure 3",
+            text=f"BLEU without the {paper.PRUNING_SHARES['WMT']:.0%} least important heads, change in percent",
+            reported="no noticeable loss",
+            unit=Unit.SHARE,
+            accepted=(-0.02, inf),
+            tolerance="2% of BLEU",
+            measure=of_ablation.removed("all", paper.PRUNING_SHARES["WMT"]),
+        ),
+        Claim(
+            name="no_loss_bert",
+            section="4.2, figure 3",
+            text=f"accuracy of BERT without the {paper.PRUNING_SHARES['BERT']:.0%} least important heads",
+            reported="no noticeable loss",
+            unit=Unit.SHARE,
+            accepted=(-0.02, inf),
+            tolerance="2%",
+            measure=_bert,
+        ),
+        *_types(),
+        Claim(
+            name="redundant_late",
+            section="6, figure 5",
+            text=f"heads that can go at the end of training with {WITHIN:.0%} of BLEU kept",
+            reported=f"{REDUNDANT:.0%}",
+            unit=Unit.SHARE,
+            accepted=(REDUNDANT - 0.1, 1.0),
+            tolerance="at most 10 points less",
+            measure=of_ablation.redundant_at_the_end(WITHIN),
+        ),
+        Claim(
+            name="redundant_later",
+            section="6, figure 5",
+            text="the same, more than early in training",
+            reported="yes",
+            unit=Unit.POINTS,
+            accepted=(0.01, 1.0),
+            tolerance="at least 1 point",
+            measure=of_ablation.more_redundant_than_early(WITHIN),
+        ),
+    ]
+
+
+def _types() -> list[Claim]:
+    """Section 5: with a fifth of their heads, self-attention still translates; cross-attention collapses before."""
+    names = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
+    return [
+        Claim(
+            name=f"few_{kind}",
+            section="5, figure 4",
+            text=f"BLEU with {FEW:.0%} of the heads of {name}, change in percent",
+            reported="collapse" if kind == "cross" else "still reasonable",
+            unit=Unit.SHARE,
+            accepted=(-1.0, -0.5) if kind == "cross" else (-0.5, inf),
+            tolerance="half of BLEU or more" if kind == "cross" else "half of BLEU at most",
+            measure=of_ablation.removed(kind, 1 - FEW),
+        )
+        for kind, name in names.items()
+    ]
+
+
+def _bert(evidence: Evidence) -> Measured | Untestable:
+    return Untestable("there is no BERT in this project")
