@@ -39,7 +39,7 @@ def two_sets(evidence: Evidence) -> Measured | Untestable:
     means = pd.DataFrame(found)[["pearson", "pearson_low", "pearson_high"]].mean()
     if means.isna().any():
         return Untestable("too few heads, or none of them changes BLEU")
-    return Measured(*means, len(found[0]) and len(pairs) // len(found), "heads")
+    return Measured(*means, len(pairs) // len(found), "heads")
 
 
 def removed(pruned: str, share: float) -> Measure:

@@ -146,7 +146,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                     "reported": values["reported"],
                     "corpus": values["corpus"],
                     "ours": _ours(values, unit),
-                    "n": "" if pd.isna(values["n"]) else f"{values['n']:,} {values['of']}",
+                    "n": _counted(values),
                     "accepted": _range(values["accepted_low"], values["accepted_high"], unit),
                     "verdict": values["verdict"] + (f": {values['reason']}" if values["reason"] else ""),
                 }
@@ -170,6 +170,12 @@ def _ours(values: dict, unit: Unit) -> str:
     if pd.notna(values["low"]):
         text += f" [{unit.text(values['low'])}, {unit.text(values['high'])}]"
     return text
+
+
+def _counted(values: dict) -> str:
+    if pd.isna(values["n"]):
+        return ""
+    return f"1 {values['of'].removesuffix('s')}" if values["n"] == 1 else f"{values['n']:,} {values['of']}"
 
 
 def _range(low: float, high: float, unit: Unit) -> str:
