@@ -1,0 +1,124 @@
+"""What single pages say: ten lines that are ten, jobs that are counted, messages that are the code's, examples that run."""
+
+import ast
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import pytest
+import yaml
+from pages import PACKAGE, ROOT, blocks
+from pydantic import TypeAdapter
+
+import specialized_heads
+from specialized_heads import config
+from specialized_heads.corpus import sources
+from specialized_heads.stage import UserError
+
+
+def test_the_ten_lines_for_a_pair_of_ones_own_are_ten_and_valid() -> None:
+    first, others, *_ = blocks(ROOT / "docs" / "own_pair.md", "yaml")
+    assert first.count("\n") == 10
+    experiment = config.load(yaml.safe_load(first))
+    (name,) = experiment.corpora
+    experiment.for_corpus(name).retraining()
+    lines = [yaml.safe_load(line) for line in others.splitlines() if not line.startswith("#")]
+    assert len(lines) >= 5
+    for line in lines:
+        TypeAdapter(sources.Source).validate_python(line["source"])
+
+
+def test_the_jobs_of_the_papers_experiment_are_counted_right() -> None:
+    text = (ROOT / "docs" / "paper_scale.md").read_text(encoding="utf-8")
+    experiment = config.load(yaml.safe_load((ROOT / "config" / "paper.yaml").read_text(encoding="utf-8")))
+    pruned = [experiment.for_corpus(name) for name, corpus in experiment.corpora.items() if corpus.prune]
+    jobs = {
+        "train_baseline": len(experiment.corpora),
+        "prune": sum(len(own.pruning.encoder) + len(own.pruning.all) for own in pruned),
+        "train_from_scratch": sum(len(getattr(own.pruning, scope)) for own in pruned for scope in own.pruning.retrain),
+    }
+    for rule, number in jobs.items():
+        assert f"| `{rule}` | {number} | {3 * number} |" in text, rule
+
+
+def test_messages_that_are_quoted_are_those_of_the_code() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"^> (.+)$", page, flags=re.MULTILINE)
+    assert len(quoted) > 20
+    said = "\n".join(literal for path in sorted(PACKAGE.rglob("*.py")) for literal in literals(path))
+    for message in quoted:
+        parts = [part.strip() for part in message.split("…") if part.strip(" :;,.()")]
+        pattern = ".*?".join(map(re.escape, parts))
+        assert re.search(pattern, said), message
+
+
+def literals(path: Path) -> list[str]:
+    """The texts of a module, each on one line; of what is filled in, the module's own constants."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
+    constants = {ast.unparse(node.targets[0]): str(node.value.value) for node in assigned}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [
+                part.value if isinstance(part, ast.Constant) else constants.get(ast.unparse(part.value), "…")
+                for part in node.values
+            ]
+            found.append("".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return [text.replace("\n", " ") for text in found]
+
+
+def example(name: str) -> ModuleType:
+    """A module that stands in full in docs/extending.md, by the path in its first line."""
+    [text] = [
+        block for block in blocks(ROOT / "docs" / "extending.md", "python") if block.startswith(f"# src/{name}\n")
+    ]
+    module = ModuleType(Path(name).stem)
+    exec(compile(text, name, "exec"), module.__dict__)
+    return module
+
+
+def test_the_example_of_a_figure_draws() -> None:
+    entropy = example("specialized_heads/report/entropy.py")
+    head = {"type": "encoder", "layer": 1, "head": 2, "confidence": 0.5, "entropy": 1.5, "functions": []}
+    table = entropy.numbers({"EN-FR": pd.DataFrame([head, head | {"type": "cross"}])})
+    assert table.to_dict("records") == [{"corpus": "EN-FR", "layer": 1, "head": 2, "confidence": 0.5, "entropy": 1.5}]
+    assert len(entropy.draw(table).axes) == 1
+    assert entropy.draw(table[:0]).axes
+
+
+def test_the_example_of_a_source_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = next(text for text in blocks(ROOT / "docs" / "extending.md", "python") if text.startswith("class JsonLines"))
+    exec(keys, names := dict(vars(sources)))
+    monkeypatch.setattr(sources, "JsonLines", names["JsonLines"], raising=False)
+    jsonl = example("specialized_heads/corpus/readers/jsonl.py")
+    path = tmp_path / "pairs.jsonl"
+    source = names["JsonLines"](kind="jsonl", path=str(path))
+
+    def rows() -> list[dict[str, str]]:
+        read = jsonl.read(source, [path], source_language="en", target_language="de", counts=counts)
+        return [row for block in read for row in block.to_pylist()]
+
+    counts: Counter[str] = Counter()
+    path.write_text('{"source": "a", "target": "b"}\n\n', encoding="utf-8")
+    assert rows() == [{"source": "a", "target": "b", "document": "", "set": ""}]
+    assert counts == {"blank_line": 1}
+    path.write_text('{"source": 1, "target": "b"}\n', encoding="utf-8")
+    with pytest.raises(UserError, match="line 1: must be"):
+        rows()
+
+
+def test_the_citation_is_of_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+    assert (cited["title"], cited["license"]) == (project["name"], project["license"])
+    assert cited["version"] == specialized_heads.__version__
+    assert [paper["authors"][0]["family-names"] for paper in cited["references"]] == ["Voita", "Michel"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{specialized_heads.__version__}]" in changes
