@@ -1,19 +1,32 @@
 # The whole study: from parallel text to every figure and table. `config.yaml` says on what, `workflow/rules/` how.
 
+import os
 import sys
 from pathlib import Path
 
+from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.19")
+sys.path.insert(0, str(Path(workflow.basedir) / "src"))
+
+from specialized_heads.config_file import read
+from specialized_heads.stage import UserError, one_line
 
 # An experiment given with --configfile replaces the default one instead of being merged into it.
+CONFIGURED = [os.path.relpath(path) for path in workflow.overwrite_configfiles] or ["config.yaml"]
+try:
+    for path in CONFIGURED:
+        read(Path(path))
+except UserError as error:
+    raise WorkflowError(one_line(error)) from None
+
 if not workflow.overwrite_configfiles:
 
     configfile: "config.yaml"
 
 
-sys.path.insert(0, str(Path(workflow.basedir) / "src"))
+report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
@@ -21,6 +34,8 @@ include: "workflow/rules/common_figures.smk"
 include: "workflow/rules/common_pruning.smk"
 include: "workflow/rules/common_ablation.smk"
 include: "workflow/rules/common_heads.smk"
+include: "workflow/rules/common_summary.smk"
+include: "workflow/rules/common_claims.smk"
 include: "workflow/rules/download.smk"
 include: "workflow/rules/packages.smk"
 include: "workflow/rules/corpus.smk"
@@ -38,6 +53,8 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/figures_pruning.smk"
 include: "workflow/rules/figures_ablation.smk"
 include: "workflow/rules/figures_heads.smk"
+include: "workflow/rules/summary.smk"
+include: "workflow/rules/claims.smk"
 
 
 rule all:

@@ -17,6 +17,8 @@ from specialized_heads.model.transformer import Architecture, Transformer
 
 ROOT = Path(__file__).parents[1]
 
+pytest_plugins = ["workflows"]  # the smoke experiment, run once for the tests of all folders that look at it
+
 Ids = Sequence[Sequence[int]]
 
 

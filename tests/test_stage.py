@@ -1,5 +1,6 @@
 """What every stage promises: mistakes of the user in one line, defects with their traceback, no half-written files."""
 
+import errno
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.stage import UserError, arguments, atomic, file_hash, progress, read_json, write_json
+from specialized_heads.stage import UserError, arguments, atomic, file_hash, one_line, progress, read_json, write_json
 
 ROOT = Path(__file__).parents[1]
 STAGE = '''"""Stage: a made-up one.
@@ -112,6 +113,20 @@ def test_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     assert args.settings == {"λ": 0.1}
 
 
+def test_a_path_may_look_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["stage", "--input", "-a", "--models", "--b", "-c d", "--scores", "e"])
+    args = arguments(None, files=["input"], many=["models", "scores"])
+    assert (args.input, args.models, args.scores) == (Path("-a"), [Path("--b"), Path("-c d")], [Path("e")])
+
+
+def test_a_message_is_one_line_that_can_be_read() -> None:
+    assert one_line("a\nb\x1b[2J é λ") == r"a\nb\x1b[2J é λ"
+    long = one_line("x.tsv: " + "y" * 10_000 + "; fetch it again")
+    assert len(long) < 1000
+    assert long.startswith("x.tsv: y")
+    assert long.endswith("y; fetch it again")
+
+
 @pytest.mark.parametrize("arguments_", [[], ["--input", "a", "--settings", "{"], ["--input", "a", "--other", "b"]])
 def test_wrong_arguments_are_a_usage_error(monkeypatch: pytest.MonkeyPatch, arguments_: list[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["stage", *arguments_])
@@ -160,3 +175,37 @@ def test_file_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
 def test_no_progress_bar_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(progress([1, 2], what="counting")) == [1, 2]
     assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_is_said_of_the_file_whatever_a_library_makes_of_it(tmp_path: Path) -> None:
+    """safetensors quotes the system, torch raises an error of its own over it."""
+    path = tmp_path / "x.bin"
+    full = OSError(errno.ENOSPC, "No space left on device")
+    for raised in (full, ValueError("I/O error: No space left on device (os error 28)"), RuntimeError("write failed")):
+        raised.__context__ = full if isinstance(raised, RuntimeError) else None
+        with pytest.raises(UserError, match=r"x\.bin: the disk is full; free some space and run again"), atomic(path):
+            raise raised
+    with pytest.raises(ValueError, match="something else"), atomic(path):
+        raise ValueError("something else")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_about_a_temporary_file_names_the_one_that_it_becomes(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    with pytest.raises(UserError, match=r"/x\.parquet: the disk is full"), atomic(path) as outer, atomic(outer):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_what_a_killed_process_has_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    killed = "import os, sys, pathlib; from specialized_heads.stage import atomic\n"
+    killed += "with atomic(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    path, environment = tmp_path / "x.json", os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    assert subprocess.run([sys.executable, "-c", killed, path], env=environment).returncode == -9
+    [left] = tmp_path.iterdir()
+    with atomic(path) as own:
+        assert not left.exists()
+        own.write_text("1")
+        with atomic(path) as other:
+            other.write_text("2")
+        assert own.exists()
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("1", [path])

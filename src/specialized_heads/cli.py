@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from specialized_heads import __version__
-from specialized_heads.stage import UserError
+from specialized_heads.stage import UserError, one_line
 
 LONGEST_LINE = 1_000_000  # bytes; a longer one is no sentence, and would have to be held in memory
 CHUNK = 1 << 16
@@ -40,7 +40,7 @@ def main() -> None:
     try:
         args.run(args)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

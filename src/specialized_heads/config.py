@@ -33,14 +33,24 @@ from specialized_heads.sections import (
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+LONGEST_NAME = 100  # characters; file systems take 255 bytes
+FOLDERS = (
+    "benchmarks",
+    "figures",
+    "latex",
+    "logs",
+    "tables",
+    "viewer",
+)  # of an experiment, beside those of its corpora
+LANGUAGE = r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
 
 
 class Corpus(Section):
     """One parallel corpus and the part of the study that runs on it."""
 
     source: Source
-    source_language: str = Field("en", min_length=2)
-    target_language: str = Field(min_length=2)
+    source_language: str = Field("en", pattern=LANGUAGE, description="code of the side whose heads are analysed")
+    target_language: str = Field(pattern=LANGUAGE, description="code, such as ru, pt_BR or zh-Hant")
     title: str = Field(min_length=1, description="how figures and tables call it")
     filters: Filters = Filters()
     split: Split = Split()
@@ -52,7 +62,9 @@ class Experiment(Section):
     """A whole study: corpora, model, training, pruning, analysis."""
 
     experiment: str = Field(description="name of the folder under results/")
-    seeds: list[Annotated[int, Field(ge=0)]] = Field([1], min_length=1, description="one set of models per seed")
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+        [1], min_length=1, description="one set of models per seed"
+    )
     corpora: dict[str, Corpus] = Field(
         min_length=1, description="the first one is shown in figures 1, 3 and 5, the first pruned one in 8 to 10"
     )
@@ -74,6 +86,13 @@ class Experiment(Section):
             if not SLUG.fullmatch(name):
                 raise ValueError(
                     f"the name {name!r} becomes a folder: use letters, digits, '_', '.' and '-', and start with a letter or digit"
+                )
+            if len(name) > LONGEST_NAME:
+                raise ValueError(f"the name {name[:20]}... becomes a folder: use at most {LONGEST_NAME} characters")
+        for name in self.corpora:
+            if name in FOLDERS:
+                raise ValueError(
+                    f"corpora.{name}: results/{self.experiment}/{name} is not for a corpus; name it otherwise"
                 )
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds: a seed occurs twice")
@@ -210,8 +229,9 @@ def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> An
 
 def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     """One problem as `path.of.key: what is wrong`, with the nearest known key for an unknown one."""
-    # A discriminated union puts its tag into the location; it is no key of the file.
-    location = [part for part in problem["loc"] if part not in SOURCE_KINDS]
+    # A discriminated union puts its tag into the location, behind the key `source`; it is no key of the file.
+    parts = problem["loc"]
+    location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if problem["type"] == "extra_forbidden":
         known = _known_keys(kind, list(problem["loc"][:-1]))
@@ -220,6 +240,8 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing":
         return f"{where}: required key is missing"
+    if problem["type"] == "string_pattern_mismatch":
+        return f"{where}: {problem['input'][:50]!r} is not of the form {problem['ctx']['pattern']}"
     return f"{where}: {message}" if where else message
 
 
@@ -250,4 +272,6 @@ def schema_text() -> str:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:] or Path(sys.argv[1]).suffix != ".json":
+        sys.exit("error: name the .json file for the schema; specialized_heads.config_file checks a configuration")
     Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

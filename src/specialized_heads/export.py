@@ -12,12 +12,11 @@ the description before memory is taken, so a folder from elsewhere can be wrong 
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pydantic
 import torch
-from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from sentencepiece import SentencePieceProcessor
 
@@ -26,7 +25,7 @@ from specialized_heads.corpus.normalise import compose, drop_invisible, single_s
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.evaluation.translate import TOKENS
-from specialized_heads.model.checkpoint import load
+from specialized_heads.model.checkpoint import Sizes, load
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
@@ -60,21 +59,6 @@ translator("A sentence.")
 `{description}` has the same and more. The weights are in `{weights}` (safetensors), the vocabularies in `{source_model}` and
 `{target_model}` (SentencePiece).
 """
-
-Layers = Annotated[list[list[Annotated[int, Field(ge=0)]]], Field(max_length=1000)]
-
-
-class Sizes(Section):
-    """`model.transformer.Architecture`, as it is read from a file that may hold anything."""
-
-    source_vocabulary: int = Field(ge=4)
-    target_vocabulary: int = Field(ge=4)
-    width: int = Field(ge=2)
-    feed_forward: int = Field(ge=1)
-    head_width: int = Field(ge=1)
-    encoder: Layers
-    decoder: Layers
-    cross: Layers
 
 
 class Settings(Section):

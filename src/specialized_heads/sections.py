@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from specialized_heads.corpus.preprocess import Mode
+from specialized_heads.corpus.sources import FilePath
 from specialized_heads.stage import Section
 
 
@@ -54,10 +55,10 @@ class Vocabulary(Section):
 class Model(Section):
     """Transformer size and regularisation (appendix B.2: Transformer base)."""
 
-    layers: int = Field(6, ge=1, description="layers of the encoder and of the decoder")
-    heads: int = Field(8, ge=1, description="heads per attention sub-layer")
-    width: int = Field(512, ge=2, description="d_model")
-    feed_forward: int = Field(2048, ge=1, description="inner width of the feed-forward sub-layer")
+    layers: int = Field(6, ge=1, le=1000, description="layers of the encoder and of the decoder")
+    heads: int = Field(8, ge=1, le=1000, description="heads per attention sub-layer")
+    width: int = Field(512, ge=2, le=100_000, description="d_model")
+    feed_forward: int = Field(2048, ge=1, le=1_000_000, description="inner width of the feed-forward sub-layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
 
     @model_validator(mode="after")
@@ -259,7 +260,7 @@ class Parser(Section):
         "default", description="Stanza: package of models; spaCy: name of a model, default: en_core_web_sm for English"
     )
     download: bool = Field(True, description="Stanza: fetch missing models, in one job before parsing")
-    path: str | None = Field(
+    path: FilePath | None = Field(
         None, description="conllu: the file of trees, plain or packed, relative to the working directory"
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from specialized_heads.corpus import bpe, pairs, preprocess, tokens
@@ -143,7 +144,11 @@ def test_blocks_do_not_show(made: Callable[..., Path], monkeypatch: pytest.Monke
 def test_the_store_is_the_file_that_safetensors_writes(made: Callable[..., Path]) -> None:
     path = made("train.safetensors")
     store = load_tokens(path)
-    assert path.read_bytes() == save({name: np.array(getattr(store, name)) for name in tokens.DTYPES})
+    with safe_open(path, "np") as stored:
+        metadata = stored.metadata()
+    assert path.read_bytes() == save(
+        {name: np.array(getattr(store, name)) for name in tokens.DTYPES}, metadata=metadata
+    )
     assert [other.name for other in path.parent.iterdir()] == ["train.safetensors"]
 
 
@@ -169,3 +174,26 @@ def test_wrong_token_files_are_mistakes_of_the_user(tmp_path: Path) -> None:
         load_tokens(tmp_path / "text")
     with pytest.raises(UserError, match="no such file"):
         load_bpe(tmp_path / "none.model")
+
+
+@pytest.mark.parametrize("name", ["train.safetensors", "bpe.source.model"])
+def test_a_damaged_file_is_never_taken_for_another_one(tmp_path: Path, made: Callable[..., Path], name: str) -> None:
+    tokens_file = made("train.safetensors")
+    path = tokens_file if name == tokens_file.name else tmp_path / name
+    load = load_tokens if name.endswith(".safetensors") else load_bpe
+    whole = path.read_bytes()
+    hash_from = whole.find(b"sha256") - 40
+    harmless = (
+        range(hash_from, hash_from + 50) if load is load_tokens else ()
+    )  # a hash that is not found is not compared
+    for place in range(0, len(whole), max(1, len(whole) // 97)):
+        if place in harmless:
+            continue
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(UserError, match=f"{name}: .*delete it and run again"):
+            load(path)
+        path.write_bytes(whole[:place])
+        with pytest.raises(UserError, match=f"{name}: .*delete it and run again"):
+            load(path)
+    path.write_bytes(whole)
+    load(path)

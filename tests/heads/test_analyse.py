@@ -212,7 +212,7 @@ def test_parses_of_another_text_are_a_mistake(
 ) -> None:
     save(tiny_model(vocabulary=80), files["model"], training={})
     write_parses(files["parses"], [[Word("far", 990, 995, 0, "root", "X")]])
-    with pytest.raises(UserError, match="no parsed sentence could be aligned"):
+    with pytest.raises(UserError, match="the trees are of other sentences than the text"):
         call(analyse, settings=SETTINGS, **files)
 
 

@@ -59,6 +59,18 @@ def test_damaged_weights(saved: tuple[Transformer, Path], size: int) -> None:
         load(path)
 
 
+@pytest.mark.parametrize("place", [-1, -100, -3000])
+def test_a_weight_with_another_bit_is_no_other_model(saved: tuple[Transformer, Path], place: int) -> None:
+    _, path = saved
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"model\.safetensors: the weights are damaged .*; delete the file and run again"
+    ):
+        load(path)
+
+
 def test_missing_files(saved: tuple[Transformer, Path], tmp_path: Path) -> None:
     _, path = saved
     with pytest.raises(UserError, match=r"none\.json: no such file"):

@@ -1,9 +1,5 @@
-"""The whole DAG on the smoke experiment: what it makes, what it makes again after a change, and how it gets over a kill."""
+"""The whole DAG on the smoke experiment: what it makes, and what it makes again after a change."""
 
-import os
-import signal
-import time
-import zipfile
 from collections.abc import Callable
 
 import pandas as pd
@@ -16,6 +12,7 @@ SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 PRUNING_FIGURES = {"figure7", "figure8", "figure9", "figure10", "table2"}
 SURVIVORS = {"drift", "survival_figure", "survival_table"}
+LAST = {"latex", "run_times", "environment"}  # made of all other results, or after them
 
 
 def test_it_runs_to_the_end(smoke_run) -> None:
@@ -109,14 +106,16 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
         f"viewer/{corpus}/pruned/{name}",
     }
     shown = {"gather_scores", "dead_heads", "measure_speed", "speed", "viewer_index"} | PRUNING_FIGURES | SURVIVORS
-    assert {rule for rule, _ in stale} - of_models == shown | {"gates", "dead_heads_table"}
+    summary = {"front", "training_curves", "models_table", "claims"} | LAST
+    assert {rule for rule, _ in stale} - of_models == shown | {"gates", "dead_heads_table"} | summary
 
 
 def test_another_setting_of_decoding_translates_again_and_trains_nothing(finished) -> None:
     values = finished.settings()
     values["decoding"]["beam"] = 3
     stale = {rule for rule, _ in finished.configured(values).stale()}
-    assert stale == {"translate", "score", "gather_scores", "measure_speed", "speed"} | PRUNING_FIGURES - {"figure8"}
+    made = {"translate", "score", "gather_scores", "measure_speed", "speed"} | PRUNING_FIGURES - {"figure8"}
+    assert stale == made | {"front", "models_table", "claims"} | LAST
 
 
 def test_another_title_draws_again_and_computes_nothing(finished) -> None:
@@ -124,21 +123,25 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
     stale = {rule for rule, _ in finished.configured(values).stale()}
     drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_rules"}
-    assert stale == drawn | {"view_heads", "viewer_index"}
+    assert stale == drawn | {"view_heads", "viewer_index", "training_curves", "models_table", "claims"} | LAST
 
 
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("report/figure7.py", {"figure7"}),
-        ("report/table1.py", {"table1"}),
+        ("report/figure7.py", {"figure7"} | LAST),
+        ("report/table1.py", {"table1"} | LAST),
         (
             "heads/relevance/propagate.py",
             {"relevance", "relevance_rules", "analyse_heads", "view_heads", "viewer_index"}
-            | {"figure1", "figure2", "figure4", "figure5", "figure8", "table1"}
-            | SURVIVORS,
+            | {"figure1", "figure2", "figure4", "figure5", "figure8", "table1", "front", "claims"}
+            | SURVIVORS
+            | LAST,
         ),
-        ("evaluation/score.py", {"score", "gather_scores"} | PRUNING_FIGURES - {"figure8"}),
+        (
+            "evaluation/score.py",
+            {"score", "gather_scores", "front", "models_table", "claims"} | PRUNING_FIGURES - {"figure8"} | LAST,
+        ),
     ],
 )
 def test_an_edit_remakes_what_its_code_made(finished, edit: Callable, module: str, rules: set[str]) -> None:
@@ -167,39 +170,3 @@ def test_a_model_and_a_figure_made_again_have_the_same_bytes(finished) -> None:
         assert run.status == 0, run.printed[-5000:]
     assert all(finished.file(name).stat().st_mtime_ns > times[name] for name in names)
     assert {name: file_hash(finished.file(name)) for name in names} == before
-
-
-def test_a_killed_training_goes_on_where_it_was_and_ends_with_the_same_bytes(finished) -> None:
-    weights = finished.file("tatoeba_en_fr/models/baseline/seed1/model.safetensors")
-    target = str(weights.relative_to(finished.root))
-    before = file_hash(weights)
-    loop = finished.root / "src/specialized_heads/training/loop.py"
-    code = loop.read_text(encoding="utf-8")
-    assert "SAVE_SECONDS = 60.0\n" in code
-    # The training code has changed, so the baseline is stale; its state is now saved after every update.
-    loop.write_text(code.replace("SAVE_SECONDS = 60.0\n", "SAVE_SECONDS = 0.0\n"), encoding="utf-8")
-    with open(finished.root / "killed.log", "w", encoding="utf-8") as printed:
-        process = finished.start(target, stdout=printed, stderr=printed)
-        state = weights.parent.with_name("seed1.state") / "state.pt"
-        while not state.exists():
-            assert process.poll() is None, (finished.root / "killed.log").read_text(encoding="utf-8")
-            time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    assert not weights.exists()
-    assert finished.run("--unlock").status == 0
-    run = finished.run(target)
-    assert run.status == 0, run.printed[-5000:]
-    assert "going on at update" in finished.file("tatoeba_en_fr/logs/train_baseline_seed1.log").read_text(
-        encoding="utf-8"
-    )
-    assert file_hash(weights) == before
-    assert not state.parent.exists()
-
-
-def test_report_holds_every_figure_and_table(finished) -> None:
-    run = finished.run("--report", "report.zip")
-    assert run.status == 0, run.printed[-5000:]
-    with zipfile.ZipFile(finished.root / "report.zip") as archive:
-        held = {name.rpartition("/")[2] for name in archive.namelist()}
-    assert {f"figure{number}.png" for number in range(1, 11)} | {"table1.csv", "table2.csv"} <= held

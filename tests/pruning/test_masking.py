@@ -143,6 +143,11 @@ def test_the_state_survives_a_kill(
         assert not done & set(group)
         return whole(model, sources, group, decoding=decoding)
 
+    content = path.read_text()
+    path.write_text(content.replace("[[[", "[[ [", 2))  # the same JSON, but not what was written
+    assert not State(tmp_path / "run", fingerprint="a").found
+    path.write_text(content)
+
     monkeypatch.setattr(masking, "translate_without", only_the_rest)
     assert translate_set(model, data, removals, decoding=DECODING, state=state) == undisturbed
     assert len(State(tmp_path / "run", fingerprint="a").found) == len(undisturbed)

@@ -216,7 +216,7 @@ def test_everything_is_written_also_for_a_model_without_heads(stage, write, modu
     if module == "ablation_sets":
         files, settings = files | {"second": [path]}, SETTINGS | {"second": {"EN-FR $1_% a title": "dev"}}
     stem = stage(module, settings, **files)
-    suffixes = ("csv", "md", "tex") if module in ("ablation_table", "alone") else ("csv", "pdf", "svg", "png")
+    suffixes = ("csv", "md", "tex", "html") if module in ("ablation_table", "alone") else ("csv", "pdf", "svg", "png")
     for suffix in suffixes:
         assert stem.with_name(f"{stem.name}.{suffix}").stat().st_size
     if module in ("ablation_table", "alone") and empty:

@@ -142,7 +142,7 @@ def test_the_stage_writes_figure_and_table(make, call, tmp_path, write):
     files = {"figure": tmp_path / "figures/criteria", "table": tmp_path / "tables/criteria"}
     call(criteria, settings={"titles": list(tables)}, scores=paths, **files)
     written = {path.name for path in tmp_path.glob("*/criteria.*")}
-    assert written == {f"criteria.{suffix}" for suffix in ("pdf", "svg", "png", "csv", "md", "tex")}
+    assert written == {f"criteria.{suffix}" for suffix in ("pdf", "svg", "png", "csv", "md", "tex", "html")}
     markdown = (tmp_path / "tables/criteria.md").read_text(encoding="utf-8")
     assert "| corpus | scope | heads | criterion | n | BLEU | Δ | p | BLEU, fine-tuned |" in markdown
     first = (tmp_path / "figures/criteria.svg").read_bytes()

@@ -52,7 +52,7 @@ def run_all(stage, write, make):
 
 def test_every_module_writes_all_its_formats_with_any_title(run_all):
     for name, stem in run_all([NASTY, "EN-RU"]).items():
-        for suffix in ("md", "tex") if name.startswith("table") else ("pdf", "svg", "png"):
+        for suffix in ("md", "tex", "html") if name.startswith("table") else ("pdf", "svg", "png"):
             assert stem.with_name(f"{name}.{suffix}").stat().st_size > 500, (name, suffix)
         assert len(pd.read_csv(stem.with_name(f"{name}.csv"))) > 0
 
@@ -141,6 +141,13 @@ def test_mistakes_in_the_inputs_are_named(write, make, tmp_path):
         read_all([path, path], ["EN-FR", "EN-FR"], columns=HEAD_COLUMNS)
     with pytest.raises(UserError, match="no such file"):
         read_all([tmp_path / "none.parquet"], ["EN-FR"], columns=HEAD_COLUMNS)
+
+
+@pytest.mark.parametrize("name", ["front", "training_curves", "models", "run_times", "environment"])
+def test_what_sums_up_has_a_caption_of_one_sentence(name):
+    (line,) = (CAPTIONS / f"{name}.rst").read_text(encoding="utf-8").splitlines()
+    assert line.endswith(".")
+    assert ("differs" in line) == (name in ("run_times", "environment"))  # the two that are not the same each time
 
 
 @pytest.mark.parametrize("kind, number", [("figure", n) for n in range(1, 11)] + [("table", 1), ("table", 2)])

@@ -20,9 +20,10 @@ from specialized_heads.pruning.penalty import Lambda, Steering
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.training import loop
 from specialized_heads.training.batching import make_batch
-from specialized_heads.training.loop import Data, Penalty, Plan, finish, moment, train
+from specialized_heads.training.loop import Data, Penalty, Plan, train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import Team
+from specialized_heads.training.state import finish, read_moment
 
 PLAN = Plan(
     seed=1,
@@ -118,7 +119,7 @@ def test_a_steered_run_resumes_with_the_state_of_its_steering(gated, data: Data,
     expected = finished(gated(), plan, data, tmp_path / "whole", Steering(3, PLAN.updates))
     interrupt(gated(), plan, data, tmp_path / "broken", at, Steering(3, PLAN.updates))
     assert finished(gated(), plan, data, tmp_path / "broken", Steering(3, PLAN.updates)) == expected
-    kept = [moment(tmp_path / name / "state", 7) for name in ("whole", "broken")]
+    kept = [read_moment(tmp_path / name / "state", 7) for name in ("whole", "broken")]
     assert kept[0].keys() == kept[1].keys()
     for name, tensor in kept[0].items():
         assert torch.equal(tensor, kept[1][name]), name
@@ -141,7 +142,7 @@ def test_a_moment_has_the_weights_of_a_run_that_stopped_there(
     for update in plan.moments:
         stopped = tiny_model()
         finished(stopped, replace(plan, updates=update, average=1, moments=()), data, tmp_path / str(update), None)
-        weights_then = moment(tmp_path / "whole/state", update)
+        weights_then = read_moment(tmp_path / "whole/state", update)
         assert weights_then.keys() == dict(stopped.named_parameters()).keys()
         for name, weight in stopped.named_parameters():
             assert torch.equal(weights_then[name], weight), (update, name)
@@ -156,7 +157,7 @@ def test_moments_of_another_run_are_not_taken_for_this_ones(gated, data: Data, t
         patch.setattr(loop._Run, "save", lambda *_: None)
         interrupt(gated(), other, data, tmp_path / "broken", 22)
     finished(gated(), plan, data, tmp_path / "broken")
-    whole, broken = (moment(tmp_path / name / "state", 7) for name in ("whole", "broken"))
+    whole, broken = (read_moment(tmp_path / name / "state", 7) for name in ("whole", "broken"))
     assert {name: t.numpy().tobytes() for name, t in whole.items()} == {
         n: t.numpy().tobytes() for n, t in broken.items()
     }

@@ -14,12 +14,12 @@ from specialized_heads.config import Experiment, load
 from specialized_heads.sections import lambda_name
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.parsing import spacy_models
-from specialized_heads.stage import UserError, file_hash
+from specialized_heads.stage import UserError, file_hash, one_line
 
 try:
-    experiment = load(config, origin="configuration")
+    experiment = load(config, origin=", ".join(CONFIGURED))
 except UserError as error:
-    raise WorkflowError(str(error)) from None
+    raise WorkflowError(one_line(error)) from None
 
 # Stages are run from the source tree, so that an edit takes effect at once and in every software environment.
 SOURCE = Path(workflow.basedir) / "src"
@@ -174,7 +174,7 @@ def datasets(corpus):
     try:
         return files_of(values.source, **languages)
     except UserError as error:
-        raise WorkflowError(f"corpora.{corpus}.source: {error}") from None
+        raise WorkflowError(one_line(f"corpora.{corpus}.source: {error}")) from None
 
 
 def fetched():
@@ -351,10 +351,13 @@ def baseline_translation(wildcards):
     return [] if wildcards.model == "baseline" else path.format(**wildcards)
 
 
+# Of models, in the order of the tables.
+KINDS = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
+
+
 def scored_models(wildcards):
     """All models of a corpus, each with its seed."""
-    kinds = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
-    names = models(wildcards.corpus, *kinds)
+    names = models(wildcards.corpus, *KINDS)
     return [(name, seed) for seed in experiment.seeds for name in names]
 
 
@@ -367,11 +370,12 @@ def model_files(name):
 def everything():
     """What is made where no target is named: the paper's figures and tables, and what the sections of the configuration ask for."""
     results = f"results/{experiment.experiment}"
-    files = [f"{results}/figures/figure{n}.pdf" for n in range(1, 11)]
+    files = [f"{results}/claims.md", *(f"{results}/figures/figure{n}.pdf" for n in range(1, 11))]
     files += [f"{results}/tables/{name}.md" for name in ("table1", "table2", "data_card")]
     files += [f"{results}/tables/speed.md"] if timed_corpora() else []
     for corpus in corpora():
         files.append(f"{results}/{corpus}/scores.parquet")
         for model in models(corpus, "baseline", "pruned"):
             files += [f"{results}/{corpus}/heads/{model}/seed{seed}.parquet" for seed in experiment.seeds]
-    return files + pruning_targets() + ablation_targets() + comparison_targets() + heads_targets() + viewer_targets()
+    files += pruning_targets() + ablation_targets() + comparison_targets() + heads_targets() + viewer_targets()
+    return files + summary_targets()

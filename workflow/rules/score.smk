@@ -98,7 +98,7 @@ rule measure_speed:
     conda:
         "../../envs/pipeline.yaml"
     # Nothing else may run beside a measurement of time.
-    threads: workflow.cores or 1
+    threads: workflow.resource_settings.cores or 1
     params:
         settings=lambda w: settings(
             w.corpus,

@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specialized_heads.stage import UserError, atomic
+from specialized_heads.tables import unreadable
 
 COLUMNS = ("source", "target", "document")
 SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
 BLOCK = 65_536  # pairs per row group of a file
+WRITING = {"compression": "zstd", "write_page_checksum": True}  # damage is noticed where a page is read
 READ = 8_192  # pairs per block that is read: what is made of it should fit into the caches of a processor
 
 
@@ -57,8 +59,8 @@ def read_pairs(path: Path) -> Pairs:
         raise UserError(f"{path}: no such file")
     try:
         table = pq.read_table(path, columns=list(COLUMNS))
-    except pa.ArrowException as error:
-        raise UserError(f"{path}: not a parquet file of sentence pairs ({error})") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error, what="sentence pairs") from None
     if missing := set(COLUMNS) - set(table.column_names):
         raise UserError(f"{path}: column {min(missing)} is missing; needed are {', '.join(COLUMNS)}")
     return Pairs(*(table[name].to_pylist() for name in COLUMNS))
@@ -88,7 +90,7 @@ def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Iterator[
 def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA) -> int:
     """Write blocks of any size as zstd parquet, atomically; returns the number of pairs."""
     total = 0
-    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **WRITING) as writer:
         waiting: list[pa.RecordBatch] = []
         for batch in blocks:
             waiting.append(batch)
@@ -108,14 +110,13 @@ def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator
         UserError: the file is missing, is not parquet, or lacks a column.
     """
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:  # which would read all of the file at the start
+        # A buffer ahead would read all of the file at the start.
+        with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
             if missing := set(columns or COLUMNS) - set(file.schema_arrow.names):
                 raise UserError(f"{path}: column {min(missing)} is missing")
             yield from file.iter_batches(READ, columns=columns)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except pa.ArrowException as error:
-        raise UserError(f"{path}: not a parquet file of sentence pairs ({error})") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error, what="sentence pairs") from None
 
 
 def number_of_pairs(path: Path) -> int:
@@ -126,10 +127,8 @@ def number_of_pairs(path: Path) -> int:
     """
     try:
         rows = pq.read_metadata(path).num_rows
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except pa.ArrowException as error:
-        raise UserError(f"{path}: not a parquet file of sentence pairs ({error})") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error, what="sentence pairs") from None
     if not rows:
         raise UserError(f"{path}: the file has no pairs")
     return rows

@@ -6,7 +6,7 @@ them into one parquet file. What is downloaded, from where, and under which lice
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from specialized_heads.stage import Section
 
@@ -19,27 +19,40 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a p
 LIMIT = "use at most so many pairs, the same random draw in every run; null: all"
 
 
+def _file_path(path: str) -> str:
+    if not path or set("{}\0") & set(path):
+        raise ValueError(
+            "a path must not be empty, nor hold braces, which Snakemake takes for wildcards; rename the file, or link to it"
+        )
+    return path
+
+
+FilePath = Annotated[str, AfterValidator(_file_path)]
+
+
 class Embedded(Section):
     """A corpus that is kept in the repository, with the parses of its analysis sentences."""
 
     kind: Literal["embedded"]
-    name: str = Field(description="folder under resources/")
+    name: str = Field(pattern=NAME, description="folder under resources/")
 
 
 class Local(Section):
     """Your own text: one file of pairs (TSV or parquet), or two files with one sentence per line."""
 
     kind: Literal["local"]
-    path: str | None = Field(
+    path: FilePath | None = Field(
         None,
         description="pairs: TSV (source TAB target, optionally TAB document) or parquet (columns source, target, "
         "optionally document), plain or .gz, .xz, .zst, .zip; relative to the working directory",
     )
-    source_path: str | None = Field(None, description="instead of path: source sentences, one per line; same packings")
-    target_path: str | None = Field(None, description="their translations, line by line")
-    dev: str | None = Field(None, description="development set of your own, a file like path; null: held out")
-    test: str | None = Field(None, description="test set of your own, likewise")
-    analysis: str | None = Field(None, description="analysis set of your own, likewise; targets may be left out")
+    source_path: FilePath | None = Field(
+        None, description="instead of path: source sentences, one per line; same packings"
+    )
+    target_path: FilePath | None = Field(None, description="their translations, line by line")
+    dev: FilePath | None = Field(None, description="development set of your own, a file like path; null: held out")
+    test: FilePath | None = Field(None, description="test set of your own, likewise")
+    analysis: FilePath | None = Field(None, description="analysis set of your own, likewise; targets may be left out")
     group_by: Unit = Field("sentence", description=GROUP_BY + "; documents are the third column")
     limit: int | None = Field(None, ge=1, description=LIMIT)
     licence: str = Field("not stated", description="shown in the data card")
@@ -156,7 +169,9 @@ Source = Annotated[
 class Downloads(Section):
     """How files are fetched."""
 
-    directory: str = Field("data", description="where downloaded files are kept, relative to the working directory")
+    directory: FilePath = Field(
+        "data", description="where downloaded files are kept, relative to the working directory"
+    )
     mirrors: dict[str, str] = Field({}, description="start of a URL: what to put in its place")
     attempts: int = Field(
         6,

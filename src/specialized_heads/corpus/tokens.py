@@ -2,9 +2,11 @@
 
 A safetensors file holds `source` and `target` (int32, the ids of all sentences one after the other, without begin and end
 of sentence) and `source_offsets` and `target_offsets` (int64, n + 1 positions; sentence i is offsets[i] to offsets[i + 1]).
+Its metadata hold a hash of all that, by which a damaged file is told when it is loaded.
 Text goes into it block by block, so that neither the sentences nor the ids of a corpus of millions are held in memory.
 """
 
+import hashlib
 import json
 import shutil
 import tempfile
@@ -71,23 +73,38 @@ def load_tokens(path: Path) -> TokenStore:
     """Map a token file into memory.
 
     Raises:
-        UserError: no such file, or not a token file.
+        UserError: no such file, not a token file, or a damaged one.
     """
     # safetensors' own reader copies every tensor into memory; its format is a header length, a JSON header, and raw arrays.
     try:
         with open(path, "rb") as stream:
             size = int.from_bytes(stream.read(8), "little")
             header = json.loads(stream.read(size))
+            expected = header.pop("__metadata__", {}).get("sha256")  # a file of others, without one, is believed
+            found = hashlib.file_digest(stream, lambda: _header_hash(header)).hexdigest()
+        if expected not in (None, found):
+            raise ValueError("damaged: its hash is another one")
         arrays = {}
         for name, dtype in DTYPES.items():
             begin, end = header[name]["data_offsets"]
             offset, length = 8 + size + begin, (end - begin) // np.dtype(dtype).itemsize
             arrays[name] = np.memmap(path, dtype, "r", offset=offset, shape=(length,))
+        for side in SIDES:
+            ids, offsets = arrays[side], arrays[f"{side}_offsets"]
+            if list(offsets[:1]) != [0] or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
+                raise ValueError(f"{side}_offsets do not divide the ids into sentences")
+            if len(ids) and ids.min() < 0:
+                raise ValueError(f"{side} has negative ids")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (ValueError, KeyError, OverflowError, MemoryError) as error:
-        raise UserError(f"{path}: not a token file ({error})") from None
+    except (ValueError, KeyError, AttributeError, TypeError, OverflowError, MemoryError, RecursionError) as error:
+        raise UserError(f"{path}: not a token file ({error}); delete it and run again") from None
     return TokenStore(**arrays)
+
+
+def _header_hash(header: dict[str, dict]) -> "hashlib._Hash":
+    """SHA-256 of the header of a token file without its metadata, to go on with the arrays."""
+    return hashlib.sha256(json.dumps(header, separators=(",", ":")).encode())
 
 
 def encode(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +146,14 @@ def write_tokens(path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.nda
             shape = len(offsets[side]) if offset else int(offsets[side][-1])
             begin, end = end, end + shape * np.dtype(DTYPES[name]).itemsize
             header[name] = {"dtype": "I64" if offset else "I32", "shape": [shape], "data_offsets": [begin, end]}
-        text = json.dumps(header, separators=(",", ":")).encode()
+        digest = _header_hash(header)
+        for side in SIDES:
+            digest.update(offsets[side].tobytes())
+        for side in SIDES:
+            ids[side].seek(0)
+            while block := ids[side].read(1 << 20):
+                digest.update(block)
+        text = json.dumps({"__metadata__": {"sha256": digest.hexdigest()}} | header, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 8)  # arrays start at a multiple of eight bytes
         with atomic(path) as temporary, open(temporary, "wb") as stream:
             stream.write(len(text).to_bytes(8, "little") + text)

@@ -6,11 +6,11 @@ Figures 7, 9 and 10, table 2, and the figure and tables `criteria` and `controls
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.stage import Section
+from specialized_heads.tables import write_table
 
 # Of `score.json`, in the order of the table's columns.
 SCORES = {
@@ -67,8 +67,7 @@ def main() -> None:
         "parameters": pa.int64(),
         "updates": pa.int64(),
     }
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(columns)), temporary)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(columns)))
     stage.log.info("%d models", len(rows))
 
 

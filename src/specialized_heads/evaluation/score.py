@@ -13,13 +13,13 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from sacrebleu.metrics import BLEU, CHRF
 
 from specialized_heads import stage
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.evaluation.significance import SAMPLES, SEED, compare
 from specialized_heads.stage import Section
+from specialized_heads.tables import read_table
 
 
 class Settings(Section):
@@ -29,10 +29,13 @@ class Settings(Section):
 
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
     """The lines of a translation; another number of lines than there are references is a `UserError`."""
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        raise stage.UserError(f"{path}: damaged ({error}); delete it and run again") from None
     if len(lines) != len(references):
         raise stage.UserError(
-            f"{path}: {len(lines)} lines for {len(references)} sentences of the test set; translate it again"
+            f"{path}: {len(lines)} lines for {len(references)} sentences of the test set; delete it and run again"
         )
     return lines
 
@@ -41,7 +44,7 @@ def main() -> None:
     files = stage.arguments(__doc__, files=("translation", "tokenised", "references", "output"), optional=("baseline",))
     settings = Settings.model_validate(files.settings)
     os.environ["SACREBLEU_SEED"] = SEED
-    references = pq.read_table(files.references, columns=["target"]).column("target").to_pylist()
+    references = read_table(files.references, columns=["target"]).column("target").to_pylist()
     translation = read_lines(files.translation, references=references)
     lowercase = settings.preprocess == "paper"
     bleu, chrf = BLEU(lowercase=lowercase), CHRF(lowercase=lowercase)

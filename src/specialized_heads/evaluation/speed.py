@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from specialized_heads import stage
@@ -28,6 +27,7 @@ from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.sections import Decoding
 from specialized_heads.stage import Section
+from specialized_heads.tables import write_table
 from specialized_heads.training.batching import make_batch
 
 ROUNDS = 3
@@ -149,8 +149,7 @@ def main() -> None:
     twins = [masked(load(files.baseline, device=device), model) for model in pruned]
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, 1 thread"
     rows = [row | {"device": name} for row in measure(baseline, pruned, twins, store, settings)]
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d models at %d batch sizes", 1 + len(pruned), len(settings.batches))
 
 

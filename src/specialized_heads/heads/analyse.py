@@ -5,7 +5,6 @@ The functions of section 5 are those of encoder heads; heads of the decoder and 
 """
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
@@ -21,11 +20,12 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.parsing.alignment import check_pieces
+from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.sections import Heads
 from specialized_heads.stage import Section
+from specialized_heads.tables import read_table, write_table
 
 
 class Settings(Section):
@@ -65,8 +65,9 @@ def main() -> None:
     relevance, rules = read_relevance(files.relevance)
     bpe = load_bpe(files.bpe)
     store, train = load_tokens(files.analysis), load_tokens(files.train)
-    texts = pq.read_table(files.text, columns=["source"]).column("source").to_pylist()
+    texts = read_table(files.text, columns=["source"]).column("source").to_pylist()
     parses = read_parses(files.parses)
+    check_words(files.parses, parses, texts)
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
     check_pieces(files.analysis, store, processed, bpe)
     sentences, aligned = align(parses, texts, bpe, settings.heads.relations, processed=processed)
@@ -83,9 +84,8 @@ def main() -> None:
     absent = [relation for relation, number in arcs.items() if not number]
     if absent:
         stage.log.warning("%s: no arc of %s", files.parses, explain_absent(absent, parses.values()))
-    with stage.atomic(files.output) as temporary:
-        schema = table_schema(settings.heads.relations, rules)
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), temporary)
+    schema = table_schema(settings.heads.relations, rules)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
     stage.write_json(files.examples, examples(model, store, bpe, ranks, counted, settings.heads))
     report = {
         "sentences": len(texts),

@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -24,6 +23,7 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.stage import Section
+from specialized_heads.tables import write_table
 
 BATCH_TOKENS = 1000  # a side; bounds the memory of the mixtures of one head with all others
 
@@ -97,8 +97,7 @@ def main() -> None:
             for second, (other_layer, other_head) in enumerate(heads[first + 1 :], start=first + 1):
                 pair = [kind, layer, head, other_layer, other_head, means[kind][first, second], queries[kind]]
                 rows.append(dict(zip(SCHEMA.names, pair)))
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d pairs of heads compared on %d of %d sentences", len(rows), len(chosen), len(store))
 
 

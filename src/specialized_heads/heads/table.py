@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.functions import decoder_functions_of, functions_of
@@ -13,6 +12,7 @@ from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.sections import Heads
 from specialized_heads.stage import UserError
+from specialized_heads.tables import read_table
 
 KEY = ("type", "layer", "head")
 
@@ -52,10 +52,7 @@ def read_relevance(path: Any) -> tuple[dict[tuple[str, int, int], dict[str, floa
     Raises:
         UserError: there is no such file, or it holds no rule.
     """
-    try:
-        table = pq.read_table(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
+    table = read_table(path)
     rules = [name for name in table.column_names if name not in KEY]
     if len(rules) + len(KEY) != table.num_columns or not rules:
         raise UserError(f"{path}: not a table of relevances; delete it and run again")

@@ -15,6 +15,7 @@ from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_pb2 import SentencePieceText
 
 from specialized_heads.corpus.tokens import TokenStore, encode
+from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError
 
 SPACE = "▁"  # SentencePiece's mark for a space
@@ -73,6 +74,26 @@ def check_pieces(path: Path, store: TokenStore, processed: list[str], processor:
         f"{path}: sentence {list(own).index(False)} (from 0) has other subwords than this text and BPE model give; make "
         "it again from them, with the same vocabulary.preprocess"
     )
+
+
+def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> None:
+    """Make sure that trees are of these sentences, as far as their words can tell.
+
+    A form may differ from its characters ("du" is "de" and "le", and some parsers write quotes, or capitals, their own way),
+    though not most of them.
+
+    Args:
+        path: of the table of trees.
+        parses: what it holds.
+        texts: the sentences.
+
+    Raises:
+        UserError: they are of others.
+    """
+    rows = [(texts[n], word) for n, words in parses.items() if n < len(texts) for word in words]
+    spelled = sum(text[word.start : word.end].lower() == word.form.lower() for text, word in rows)
+    if max(parses, default=0) >= len(texts) or 2 * spelled < len(rows):
+        raise UserError(f"{path}: the trees are of other sentences than the text; delete the file and parse that text")
 
 
 def raw_characters(processed: str, raw: str) -> list[int] | None:

@@ -21,7 +21,8 @@ from specialized_heads.parsing.words import Word, letters, word_spans
 from specialized_heads.stage import UserError, file_hash
 
 COLUMNS = 10
-NUMBER = re.compile(r"(\d+)(?:(-|\.)(\d+))?")
+NUMBER = re.compile(r"(\d{1,9})(?:(-|\.)(\d{1,9}))?")
+HEAD = re.compile(r"\d{1,9}")
 TEXT = re.compile(r"#\s*text\s*=\s*(.*)")
 
 
@@ -98,7 +99,7 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
             tokens.append(Token(form, []))
             spelled += form + space
             continue
-        if not head.isdecimal() or relation == "_":
+        if not HEAD.fullmatch(head) or relation == "_":
             raise UserError(f"{where}: word {number} has no head and relation; the file must hold parsed sentences")
         if not inside:
             tokens.append(Token(form, []))
@@ -112,16 +113,19 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
     for line_number, head in heads:
         if head >= expected:
             raise UserError(f"{path}, line {line_number}: head {head} in a sentence of {expected - 1} words")
-    for word, (line_number, head) in enumerate(heads, start=1):
-        above: list[int] = []
-        while head and head not in above:
-            above.append(head)
-            head = heads[head - 1][1]
-        if word in above:
+    rooted = {0}  # words that lead to a root: each is followed once, so that a long sentence takes no long time
+    for word in range(1, expected):
+        above: dict[int, None] = {}
+        while word not in rooted and word not in above:
+            above[word] = None
+            word = heads[word - 1][1]
+        if word not in rooted:
+            circle = list(above)[list(above).index(word) :]
             raise UserError(
-                f"{path}, line {line_number}: word {word} hangs on itself (heads in turn: "
-                f"{', '.join(map(str, above))}); each word must lead to a root, a word with head 0"
+                f"{path}, line {heads[word - 1][0]}: word {word} hangs on itself (heads in turn: "
+                f"{', '.join(map(str, [*circle[1:], word]))}); each word must lead to a root, a word with head 0"
             )
+        rooted.update(above)
     return Tree(spelled.strip() if text is None else text, tokens)
 
 

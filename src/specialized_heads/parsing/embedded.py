@@ -7,10 +7,10 @@ spans. `parses.json` beside it says which parser made them.
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError, read_json
+from specialized_heads.tables import read_table
 
 SCHEMA = pa.schema(
     {
@@ -44,7 +44,7 @@ def embedded_parses(texts: list[str], *, resource: Path | None) -> tuple[list[li
             f"{resource}: no such file; set parser.engine: stanza, or make it with resources/make_parses.py"
         )
     wanted = set(texts)
-    rows = pq.read_table(resource, schema=SCHEMA).to_pylist()
+    rows = read_table(resource, schema=SCHEMA).to_pylist()
     known = {row["source"]: row for row in rows if row["source"] in wanted}
     if missing := sum(text not in known for text in texts):
         raise UserError(

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
+from specialized_heads.stage import Section, UserError, arguments, log, run
+from specialized_heads.tables import write_table
 
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
 
@@ -146,8 +146,7 @@ def main() -> None:
         )
     if absent:
         log.warning("%s: no arc of %s", args.parses, explain_absent(absent, parses.values()))
-    with atomic(args.output) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+    write_table(args.output, table, compression="zstd")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,9 @@ def load_model(*, language: str, package: str) -> "spacy.Language":
     except OSError:
         install = INSTALL if name in DEFAULTS.values() else f"python -m spacy download {name}"
         raise UserError(f"parser.package: spaCy finds no model {name!r}; install it ({install})") from None
+    except Exception as error:  # a damaged model breaks in as many ways as its reader has lines
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UserError(f"parser.package: spaCy cannot load {name!r} ({reason}); install or make it again") from None
     if model.lang != language.replace("-", "_").partition("_")[0]:
         raise UserError(f"parser.package: {name} is a model for {model.lang!r}, the text is {language!r}")
     if "parser" not in model.pipe_names:

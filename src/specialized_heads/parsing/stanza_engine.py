@@ -27,12 +27,12 @@ def load_pipeline(*, language: str, directory: str | None, package: str) -> stan
         package: name of a package of models.
 
     Raises:
-        UserError: there are no such models.
+        UserError: there are no such models, or they are damaged.
     """
     directory = _resources(directory)
     try:
         return _build(language=language, directory=directory, package=package, method=None)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a damaged model breaks in as many ways as its reader has lines
         raise UserError(
             f"no {_what(language, directory, package)}: {_sentence(error)} Run snakemake with --forcerun parser_models and "
             "parser.download: true, or check parser.directory and parser.package"
@@ -53,7 +53,7 @@ def fetch(*, language: str, directory: str | None, package: str, download: bool)
     what = _what(language, directory, package)
     try:
         return _build(language=language, directory=directory, package=package, method=None)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # as above
         if not download:
             raise UserError(
                 f"no {what}: {_sentence(error)} Set parser.download: true, or check parser.directory and parser.package"
@@ -78,8 +78,9 @@ def _what(language: str, directory: str, package: str) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    """An error's text, with one full stop at the end."""
-    return f"{str(error).rstrip('. ')}."
+    """The first line of an error's text, with one full stop at the end."""
+    text = str(error).strip() or type(error).__name__
+    return f"{text.splitlines()[0].rstrip('. ')}."
 
 
 def _build(*, language: str, directory: str, package: str, method: str | None) -> stanza.Pipeline:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads.corpus.normalise import compose, drop_invisible
-from specialized_heads.stage import UserError, atomic
+from specialized_heads.stage import UserError
+from specialized_heads.tables import read_table, write_table
 
 
 class Word(NamedTuple):
@@ -74,8 +74,7 @@ def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:
         for sentence, words in enumerate(parses)
         for number, word in enumerate(words, start=1)
     ]
-    with atomic(path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary, compression="zstd")
+    write_table(path, pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd")
 
 
 def read_parses(path: Path) -> dict[int, list[Word]]:
@@ -86,14 +85,20 @@ def read_parses(path: Path) -> dict[int, list[Word]]:
         absent.
 
     Raises:
-        UserError: there is no such file.
+        UserError: there is no such file, no such table, or its rows are no trees.
     """
-    try:
-        table = pq.read_table(path, schema=SCHEMA)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
+    table = read_table(path, schema=SCHEMA)
+    if empty := [name for name in SCHEMA.names if table.column(name).null_count]:
+        raise UserError(f"{path}: column {empty[0]} has gaps; delete the file and parse again")
     parses: dict[int, list[Word]] = {}
     columns = (table.column(name).to_pylist() for name in Word._fields)
     for sentence, *word in zip(table.column("sentence").to_pylist(), *columns):
         parses.setdefault(sentence, []).append(Word(*word))
+    for sentence, words in parses.items():
+        for word in words:
+            if sentence < 0 or not 0 <= word.head <= len(words) or not 0 <= word.start <= word.end:
+                raise UserError(
+                    f"{path}: sentence {sentence}: {word.form!r} has head {word.head} and characters {word.start} to "
+                    f"{word.end} in a tree of {len(words)} words; delete the file and parse again"
+                )
     return parses

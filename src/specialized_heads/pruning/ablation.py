@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
@@ -24,6 +23,7 @@ from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerpri
 from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.sections import Decoding
 from specialized_heads.stage import Section
+from specialized_heads.tables import read_table, write_table
 
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
@@ -86,7 +86,7 @@ def score_removals(
     for removal, outputs in translate_set(network, store, wanted, decoding=settings.decoding, state=saved).items():
         lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]
         texts[removal] = undo(lines, language=settings.language, mode=settings.preprocess)
-    gold = pq.read_table(references, columns=["target"]).column("target").to_pylist()
+    gold = read_table(references, columns=["target"]).column("target").to_pylist()
     if len(gold) != len(store):
         raise stage.UserError(f"{references}: {len(gold)} sentences, but {tokens} has {len(store)}; make it again")
     lowercase = settings.preprocess == "paper"
@@ -121,8 +121,7 @@ def write_scores(
         references=files.references,
         state=files.state,
     )
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema), temporary)
+    write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))
     saved.finish()
     stage.log.info("%d removals scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])
 

@@ -9,13 +9,13 @@ random choice is the place in its order, counted down; there is one draw per see
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of
 from specialized_heads.pruning.criteria import at_random, values_of
 from specialized_heads.pruning.scopes import Head, heads_of
 from specialized_heads.stage import Section
+from specialized_heads.tables import write_table
 
 COLUMNS = {
     "seed": pa.int64(),
@@ -76,8 +76,7 @@ def main() -> None:
                 counts = kept.get((scope, criterion, (kind, layer, head)), [])
                 row = {"type": kind, "layer": layer, "head": head, "value": values[kind, layer, head]}
                 rows.append({"seed": settings.seed, "scope": scope, "criterion": criterion, **row, "counts": counts})
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)), temporary)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)))
     stage.log.info("%d criteria", len(settings.criteria))
 
 

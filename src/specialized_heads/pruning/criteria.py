@@ -9,10 +9,10 @@ compared, which is an error.
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from specialized_heads.pruning.scopes import Head
 from specialized_heads.stage import UserError
+from specialized_heads.tables import read_table
 
 
 def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float]:
@@ -29,13 +29,7 @@ def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float
     Raises:
         UserError: the file or the column is missing, or a head has not exactly one row.
     """
-    try:
-        table = pd.read_parquet(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    missing = [name for name in ("type", "layer", "head", column) if name not in table]
-    if missing:
-        raise UserError(f"{path}: column {missing[0]} is missing")
+    table = read_table(path, columns=("type", "layer", "head", column)).to_pandas()
     names = list(zip(table["type"], table["layer"].astype(int), table["head"].astype(int)))
     for kind, layer, head in heads:
         if (rows := names.count((kind, layer, head))) != 1:

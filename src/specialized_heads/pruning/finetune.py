@@ -11,8 +11,9 @@ from specialized_heads.model.checkpoint import load, save
 from specialized_heads.pruning.prune import freeze
 from specialized_heads.sections import Training
 from specialized_heads.stage import Section
-from specialized_heads.training.loop import Plan, finish, load_data, train
+from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.parallel import team
+from specialized_heads.training.state import finish
 
 
 class Settings(Section):

@@ -13,7 +13,6 @@ the development set, which no weight was trained on.
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
@@ -26,6 +25,7 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import cross_entropy, prepare_cpu
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import Section
+from specialized_heads.tables import write_table
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
 TOKENS = 2000  # per batch and side, padding included
@@ -116,8 +116,7 @@ def main() -> None:
     model = load(files.model, device=choose_device(settings.device))
     dev = load_tokens(files.dev)
     rows = table(model, importance(model, dev))
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("importance of %d heads over %d sentences", len(rows), len(dev))
 
 

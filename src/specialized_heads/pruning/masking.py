@@ -25,6 +25,7 @@ from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.scopes import Head
 from specialized_heads.sections import Decoding
+from specialized_heads.training import state as kept
 from specialized_heads.training.batching import cut
 
 Removal = frozenset[Head]
@@ -115,7 +116,7 @@ def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
 
 
 class State:
-    """Translations by removal, in memory and in a file that survives a kill: one line of JSON per pass."""
+    """Translations by removal, in memory and in a file that survives a kill: a line of JSON per pass, after its hash."""
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
         """
@@ -123,15 +124,21 @@ class State:
             folder: made where it is missing; removed by `finish`, once the results are safe.
             fingerprint: of everything that affects the translations. Those of another one are thrown away.
         """
+        kept.claim(folder)
         self.path = folder / "translations.jsonl"
         self.found: dict[Removal, list[list[int]]] = {}
         stamp = json.dumps({"fingerprint": fingerprint})
-        lines = self.path.read_text(encoding="utf-8").split("\n")[:-1] if self.path.exists() else []
+        lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] if self.path.exists() else []
         if lines and lines[0] != stamp:
             stage.log.info("the saved state %s is of other settings, data or code; starting over", self.path)
             lines = []
-        for line in lines[1:]:
-            for heads, translations in json.loads(line):
+        for number, line in enumerate(lines[1:], start=1):
+            stamped, _, text = line.partition(" ")
+            if stamped != _hash(text):
+                stage.log.info("the saved state %s is damaged in line %d; going on before it", self.path, number + 1)
+                lines = lines[:number]
+                break
+            for heads, translations in json.loads(text):
                 self.found[frozenset((kind, layer, head) for kind, layer, head in heads)] = translations
         if self.found:
             stage.log.info("going on after %d removals", len(self.found))
@@ -139,14 +146,20 @@ class State:
             temporary.write_text("".join(line + "\n" for line in lines or [stamp]), encoding="utf-8")
 
     def add(self, found: dict[Removal, list[list[int]]]) -> None:
-        """Keep the translations of one pass."""
+        """Keep the translations of one pass; a `UserError` where another process has taken over."""
         self.found |= found
-        with open(self.path, "a", encoding="utf-8") as stream:
-            stream.write(json.dumps([[sorted(removal), lines] for removal, lines in found.items()]) + "\n")
+        kept.check(self.path.parent)
+        text = json.dumps([[sorted(removal), lines] for removal, lines in found.items()])
+        with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
+            stream.write(f"{_hash(text)} {text}\n")
 
     def finish(self) -> None:
         """Remove the folder, after the results have been written."""
         shutil.rmtree(self.path.parent, ignore_errors=True)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def fingerprint(*paths: Path, settings: dict[str, Any]) -> str:

@@ -26,8 +26,9 @@ from specialized_heads.pruning.penalty import Lambda, Steering
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.sections import Training
 from specialized_heads.stage import Section
-from specialized_heads.training.loop import Plan, finish, load_data, moment, train
+from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.parallel import team
+from specialized_heads.training.state import finish, read_moment
 
 
 class Settings(Section):
@@ -142,7 +143,7 @@ def train_gates(model: Transformer, settings: Settings, files: argparse.Namespac
             return
         decisive = copy.deepcopy(model)
         if steered:
-            decisive.load_state_dict(moment(files.state, penalty.decision))
+            decisive.load_state_dict(read_moment(files.state, penalty.decision))
         rows = gate_rows(decisive, model)
         asked = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
         said = remark(rows, init=settings.gate_init, **asked)

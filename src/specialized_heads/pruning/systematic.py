@@ -15,6 +15,7 @@ from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.pruning.ablation import SCORES, Decoded, write_scores
 from specialized_heads.pruning.masking import Removal
+from specialized_heads.tables import read_table
 
 SCHEMA = pa.schema(
     {"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64(), **SCORES}  # type: ignore[arg-type]
@@ -66,7 +67,7 @@ def removals(importance: pd.DataFrame, *, step: float, normalise: bool) -> list[
 def main() -> None:
     files = stage.arguments(__doc__, files=("model", "importance", "tokens", "bpe", "references", "output", "state"))
     settings = Settings.model_validate(files.settings)
-    importance = pd.read_parquet(files.importance)
+    importance = read_table(files.importance).to_pandas()
     wanted = removals(importance, step=settings.step, normalise=settings.normalise)
     write_scores(wanted, settings, files, schema=SCHEMA)
 

@@ -21,6 +21,7 @@ from specialized_heads.report import style, sweep
 from specialized_heads.report.inputs import Titles
 from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import UserError, arguments, run
+from specialized_heads.tables import read_table
 
 HEAD = ["type", "layer", "head"]
 TOGETHER = "all types"
@@ -138,7 +139,7 @@ def _heat_map(axes: Axes, pairs: pd.DataFrame, *, labels: bool) -> QuadMesh:
         values[y, x] = pair["value"]
         colour = "white" if abs(pair["value"]) > 0.55 else "black"
         text = f"{pair['value']:.2f}".replace("-", "−")
-        axes.text(x, y, text, size=5.5, ha="center", va="center", color=colour)
+        axes.text(x, y, text, size=4.8, ha="center", va="center", color=colour)
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(rows)), rows if labels else [""] * len(rows))
     axes.tick_params(length=0, labelsize=6)
@@ -184,7 +185,7 @@ def read(paths: list[Path], titles: list[str]) -> list[tuple[str, pd.DataFrame]]
     missing = [path for path in paths if not path.is_file()]
     if missing:
         raise UserError(f"{missing[0]}: no such file")
-    return list(zip(titles, map(pd.read_parquet, paths), strict=True))
+    return list(zip(titles, (read_table(path).to_pandas() for path in paths), strict=True))
 
 
 def main() -> None:

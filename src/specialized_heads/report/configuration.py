@@ -8,7 +8,7 @@ import yaml
 from specialized_heads.config import load
 from specialized_heads.stage import arguments, atomic, run
 
-HEAD = "# The configuration of this experiment, defaults written out; run it with\n#     snakemake --cores all --configfile FILE\n"
+HEAD = "# The configuration of this experiment, every default written out: give it to `snakemake --configfile`.\n"
 
 
 def main() -> None:

@@ -68,16 +68,16 @@ def numbers() -> pd.DataFrame:
 def draw(points: pd.DataFrame) -> Figure:
     """Draw the construction on the left and the family on the right."""
     figure = Figure(figsize=(style.DOUBLE, 2.3), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[1, 2])
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 2.1])
     left.suptitle("(a) construction, log α = 0")
     _construction(left.subplots(), points)
     right.suptitle("(b) Hard Concrete for several log α")
-    closed, between, open_ = right.subplots(1, 3, width_ratios=[1.2, 2, 1.2])
+    closed, between, open_ = right.subplots(1, 3, width_ratios=[1.45, 1.8, 1.45])
     hard = points[points["curve"] == "Hard Concrete"]
     for axes, x, title in ((closed, 0.0, "P(g = 0)"), (open_, 1.0, "P(g = 1)")):
         masses = hard[(hard["quantity"] == "probability") & (hard["x"] == x)]
         bars = axes.bar(range(len(masses)), masses["y"], color=[_look(value).colour for value in masses["log_alpha"]])
-        axes.bar_label(bars, [f"{value:.2f}" for value in masses["y"]], size=5.5, padding=1)
+        axes.bar_label(bars, [f"{value:.2f}" for value in masses["y"]], size=5, padding=1)
         axes.set_xticks(range(len(masses)), [_number(value) for value in masses["log_alpha"]])
         axes.set(title=title, xlabel="log α", ylabel="probability", xlim=(-0.8, len(masses) - 0.2), ylim=(0, 1))
     for log_alpha, curve in hard[hard["quantity"] == "density"].groupby("log_alpha"):
@@ -97,8 +97,8 @@ def _construction(axes: Axes, points: pd.DataFrame) -> None:
     outside = axes.fill_between(here["x"], here["y"], where=(here["x"] <= 0) | (here["x"] >= 1), color=look.colour)
     outside.set(alpha=0.3, linewidth=0)
     masses = points[(points["quantity"] == "probability") & (points["log_alpha"] == SHOWN)]
-    for mass, x, side in zip(masses["y"], (0.08, 0.92), ("left", "right"), strict=True):
-        axes.text(x, 1.45, f"moved to {round(x)}:\nP = {mass:.2f}", ha=side, va="center", size=6.5)
+    for mass, x, side in zip(masses["y"], (0.07, 0.93), ("left", "right"), strict=True):
+        axes.text(x, 1.45, f"moved to {round(x)}:\nP = {mass:.2f}", ha=side, va="center", size=6)
     for end in (0, 1):
         axes.axvline(end, color="#888888", linewidth=0.5)
     axes.set(xlim=(LOW, HIGH), ylim=(0, 2.6), xlabel="value", ylabel="density")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from specialized_heads import tables
 from specialized_heads.stage import Section, UserError
 
 HEAD_COLUMNS = ("type", "layer", "head", "relevance", "confidence", "functions", "relations")
@@ -62,10 +63,7 @@ def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:
 
 def read_table(path: Path, columns: Iterable[str]) -> pd.DataFrame:
     """Read one parquet table that must hold these columns; a `UserError` where it is missing or lacks one."""
-    try:
-        frame = pd.read_parquet(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
+    frame = tables.read_table(path).to_pandas()
     missing = [column for column in columns if column not in frame]
     if missing:
         raise UserError(f"{path}: column {missing[0]} is missing")

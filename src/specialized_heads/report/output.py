@@ -1,11 +1,12 @@
 """How a figure or a table is written: every format, the numbers beside it, and the same bytes each time.
 
 A stem `figures/figure7` gives `figure7.pdf`, `.svg`, `.png` (300 dpi) and `.csv`; a stem `tables/table1` gives
-`table1.csv`, `.md` and `.tex`. No file carries a date.
+`table1.csv`, `.md`, `.tex` and `.html`, a page that needs nothing else, which the report shows. No file carries a date.
 """
 
+import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,10 @@ METADATA = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
 }
+GREEK = (
+    "alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "pi",
+    "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega",
+)  # fmt: skip
 LATEX = {
     "\\": r"\textbackslash{}",
     **{letter: "\\" + letter for letter in "&%$#_{}"},
@@ -28,10 +33,54 @@ LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "→": r"$\to$",
-    "λ": r"$\lambda$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
     "−": "$-$",
     "–": "--",
+    "…": r"\dots{}",
+    "⁺": "$^+$",
+    "Δ": r"$\Delta$",
+    **dict(zip("αβγδεζηθικλμνξπρστυφχψω", (rf"$\{name}$" for name in GREEK), strict=True)),
 }
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Table</title>
+<style>
+body {{ font: 13px/1.5 system-ui, sans-serif; margin: 1.5rem; color: #1a1a1a; background: white; }}
+p {{ max-width: 60rem; overflow-wrap: anywhere; }}
+div {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 0.2rem 0.45rem; text-align: left; vertical-align: top; white-space: nowrap; }}
+th {{ border-bottom: 1px solid #1a1a1a; }}
+thead tr {{ border-top: 2px solid #1a1a1a; }}
+tbody tr:last-child {{ border-bottom: 2px solid #1a1a1a; }}
+tbody tr:nth-child(even) {{ background: #f4f4f4; }}
+.number {{ text-align: right; }}
+.text {{ min-width: 8rem; white-space: normal; }}
+</style>
+</head>
+<body>
+<p>{caption}</p>
+<div>
+<table>
+<thead>
+<tr>{head}</tr>
+</thead>
+<tbody>
+{body}
+</tbody>
+</table>
+</div>
+{notes}</body>
+</html>
+"""
+NUMBER = re.compile(r"([-+−<]?[\d,.]+ ?%?)?")  # in a column that is aligned to the right
+LONGEST = 24  # letters of a cell that is not broken into lines
 
 
 def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -> None:
@@ -51,20 +100,22 @@ def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -
     _save_csv(stem, numbers)
 
 
-def save_table(stem: Path, numbers: pd.DataFrame, shown: pd.DataFrame, *, caption: str) -> None:
-    """Write a table as CSV (the numbers), Markdown and LaTeX (as it is read).
+def save_table(
+    stem: Path, numbers: pd.DataFrame, shown: pd.DataFrame, *, caption: str, notes: Sequence[str] = ()
+) -> None:
+    """Write a table as CSV (the numbers), and Markdown, LaTeX and HTML (as it is read).
 
     Args:
         stem: path without suffix.
         numbers: one row per number or group of numbers, unrounded.
         shown: the same as text, as a reader sees it; empty cells are "".
         caption: what stands above it; in the LaTeX file inside `\\caption`.
+        notes: lines that stand below it.
     """
     _save_csv(stem, numbers)
-    with atomic(_path(stem, "md")) as temporary:
-        temporary.write_text(_markdown(shown, caption), encoding="utf-8")
-    with atomic(_path(stem, "tex")) as temporary:
-        temporary.write_text(_latex(shown, caption), encoding="utf-8")
+    for suffix, write in (("md", _markdown), ("tex", _latex), ("html", _html)):
+        with atomic(_path(stem, suffix)) as temporary:
+            temporary.write_text(write(shown, caption, notes), encoding="utf-8")
 
 
 def escape_latex(text: str) -> str:
@@ -104,30 +155,55 @@ def _save_csv(stem: Path, numbers: pd.DataFrame) -> None:
         numbers.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
 
 
-def _markdown(shown: pd.DataFrame, caption: str) -> str:
+def _markdown(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
     rows = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy().tolist()]
     escaped = [row if number == 1 else [escape_markdown(cell) for cell in row] for number, row in enumerate(rows)]
-    return f"{escape_markdown(caption)}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in escaped)
+    table = "".join(f"| {' | '.join(row)} |\n" for row in escaped)
+    return f"{escape_markdown(caption)}\n\n{table}" + "".join(f"\n{escape_markdown(note)}\n" for note in notes)
 
 
-def _latex(shown: pd.DataFrame, caption: str) -> str:
+def _latex(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
     def line(cells: list[str]) -> str:
         return " & ".join(map(escape_latex, cells)) + r" \\"
 
     return "\n".join(
         [
-            r"% \usepackage{booktabs}",
+            r"% \usepackage{booktabs, graphicx}",
             r"\begin{table*}",
             r"\centering\small",
             rf"\caption{{{escape_latex(caption)}}}",
+            # As it is, or where it is wider than the page, as wide as that.
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{'l' * shown.shape[1]}}}",
             r"\toprule",
             line(list(shown.columns)),
             r"\midrule",
             *map(line, shown.to_numpy().tolist()),
             r"\bottomrule",
-            r"\end{tabular}",
+            r"\end{tabular}}",
+            *(rf"\par\raggedright {escape_latex(note)}" for note in notes),
             r"\end{table*}",
             "",
         ]
+    )
+
+
+def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
+    rows = shown.to_numpy().tolist()
+    columns = list(zip(*rows, strict=True)) or [()] * shown.shape[1]
+    looks = []
+    for column in columns:
+        if all(map(NUMBER.fullmatch, column)):
+            looks.append(" class=number")
+        else:
+            looks.append(" class=text" if max(map(len, column)) > LONGEST else "")
+
+    def line(tag: str, cells: list[str]) -> str:
+        return "".join(f"<{tag}{look}>{html.escape(text)}</{tag}>" for look, text in zip(looks, cells, strict=True))
+
+    return PAGE.format(
+        caption=html.escape(caption),
+        head=line("th", list(shown.columns)),
+        body="\n".join(f"<tr>{line('td', row)}</tr>" for row in rows),
+        notes="".join(f"<p>{html.escape(note)}</p>\n" for note in notes),
     )

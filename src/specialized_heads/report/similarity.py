@@ -43,7 +43,7 @@ def draw(pairs: pd.DataFrame, *, titles: list[str]) -> Figure:
         for axes, (kind, (name, _)) in zip(panels, style.TYPES.items(), strict=True):
             here = own[own["type"] == kind]
             if here["distance"].notna().any():
-                axes.set_title(f"{name} (n = {here['queries'].iloc[0]:,})")
+                axes.set_title(f"{name} (n = {here['queries'].iloc[0]:,})", size=6.5)
                 meshes.append(_panel(axes, here, low=low, high=high))
             else:
                 why = "fewer than two heads" if here.empty else "no target sentences"

@@ -1,7 +1,7 @@
 """How every figure looks: sizes, fonts, and the colours that stay the same from figure to figure.
 
-Sizes are those of a two-column page, so that nothing is scaled after the fact: 3.3 in for one column, 6.9 in for two. A
-head function has one colour and one hatch everywhere. The colours differ by at least 24 CIELAB units from each other
+Sizes are those of the paper's two-column page (ACL 2019), so that nothing is scaled after the fact: 7.7 cm for one column, 16 cm
+for both. A head function has one colour and one hatch everywhere. The colours differ by at least 24 CIELAB units from each other
 with normal vision and with each of the three kinds of colour blindness, and all of them carry black text. Series
 (corpora, attention types, layers) differ by colour, marker and line style, from a second palette that shares no
 colour with the first.
@@ -22,7 +22,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
-SINGLE, DOUBLE = 3.3, 6.9  # column widths, inches
+SINGLE, DOUBLE = 3.03, 6.29  # column widths, inches
 
 SHEET = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that bytes do not depend on the fonts of the machine

@@ -3,11 +3,8 @@
 The weights are those of that update, taken from the file that the baseline's training writes (`ablation.moments`).
 """
 
-from safetensors import SafetensorError, safe_open
-
 from specialized_heads import stage
-from specialized_heads.model.checkpoint import architecture_of, save
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.checkpoint import architecture_of, assemble, read_tensors, save
 from specialized_heads.stage import Section
 
 
@@ -18,19 +15,13 @@ class Settings(Section):
 def main() -> None:
     files = stage.arguments(__doc__, files=("baseline", "checkpoints", "output"))
     update = Settings.model_validate(files.settings).update
-    model = Transformer(architecture_of(files.baseline), dropout=0.0)
-    try:
-        with safe_open(files.checkpoints, framework="pt") as stored:
-            prefix = f"update{update}/"
-            names = [name for name in stored.keys() if name.startswith(prefix)]  # noqa: SIM118 (it is no dictionary)
-            weights = {name.removeprefix(prefix): stored.get_tensor(name) for name in names}
-    except (OSError, SafetensorError) as error:
-        raise stage.UserError(f"{files.checkpoints}: cannot read it ({error}); delete it and run again") from None
+    prefix, stored = f"update{update}/", read_tensors(files.checkpoints)
+    weights = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
     if not weights:
         raise stage.UserError(
             f"{files.checkpoints}: holds no weights of update {update}; name it in ablation.moments and train again"
         )
-    model.load_state_dict(weights)
+    model = assemble(architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline)
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]
     save(model, files.output, training={**training, "moment": update})
 

@@ -1,8 +1,8 @@
 """The training loop, made to be killed: what it needs to go on is written down every minute.
 
-The state (weights, optimiser, position in the data, log so far) lives in a directory of its own, since Snakemake deletes the
-declared outputs of a job that failed. It is stamped with a fingerprint of everything that affects the result, so that a
-state of other settings or other data is never taken up. After a kill the run goes on at the last state and, on the same
+The state (weights, optimiser, position in the data, log so far) lives in a directory of its own (`state`), since Snakemake
+deletes the declared outputs of a job that failed. It is stamped with a fingerprint of everything that affects the result, so
+that a state of other settings or other data is never taken up. After a kill the run goes on at the last state and, on the same
 machine, ends with the same bytes as an undisturbed one.
 
 On a CPU the micro-batches of an update run side by side, one thread each: small matrices leave most of a core's time to
@@ -14,7 +14,6 @@ processes (`parallel`) each takes every so many-th micro-batch. The batches of t
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,14 +23,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import atomic, code_hash, file_hash, log, progress
+from specialized_heads.stage import code_hash, disk_errors, file_hash, log, progress
+from specialized_heads.training import state as kept
 from specialized_heads.training.batching import Batch, epoch_updates, make_batch
 from specialized_heads.training.objective import cross_entropy_sum, evaluate
 from specialized_heads.training.parallel import Team
@@ -59,7 +58,7 @@ class Plan:
     average_every: int = 1000
     compile: bool = False
     gate_learning_rate: float = 0.0  # peak, for log α; same shape over time as the model's
-    moments: tuple[int, ...] = ()  # updates after which the weights are kept, see `moment`
+    moments: tuple[int, ...] = ()  # updates after which the weights are kept, see `state`
 
 
 class Penalty(Protocol):
@@ -103,7 +102,7 @@ def train(
         model: on its device, with its gates, if any, attached. Its initial weights are part of the fingerprint.
         plan: how.
         data: on what.
-        state: directory for the resumable state; removed by `finish` once the results are safe.
+        state: directory for the resumable state; removed by `state.finish` once the results are safe.
         records: JSONL log: training loss, development loss, learning rate, P(open) of the gates.
         penalty: on the model's gates, in its first state; None: λ is 0.
         team: the processes that train together; None: this one alone. Only the first one writes.
@@ -119,11 +118,13 @@ def train(
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
     run.working.train()
-    with open(records if team.writes else os.devnull, "w", encoding="utf-8") as stream:
+    written = records if team.writes else Path(os.devnull)
+    with disk_errors(written), open(written, "w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
         for batches in progress(run.updates(), what="training", total=plan.updates - run.update, unit="update"):
             run.step(batches)
             if run.update % plan.log_every == 0 or run.update == plan.updates:
+                run.check()
                 record = run.record()
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
@@ -135,20 +136,6 @@ def train(
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()
-
-
-def moment(state: Path, update: int) -> dict[str, Tensor]:
-    """The weights and gates at one of `Plan.moments`, by name: those of this very update, whatever is averaged later.
-
-    Args:
-        state: the directory given to `train`, before `finish`.
-    """
-    return load_file(_moment_path(state, update))
-
-
-def finish(state: Path) -> None:
-    """Remove the resumable state, after the results have been written."""
-    shutil.rmtree(state, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -275,8 +262,7 @@ class _Run:
         if self.penalty is not None:
             self.penalty.advance(self.update, self.gates)
         if self.team.writes and self.update in self.plan.moments:
-            with atomic(_moment_path(self.folder, self.update)) as temporary:
-                save_file(self.model.state_dict(), temporary)
+            kept.write_moment(self.folder, self.update, self.model.state_dict())
         if self.mean:
             self.average()
         self.working.refresh(self.model)
@@ -332,52 +318,41 @@ class _Run:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "gate_noise": self.gate_noise.get_state(),
-            "counters": [self.update, self.epoch, self.position, self.tokens, self.loss_tokens],
+            "update": self.update,
+            "counters": [self.epoch, self.position, self.tokens, self.loss_tokens],
             "loss": self.loss,
             "mean": self.mean,
             "penalty": {} if self.penalty is None else vars(self.penalty),
             "records": json.dumps(self.records),
         }
-        with atomic(self.folder / "state.pt") as temporary:
-            torch.save(state, temporary)
+        kept.write_state(self.folder, state)
+
+    def check(self) -> None:
+        """Stop where another process has taken over: two would finish at different times, the first under the second's feet."""
+        if self.team.writes:
+            kept.check(self.folder)
 
     def resume(self, fingerprint: str) -> None:
         """Take up the saved state if there is one and it belongs to this very run; else start with an empty folder."""
-        state = self.saved(fingerprint)
+        if self.team.writes:
+            kept.claim(self.folder)
+        state = kept.read_state(self.folder, fingerprint=fingerprint, moments=self.plan.moments, device=self.device)
         if state is None:
             if self.team.writes:  # moments of another run, too, must not be taken for this one's
-                shutil.rmtree(self.folder, ignore_errors=True)
+                kept.clear(self.folder)
             return
         self.model.load_state_dict(state["model"])
         self.working.refresh(self.model)
         self.optimizer.load_state_dict(state["optimizer"])
         self.gate_noise.set_state(state["gate_noise"].cpu())
-        self.update, self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
+        self.update = state["update"]
+        self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
         self.mean = state["mean"]
         self.loss = state["loss"]
         if self.penalty is not None:
             vars(self.penalty).update(state["penalty"])
         self.records = json.loads(state["records"])
         log.info("going on at update %d", self.update)
-
-    def saved(self, fingerprint: str) -> dict[str, Any] | None:
-        """The saved state of this very run, if there is one."""
-        path = self.folder / "state.pt"
-        if not path.exists():
-            return None
-        try:
-            state = torch.load(path, map_location=self.device, weights_only=True)
-        except Exception as error:  # torch raises many types for a damaged file; starting over is always right
-            log.info("the saved state %s cannot be read (%s); starting over", path, type(error).__name__)
-            return None
-        if state["fingerprint"] != fingerprint:
-            log.info("the saved state %s is of other settings, data or code; starting over", path)
-            return None
-        return state
-
-
-def _moment_path(state: Path, update: int) -> Path:
-    return state / f"update{update}.safetensors"
 
 
 def _fingerprint(model: Transformer, plan: Plan, data: Data, penalty: Penalty | None, team: Team) -> str:

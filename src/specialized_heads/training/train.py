@@ -10,15 +10,14 @@ They are those of that very update, also where the model itself is an average.
 
 from dataclasses import replace
 
-from safetensors.torch import save_file
-
 from specialized_heads import stage
-from specialized_heads.model.checkpoint import architecture_of, save
+from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
 from specialized_heads.sections import Model, Training, Vocabulary
 from specialized_heads.stage import Section
-from specialized_heads.training.loop import Plan, finish, load_data, moment, train
+from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.parallel import team
+from specialized_heads.training.state import finish, read_moment
 
 
 class Settings(Section):
@@ -78,10 +77,9 @@ def main() -> None:
         if together.writes:
             save(model, files.output, training={**files.settings, "data_hash": data.hash})
             if files.checkpoints:
-                kept = {n: moment(files.state, n) for n in settings.moments}
+                kept = {n: read_moment(files.state, n) for n in settings.moments}
                 tensors = {f"update{n}/{name}": tensor for n, own in kept.items() for name, tensor in own.items()}
-                with stage.atomic(files.checkpoints) as temporary:
-                    save_file(tensors, temporary)
+                write_tensors(files.checkpoints, tensors)
             finish(files.state)
 
 

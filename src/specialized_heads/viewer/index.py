@@ -4,12 +4,12 @@ import html
 from collections import Counter
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.stage import Section
+from specialized_heads.tables import read_table
 
 CSS = Path(__file__).parent / "page.css"
 
@@ -48,7 +48,7 @@ def index(settings: Settings, tables: list[Path]) -> str:
             title = entry.title
             parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>")
             parts.append("<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a function</th></tr>")
-        rows = pq.read_table(table, columns=["type", "functions"]).to_pylist()
+        rows = read_table(table, columns=["type", "functions"]).to_pylist()
         counts = Counter(row["type"] for row in rows)
         left, labelled = ", ".join(str(counts[kind]) for kind in KINDS), sum(bool(row["functions"]) for row in rows)
         link = f'<a href="{html.escape(entry.page)}">{html.escape(entry.model)}</a>'

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from pydantic import Field
 from sentencepiece import SentencePieceProcessor
 
@@ -31,9 +30,10 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.parsing.alignment import check_pieces
+from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.stage import Section
+from specialized_heads.tables import read_table
 
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
@@ -127,10 +127,7 @@ def read_heads(path: Path) -> list[Json]:
     Raises:
         UserError: there is no such file.
     """
-    try:
-        table = pq.read_table(path)
-    except FileNotFoundError:
-        raise stage.UserError(f"{path}: no such file") from None
+    table = read_table(path)
     rows = []
     for row in table.to_pylist():
         scores = {
@@ -171,6 +168,7 @@ def main() -> None:
             f"{files.parses}: a tree of sentence {max(parses)} (from 0) where {files.text} has {len(processed)} sentences; "
             "parse this text"
         )
+    check_words(files.parses, parses, pairs.source)
     chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
     sentences = []
     for (number, pieces), weights in zip(

@@ -25,6 +25,7 @@ from specialized_heads.stage import UserError
 CATALOGUE = re.compile(r"(?:.*/)?(?P<language>[^/]+)/LC_MESSAGES/(?P<domain>[^/]+)\.mo")
 MANY = 5  # the form for five and more is the general plural also in languages with forms for two to four
 HINT = re.compile(r"[^\s^][^^\n]*\^(?=\S)|\?[\w ]+:(?=\S)")
+SHARED = 10  # equal strings may lie in one place
 CREDITS = {"translator-credits", "translator_credits", "Your names", "Your emails"}
 # Elements of game help that carry their text in an attribute, and pictures, which have none.
 QUOTED = re.compile(r"<(\w+)>[^<]*?\btext='((?:[^'\\]|\\.)*)'[^<]*</\1>")
@@ -79,6 +80,7 @@ def messages(data: bytes, *, name: str, counts: Counter[str]) -> Iterator[tuple[
         UserError: not a .mo file, or one that is broken; `name` says which.
     """
     try:
+        _check_sizes(data)
         translations = gettext.GNUTranslations(io.BytesIO(data))
         for key in _keys(data):
             # The header is the translation of the empty message.
@@ -102,8 +104,21 @@ def messages(data: bytes, *, name: str, counts: Counter[str]) -> Iterator[tuple[
                     counts["untranslated"] += 1
                 else:
                     yield english, translation
-    except (OSError, ValueError, struct.error) as error:
+    except (OSError, ValueError, LookupError, ArithmeticError, struct.error) as error:
         raise UserError(f"{name}: not a whole message catalogue ({error}); fetch the package again") from None
+
+
+def _check_sizes(data: bytes) -> None:
+    """Refuse strings that lie over each other: a file of some kilobytes could be said to hold gigabytes.
+
+    Raises:
+        ValueError: they do. struct.error: the tables do not fit into the file.
+    """
+    order = "<" if data[:4] == b"\xde\x12\x04\x95" else ">"
+    number, *tables = struct.unpack(f"{order}3I", data[8:20])
+    sizes = (struct.unpack_from(f"{order}I", data, t + 8 * entry)[0] for t in tables for entry in range(number))
+    if sum(sizes) > SHARED * len(data):
+        raise ValueError("its strings are longer than the file")
 
 
 def _keys(data: bytes) -> Iterator[bytes]:

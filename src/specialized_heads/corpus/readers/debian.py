@@ -60,19 +60,29 @@ def _rows(
 
 
 def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
-    """The packages with version, sha256 and licences, and the release of the descriptions, as they were fetched."""
+    """The packages with version, sha256 and licences, and the release of the descriptions, as they were fetched.
+
+    Raises:
+        UserError: an archive is damaged, or not one that the pipeline wrote.
+    """
     packages: dict[str, Any] = {}
     more: dict[str, Any] = {}
+    licences: set[str] = set()
     for path in files:
-        names = members(path)
-        if "packages.json" in names:
-            packages |= {card["name"]: card for card in json.load(member(path, "packages.json"))}
-        else:
-            more["descriptions"] = json.load(member(path, "index.json"))
-    licences = sorted({licence for card in packages.values() for licence in card["licences"][:1]})
+        try:
+            if "packages.json" in members(path):
+                cards = json.load(member(path, "packages.json"))
+                packages |= {card["name"]: card for card in cards}
+                licences |= {licence for card in cards for licence in card["licences"][:1]}
+            else:
+                more["descriptions"] = json.load(member(path, "index.json"))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UserError(
+                f"{path}: its description is not as the pipeline writes it ({error}); delete the file and run again"
+            ) from None
     return {
         "packages": list(packages.values()),
         **more,
-        "licence": "; ".join([*licences, "of each package: its copyright file, kept beside its text"]),
+        "licence": "; ".join([*sorted(licences), "of each package: its copyright file, kept beside its text"]),
         "citation": "",
     }

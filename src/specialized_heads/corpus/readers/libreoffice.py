@@ -98,14 +98,19 @@ def rows(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[tuple[
 
     Args:
         source, target: text of the help packages of two languages, as `debian_package` writes it.
-        counts: gains `page_without_translation` and what `align` counts.
+        counts: gains `page_without_translation`, `broken_page` and what `align` counts.
     """
     translations = _pages(target)
     for page, html in sorted(_pages(source).items()):
         if page not in translations:
             counts["page_without_translation"] += 1
             continue
-        for pair in align(paragraphs(html), paragraphs(translations[page]), counts=counts):
+        try:
+            sides = paragraphs(html), paragraphs(translations[page])
+        except AssertionError:  # a marked section that Python's parser does not know
+            counts["broken_page"] += 1
+            continue
+        for pair in align(*sides, counts=counts):
             yield *pair, f"libreoffice/{page}"
 
 

@@ -122,6 +122,8 @@ def _read_parquet(path: Path, *, group_by: Unit, counts: Counter[str], set_: str
             for batch in file.iter_batches(BLOCK, columns=columns):
                 rows = pa.table(batch.columns, names=batch.schema.names)
                 text = {name: pc.cast(rows[name], pa.string()).combine_chunks() for name in rows.column_names}
+                for name, column in text.items():
+                    _check_letters(column, where=f"{path}: rows {first} to {first + len(rows) - 1}: column {name}")
                 empty = pa.repeat("", len(rows))
                 target = text.get("target", empty)
                 target = pc.fill_null(target, "") if set_ == "analysis" else target
@@ -140,6 +142,14 @@ def _read_parquet(path: Path, *, group_by: Unit, counts: Counter[str], set_: str
                 yield kept
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path}: not a whole parquet file ({error}); write it again") from None
+
+
+def _check_letters(column: pa.StringArray, *, where: str) -> None:
+    """Parquet does not check that what it calls text is UTF-8."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise UserError(f"{where} is not UTF-8 ({error}); write the file again") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ blocks counted. Which blocks are still in English the clean stage finds out.
 """
 
 import gzip
+import io
 import re
 import xml.etree.ElementTree as ElementTree
 import zlib
@@ -24,6 +25,9 @@ PAGE = re.compile(r".+\.(html|page)(\.gz)?")
 # What a stylesheet puts before a title ("6.13.2.", "Figure 15.23."), and marks of footnotes.
 LABEL = re.compile(r"(?:[^\W\d_]+ )?(?:[A-Z]\.)?\d+(?:\.\d+)*\.(?: |$)")
 FOOTNOTE = re.compile(r" ?\[\d+\]")
+LARGEST = 64 << 20  # bytes of one unpacked page
+# What unpacking and the parsers raise for a page that is none.
+BROKEN = (ElementTree.ParseError, UnicodeDecodeError, OSError, EOFError, zlib.error, AssertionError, RecursionError)
 
 
 def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
@@ -35,7 +39,7 @@ def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Itera
         counts: gains `page_without_original`, `broken_page`, and what `align` counts.
 
     Raises:
-        UserError: no page in this language.
+        UserError: no page in this language, or one that unpacks too far.
     """
     own = {f"{language}{mark}{language.upper()}" for mark in "_-"}
     own |= {language, language.replace("-", "_"), language.replace("_", "-")}
@@ -64,8 +68,8 @@ def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Itera
             if key not in both or key in waiting and waiting[key][0] == side:
                 continue
             try:
-                blocks = _read(name, stream.read())
-            except (ElementTree.ParseError, UnicodeDecodeError, OSError, EOFError, zlib.error):
+                blocks = _read(path, name, stream.read())
+            except BROKEN:
                 counts["broken_page"] += 1
                 continue
             if key not in waiting:
@@ -93,8 +97,12 @@ def without_language(name: str, *, languages: set[str]) -> str | None:
     return key if [*kept, last] != list(parts) else None
 
 
-def _read(name: str, data: bytes) -> list[Block]:
-    text = (gzip.decompress(data) if name.endswith(".gz") else data).decode("utf-8")
+def _read(path: Path, name: str, data: bytes) -> list[Block]:
+    packed = io.BytesIO(data)
+    page = (gzip.GzipFile(fileobj=packed) if name.endswith(".gz") else packed).read(LARGEST + 1)
+    if len(page) > LARGEST:
+        raise UserError(f"{path}: {name}: larger than {LARGEST} bytes; this is no manual, fetch the package again")
+    text = page.decode("utf-8")
     return mallard(text) if name.removesuffix(".gz").endswith(".page") else html(text)
 
 

@@ -5,6 +5,7 @@ A block's text is its own, without that of the blocks inside it. Listings, navig
 
 import re
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
@@ -31,6 +32,7 @@ class Html(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.blocks: list[tuple[str, list[str]]] = []
         self.open: list[tuple[str, bool]] = []  # tags of the open elements, and whether they are blocks
+        self.tags: Counter[str] = Counter()  # of the open elements: pages may have thousands, and ends that end nothing
         self.within: list[int] = []  # positions in `blocks` of the open blocks
         self.skipping: int | None = None  # number of open elements outside of the skipped one
 
@@ -47,6 +49,7 @@ class Html(HTMLParser):
             self.handle_endtag(last)
         is_block = is_block and self.skipping is None
         self.open.append((tag, is_block))
+        self.tags[tag] += 1
         if self.skipping is None and (
             tag in SKIPPED
             or attributes.get("role") == "navigation"
@@ -63,10 +66,11 @@ class Html(HTMLParser):
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if all(tag != other for other, _ in self.open):
+        if not self.tags[tag]:
             return
         while True:
             ended, was_block = self.open.pop()
+            self.tags[ended] -= 1
             if was_block:
                 self.within.pop()
             if len(self.open) == self.skipping:
@@ -80,7 +84,11 @@ class Html(HTMLParser):
 
 
 def html(text: str) -> list[Block]:
-    """The blocks of an HTML page."""
+    """The blocks of an HTML page.
+
+    Raises:
+        AssertionError: it has a marked section (`<![...[`) that Python's parser does not know.
+    """
     page = Html()
     page.feed(text)
     return [(kind, " ".join("".join(parts).split())) for kind, parts in page.blocks]
@@ -90,7 +98,8 @@ def mallard(text: str) -> list[Block]:
     """The blocks of a Mallard page.
 
     Raises:
-        ElementTree.ParseError: it is not well-formed.
+        ElementTree.ParseError: it is not well-formed, or its entities unfold too far.
+        RecursionError: it is nested too deeply.
     """
     return list(_blocks(ElementTree.fromstring(text)))
 

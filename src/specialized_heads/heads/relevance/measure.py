@@ -6,7 +6,6 @@ relevance of a level was from the 1 it started with: the median and the largest 
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import load_tokens
@@ -18,6 +17,7 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.sections import Heads
 from specialized_heads.stage import Section
+from specialized_heads.tables import write_table
 
 
 class Settings(Section):
@@ -44,8 +44,7 @@ def main() -> None:
         rules[rule] = found.conservation
         worst = max(level["largest"] for level in found.conservation.values())
         stage.log.info("%s: %d predictions, relevance kept to %.1e", rule, found.steps, worst)
-    with stage.atomic(files.output) as temporary:
-        pq.write_table(pa.table(columns), temporary)
+    write_table(files.output, pa.table(columns))
     stage.write_json(files.report, {"sentences": len(dev), "steps": found.steps, "conservation": rules})
 
 

@@ -1,0 +1,107 @@
+"""Table of run times: what each rule of the workflow took, from the measurements that Snakemake keeps of every job.
+
+Every job has a file below `benchmarks/`, which lies in the experiment's folder and in that of each corpus. Their names tell
+the rule, the corpus and the model; measurements of models that the configuration no longer has are left out. A job whose
+file was deleted is not run again for this table: it is missing in the number of jobs.
+"""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from specialized_heads.report.experiment import Models
+from specialized_heads.report.output import save_table
+from specialized_heads.stage import UserError, arguments, run
+
+CAPTION = (
+    "Run times by rule, of the jobs that made this experiment's results; the times are measured, and differ from run to run. "
+    "Wall time is added up over jobs, also of those that ran side by side. CPU time and memory are sampled, in long jobs every "
+    "30 s, so that they are lower bounds; a job too short to be sampled counts as 0 CPU minutes. Of a job that was interrupted "
+    "and went on, the last part is counted; downloads, which experiments share, are not."
+)
+MEASURES = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "megabytes"}  # columns of Snakemake's files
+COLUMNS = ["rule", "corpus", "file", *MEASURES.values()]
+TOTAL = "all rules"
+
+
+class Settings(Models):
+    rules: dict[str, str]  # by rule, a regular expression for the paths of its measurements, with a group per wildcard
+
+
+def belongs(wildcards: dict[str, str], settings: Settings) -> bool:
+    """Whether a job is one of the experiment as it is configured now, by the corpus, model and seed in its wildcards."""
+    models = {corpus.name: corpus.models for corpus in settings.corpora}.get(wildcards.get("corpus", ""), [])
+    ends = {name.partition("/")[2] for name in models}  # such as encoder_lambda0.01, gates_all_heads12, update500
+    if "seed" in wildcards and int(wildcards["seed"]) not in settings.seeds:
+        return False
+    if "model" in wildcards:
+        return wildcards["model"] in models
+    if "moment" in wildcards:
+        return f"update{wildcards['moment']}" in ends
+    if "scope" in wildcards:
+        target = wildcards.get("target") or f"heads{wildcards['heads']}"
+        return "_".join(filter(None, [wildcards.get("criterion"), wildcards["scope"], target])) in ends
+    return True
+
+
+def numbers(results: Path, settings: Settings) -> pd.DataFrame:
+    """The measurements of every job, in the order of rules and files.
+
+    Args:
+        results: the experiment's folder, by the path that the regular expressions begin with.
+        settings: its rules, corpora, models and seeds.
+
+    Returns:
+        one row per job: rule, corpus (title; missing for what belongs to none), file (below `results`), seconds (wall),
+        cpu_seconds and megabytes (largest resident set), both missing where the job was too short to be sampled.
+
+    Raises:
+        UserError: a file is not a measurement of Snakemake's.
+    """
+    titles = {corpus.name: corpus.title for corpus in settings.corpora}
+    files = [path.as_posix() for path in sorted(results.rglob("*.tsv")) if "benchmarks" in path.parts]
+    rows = []
+    for rule, pattern in settings.rules.items():
+        for path in files:
+            found = re.fullmatch(pattern, path)
+            if not found or not belongs(found.groupdict(), settings):
+                continue
+            measured = pd.read_csv(path, sep="\t", na_values=["-"])
+            if not set(MEASURES) <= set(measured) or len(measured) != 1:
+                raise UserError(f"{path}: not a measurement of one job; delete it")
+            row = {name: float(measured[column].iloc[0]) for column, name in MEASURES.items()}
+            corpus = titles.get(found.groupdict().get("corpus"))
+            rows.append({"rule": rule, "corpus": corpus, "file": str(Path(path).relative_to(results))} | row)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def shown(jobs: pd.DataFrame) -> pd.DataFrame:
+    """The table as text: the rules by falling wall time, then all of them."""
+    lines = []
+    groups = sorted(jobs.groupby("rule", sort=False), key=lambda group: -group[1]["seconds"].sum())
+    whole = jobs["seconds"].sum()
+    for name, own in [*groups, (TOTAL, jobs)]:
+        wall = own["seconds"].sum()
+        lines.append(
+            {
+                "rule": name,
+                "jobs": f"{len(own):,}",
+                "wall, minutes": f"{wall / 60:,.2f}",
+                "share": f"{wall / whole:.1%}" if whole else "",
+                "longest job, minutes": f"{own['seconds'].max() / 60:,.2f}" if len(own) else "",
+                "CPU, minutes": f"{own['cpu_seconds'].sum() / 60:,.2f}",
+                "peak memory, MB": "" if own["megabytes"].isna().all() else f"{own['megabytes'].max():,.0f}",
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["results", "output"])
+    jobs = numbers(args.results, Settings.model_validate(args.settings))
+    save_table(args.output, jobs, shown(jobs), caption=CAPTION)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,51 @@
+"""Parquet tables: written whole, with a checksum in every page, which is compared where they are read.
+
+So a page that a disk or a copy has damaged is an error, and never other numbers.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specialized_heads.stage import UserError, atomic
+
+
+def write_table(path: Path, table: pa.Table, **options: Any) -> None:
+    """Write a table, atomically; options as of `pyarrow.parquet.write_table`."""
+    with atomic(path) as temporary:
+        pq.write_table(table, temporary, write_page_checksum=True, **options)
+
+
+def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None) -> pa.Table:
+    """Read a table, or some columns of it.
+
+    Raises:
+        UserError: the file is missing or damaged, or lacks a column.
+    """
+    wanted = list(schema.names if columns is None and schema is not None else columns or ())
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            missing = [name for name in wanted if name not in file.schema_arrow.names]
+            table = None if missing else file.read(wanted or None)
+        # Text that is not UTF-8, and other rows than the file promises, would show only where they are used.
+        if table is not None:
+            table.validate(full=True)
+            table = table if schema is None else table.cast(schema)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+    if table is None:
+        raise UserError(f"{path}: column {missing[0]} is missing")
+    return table
+
+
+def unreadable(path: Path, error: Exception, *, what: str = "a table") -> UserError:
+    """What to say of a parquet file that is not there, or not whole."""
+    if isinstance(error, FileNotFoundError):
+        return UserError(f"{path}: no such file")
+    if isinstance(error, PermissionError):
+        return UserError(f"{path}: permission denied; change its rights and run again")
+    reason = str(error).split("\n")[0].strip()
+    return UserError(f"{path}: not a parquet file of {what}, or a damaged one ({reason}); delete it and run again")

@@ -1,0 +1,245 @@
+"""Hostile configurations: read by the command that checks them, and some by Snakemake as a user would start it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from specialized_heads.config import FOLDERS
+from specialized_heads.stage import read_json
+
+ROOT = Path(__file__).parents[2]
+GOOD = """\
+experiment: test
+corpora:
+  first:
+    title: One
+    source: {kind: local, path: pairs.tsv}
+    target_language: fr
+parser: {engine: conllu, path: trees.conllu}
+"""
+
+
+def with_(text: str) -> bytes:
+    """The good configuration, and more behind it."""
+    return (GOOD + text).encode()
+
+
+def instead(old: str, new: str) -> bytes:
+    """The good configuration with another part."""
+    assert old in GOOD
+    return GOOD.replace(old, new).encode()
+
+
+def laughs(opening: str, closing: str) -> bytes:
+    """Nine levels of nine aliases each: four hundred million values in six hundred bytes."""
+    lines = [f"a: &a {opening}{closing}"]
+    for below, name in zip("abcdefghi", "bcdefghij"):
+        children = ", ".join(f"k{n}: *{below}" if opening == "{" else f"*{below}" for n in range(9))
+        lines.append(f"{name}: &{name} {opening}{children}{closing}")
+    return "\n".join(lines).encode()
+
+
+NAME = "becomes a folder"
+CONFIGURATIONS = {
+    "nothing": (b"", "my.yaml: holds nothing; it must hold keys with values"),
+    "list": (b"- experiment\n- corpora\n", "my.yaml: holds a list"),
+    "word": (b"experiment\n", "my.yaml: holds a str"),
+    "latin_1": (with_("# caf\n").replace(b"caf", b"caf\xe9"), "my.yaml: line 8: not UTF-8", "save the file as UTF-8"),
+    "zero_byte": (with_("device: cpu\0\n"), "my.yaml: not YAML"),
+    "tab": (
+        with_("training:\n\tupdates: 5\n"),
+        "my.yaml: line 9, column 1: not YAML",
+        "indent with spaces, not with tabs",
+    ),
+    "bracket_without_end": (with_("seeds: [1, 2\n"), "my.yaml: line 9, column 1: not YAML", "look at this line"),
+    "key_twice": (
+        with_("experiment: other\n"),
+        "my.yaml: line 8: experiment stands there twice, first in line 1; keep one",
+    ),
+    "key_twice_deep_inside": (instead("title: One", "title: One\n    title: Two"), "line 5: title stands there twice"),
+    "key_twice_in_json": (b'{"experiment": "a", "experiment": "b"}', "my.yaml: experiment stands there twice"),
+    "key_that_is_a_list": (with_("? [a, b]\n: 5\n"), "my.yaml: line 8: a key must be a word"),
+    "aliases_of_lists": (laughs("[", "]"), "my.yaml: its aliases unfold to more than 100000 values"),
+    "aliases_of_mappings": (laughs("{", "}"), "my.yaml: its aliases unfold to more than 100000 values"),
+    "alias_of_itself": (
+        with_("seeds: &s [1, *s]\n"),
+        "my.yaml: line 8, column 8: not YAML",
+        "an alias must not stand inside",
+    ),
+    "nested_deeply": (b"[" * 50_000, "my.yaml: nested too deeply"),
+    "large": (b"#" * 2_000_000, "my.yaml: 2000000 bytes; this is no configuration"),
+    "tag_that_runs_a_command": (
+        with_("device: !!python/object/apply:os.system [touch payload]\n"),
+        "my.yaml: line 8, column 9: not YAML",
+        "leave the tag out",
+    ),
+    "tag_of_a_function": (with_("device: !!python/name:os.system\n"), "my.yaml: line 8, column 9", "leave the tag out"),
+    "template_that_runs_python": (
+        with_("__use_yte__: true\ndevice: ?__import__('os').system('touch payload')\n"),
+        "my.yaml: __use_yte__ makes Snakemake run the Python code in this file",
+    ),
+    "other_key": (with_("sedes: [1]\n"), "my.yaml: sedes: unknown key; nearest known key: seeds"),
+    "section_that_is_a_list": (with_("training: [updates]\n"), "my.yaml: training: Input should be a valid dictionary"),
+    "section_that_is_nothing": (with_("training:\n"), "my.yaml: training: Input should be a valid dictionary"),
+    "true_for_a_number": (with_("training: {updates: yes}\n"), "my.yaml: training: updates must not be true"),
+    "true_among_numbers": (with_("seeds: [1, true]\n"), "my.yaml: seeds must not be true"),
+    "norwegian": (instead("target_language: fr", "target_language: no"), "target_language must not be false", "quotes"),
+    "infinite_rate": (
+        with_("training: {learning_rate: .inf}\n"),
+        "training.learning_rate: Input should be a finite number",
+    ),
+    "lambda_that_overflows": (with_("pruning: {all: [1e999]}\n"), "pruning.all.0: Input should be a finite number"),
+    "lambda_that_is_none": (with_("pruning: {all: [.nan]}\n"), "pruning.all.0: Input should be a finite number"),
+    "negative_lambda": (with_("pruning: {all: [-0.1]}\n"), "pruning.all: λ -0.1 must be a number from 0"),
+    "lambda_in_two_ways": (with_("pruning: {all: [0.01, 1e-2]}\n"), "pruning.all: a λ occurs twice"),
+    "number_of_thirty_digits": (with_(f"training: {{updates: {10**30}}}\n"), "updates: a number is too large"),
+    "seed_of_thirty_digits": (with_(f"seeds: [{10**30}]\n"), "seeds: a number is too large"),
+    "model_that_no_memory_holds": (with_("model: {width: 8000000000}\n"), "model.width: Input should be less than"),
+    "seed_twice": (with_("seeds: [3, 3]\n"), "seeds: a seed occurs twice"),
+    "warm_up_longer_than_training": (
+        with_("training: {schedule: linear, updates: 5, warmup: 9}\n"),
+        "my.yaml: training: warmup 9 takes all of the 5 updates",
+    ),
+    "corpus_with_a_space": (instead("first:", "my corpus:"), "'my corpus'", NAME),
+    "corpus_that_runs_a_command": (instead("first:", '"$(touch payload)":'), "'$(touch payload)'", NAME),
+    "corpus_like_an_option": (instead("first:", "-rf:"), "'-rf'", NAME),
+    "corpus_that_leads_out": (instead("first:", "../../payload:"), "'../../payload'", NAME),
+    "corpus_with_a_wildcard": (instead("first:", '"{seed}":'), "'{seed}'", NAME),
+    "corpus_without_a_name": (instead("first:", '"":'), "''", NAME),
+    "corpus_with_a_long_name": (instead("first:", f"{'a' * 300}:"), "aaaa", NAME, "at most 100 characters"),
+    "corpus_in_the_place_of_figures": (instead("first:", "figures:"), "corpora.figures: ", "is not for a corpus"),
+    "corpus_called_like_a_kind": (
+        instead("first:\n    title: One", "local:\n    titl: One"),
+        "corpora.local.titl: unknown",
+    ),
+    "language_that_leads_out": (instead("target_language: fr", "target_language: ../fr"), "'../fr' is not of the form"),
+    "path_with_a_wildcard": (instead("path: pairs.tsv", "path: '{seed}.tsv'"), "source.path: a path must not be empty"),
+    "empty_path": (instead("path: pairs.tsv", "path: ''"), "corpora.first.source.path: a path must not be empty"),
+    "folder_of_embedded_text_that_leads_out": (
+        instead("{kind: local, path: pairs.tsv}", "{kind: embedded, name: ../../etc}"),
+        "corpora.first.source.name: '../../etc' is not of the form",
+    ),
+    "downloads_with_a_wildcard": (with_("downloads: {directory: 'a{b}'}\n"), "downloads.directory: a path must not be"),
+    "package_like_an_option": (
+        instead("{kind: local, path: pairs.tsv}", "{kind: debian, gettext: ['-o=APT::x']}"),
+        "corpora.first.source.gettext.0: '-o=APT::x' is not of the form",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_configurations(run, refused, folder: Path, name: str) -> None:
+    content, *said = CONFIGURATIONS[name]
+    (folder / "my.yaml").write_bytes(content)
+    refused(run.command("config_file", ["config_file", "my.yaml"]), *said)
+
+
+def test_a_good_configuration_is_said_to_be_one(run, folder: Path) -> None:
+    (folder / "my.yaml").write_text(GOOD)
+    outcome = run.command("config_file", ["config_file", "my.yaml"])
+    assert (outcome.status, outcome.said) == (0, "")
+
+
+def test_every_folder_of_results_is_kept_from_corpora() -> None:
+    rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    assert set(re.findall(r"(?:results/\{experiment\}|\{results\})/(\w+)/", rules)) == set(FOLDERS)
+
+
+def test_no_configuration_to_check(run, refused, folder: Path) -> None:
+    refused(run.command("config_file", ["config_file", "none.yaml"]), "none.yaml: cannot be read", "check the path")
+    refused(run.command("config_file", ["config_file"]), "name a file")
+
+
+def test_a_configuration_is_not_taken_for_the_file_of_the_schema(folder: Path) -> None:
+    (folder / "my.yaml").write_text(GOOD)
+    command = [sys.executable, "-m", "specialized_heads.config", "my.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (folder / "my.yaml").read_text() == GOOD
+
+
+def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The workflow, in a folder of the user's."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", *arguments],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+# Those that Snakemake itself cannot read end in its own words, without the line; the command above has them.
+THROUGH_SNAKEMAKE = [
+    "nothing",
+    "list",
+    "tab",
+    "tag_that_runs_a_command",
+    "key_twice_deep_inside",
+    "aliases_of_lists",
+    "true_for_a_number",
+    "corpus_that_runs_a_command",
+    "path_with_a_wildcard",
+]
+ITS_OWN = {"nothing": "must be given as JSON or YAML", "list": "must be given as JSON or YAML"}
+ITS_OWN |= dict.fromkeys(("tab", "tag_that_runs_a_command"), "not valid JSON or YAML")
+
+
+@pytest.mark.parametrize("name", THROUGH_SNAKEMAKE)
+def test_configurations_through_snakemake(folder: Path, name: str) -> None:
+    content, *said = CONFIGURATIONS[name]
+    (folder / "my.yaml").write_bytes(content)
+    done = snakemake(folder, "--dry-run", "--configfile", "my.yaml")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout
+    lines = [
+        line for line in done.stdout.splitlines() if line.startswith("my.yaml: ") or ITS_OWN.get(name, "\n") in line
+    ]
+    assert len(lines) == 1
+    assert name in ITS_OWN or all(words in lines[0] for words in said)
+    assert {path.name for path in folder.iterdir()} <= {"my.yaml", ".snakemake"}
+
+
+def test_the_default_configuration_is_read_before_snakemake_does(folder: Path) -> None:
+    """Then even what is no YAML has its line."""
+    (folder / "config.yaml").write_bytes(CONFIGURATIONS["tab"][0])
+    done = snakemake(folder, "--dry-run")
+    assert done.returncode == 1
+    assert "\nconfig.yaml: line 9, column 1: not YAML" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+PATHS = [
+    "with  spaces.tsv",
+    'it\'s "quoted".tsv',
+    "$(touch payload) `touch payload`; touch payload.tsv",
+    "-dash.tsv",
+    "--option",
+    "two\nlines.tsv",
+    "#&|<>!\\*?[a]~ юникод.tsv",
+]
+
+
+def test_paths_that_are_odd_but_legal_are_read(folder: Path) -> None:
+    """A raw stage per corpus, in one run of Snakemake."""
+    values = yaml.safe_load(GOOD)
+    first = values["corpora"].pop("first")
+    for number, path in enumerate(PATHS):
+        (folder / path).write_text(f"one {number}\tun {number}\n", encoding="utf-8")
+        source = {"source": {"kind": "local", "path": path}, "title": f"{number} {path}"}
+        values["corpora"][f"corpus{number}"] = first | source
+    (folder / "my.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
+    cards = [f"results/test/corpus{number}/corpus/raw.json" for number in range(len(PATHS))]
+    done = snakemake(folder, *cards, "--configfile", "my.yaml")
+    assert done.returncode == 0, done.stdout[-3000:]
+    for card, path in zip(cards, PATHS, strict=True):
+        assert [file["file"] for file in read_json(folder / card)["files"]] == [path]
+    assert not list(folder.rglob("payload"))

@@ -1,0 +1,165 @@
+"""Hostile trees: CoNLL-U files and parse tables that are broken, endless, or of other sentences than the corpus."""
+
+import gzip
+import json
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hostile import Payload
+
+from specialized_heads.corpus.pairs import Pairs, write_pairs
+from specialized_heads.parsing.words import SCHEMA
+from specialized_heads.sections import Heads
+
+TEXTS = ["Dogs see cats .", "Cats sleep ."]
+CONLLU = {"engine": "conllu", "path": "trees.conllu", "directory": None, "package": "default", "language": "en"}
+
+
+def conllu(*heads: object, numbers: list[object] | None = None) -> bytes:
+    """A sentence whose words have these heads, and these numbers."""
+    numbers = numbers or list(range(1, len(heads) + 1))
+    rows = [f"{n}\tDogs\t_\tNOUN\t_\t_\t{head}\tdep\t_\t_" for n, head in zip(numbers, heads, strict=True)]
+    return "\n".join([*rows, "", ""]).encode()
+
+
+LONG = 20_000  # words of a sentence that is one chain, and ends in a circle of two
+TREES = {
+    "circle": (conllu(2, 3, 1), "trees.conllu, line 1: word 1 hangs on itself", "with head 0"),
+    "circle_at_the_end_of_a_long_chain": (
+        conllu(*range(2, LONG + 1), LONG - 1),
+        f"line {LONG - 1}: word {LONG - 1} hangs on itself (heads in turn: {LONG}, {LONG - 1})",
+    ),
+    "no_heads": (conllu("_", "_"), "trees.conllu, line 1: word 1 has no head and relation"),
+    "numbers_that_jump": (conllu(0, 1, numbers=[1, 3]), "trees.conllu, line 2: word 3 where word 2 should be"),
+    "number_of_five_thousand_digits": (conllu(0, numbers=["9" * 5000]), "trees.conllu, line 1: ", "is not the number"),
+    "head_of_five_thousand_digits": (conllu("9" * 5000), "trees.conllu, line 1: word 1 has no head"),
+    "head_outside": (conllu(0, 7), "trees.conllu, line 2: head 7 in a sentence of 2 words"),
+    "range_without_end": (conllu(0, numbers=["1-999999999"]), "trees.conllu, line 1: the sentence ends inside of"),
+    "nine_columns": (conllu(0).replace(b"\t_\n", b"\n"), "trees.conllu, line 1: 9 columns"),
+    "other_sentences": (conllu(0), "trees.conllu: none of the 2 analysis sentences has a tree"),
+    "no_tree": (b"# text = Dogs see cats .\n\n", "trees.conllu: no sentence in it"),
+    "other_letters": (b"1\tcaf\xe9\n", "trees.conllu: line 1: not UTF-8"),
+}
+
+
+def text(folder: Path, texts: list[str] = TEXTS) -> Path:
+    path = folder / "analysis.parquet"
+    write_pairs(path, Pairs(texts, ["–"] * len(texts), ["1"] * len(texts)))
+    return path
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_files_of_trees(run, refused, folder: Path, name: str) -> None:
+    content, *said = TREES[name]
+    (folder / "trees.conllu").write_bytes(content)
+    files = {"resource": "trees.conllu", "output": "out/parses.parquet", "report": "out/parses.json"}
+    refused(run("parsing.parse", settings=CONLLU, text=text(folder), **files), *said)
+
+
+def test_a_packed_file_of_trees_that_ends(run, refused, folder: Path) -> None:
+    (folder / "trees.conllu.gz").write_bytes(gzip.compress(conllu(0) * 50)[:-9])
+    files = {"resource": "trees.conllu.gz", "output": "out/parses.parquet", "report": "out/parses.json"}
+    outcome = run("parsing.parse", settings=CONLLU, text=text(folder), **files)
+    refused(outcome, "trees.conllu.gz: not a complete gz file")
+
+
+STANZA = {"en": {"tokenize": {"x": {"md5": ""}}, "packages": {"default": {"tokenize": "x"}}}, "url": ""}
+MODELS = {
+    "list_of_models_that_is_none": ("stanza", {"resources.json": "{"}, "no Stanza models for 'en'"),
+    "empty_list_of_models": ("stanza", {"resources.json": "[]"}, "no Stanza models for 'en'"),
+    "pickle_for_a_model": (
+        "stanza",
+        {"resources.json": json.dumps(STANZA), "en/tokenize/x.pt": pickle.dumps(Payload(), protocol=2)},
+        "no Stanza models for 'en'",
+        "Weights only load failed",
+    ),
+    "no_description": ("spacy", {"config.cfg": ""}, "spaCy finds no model 'models'; install it"),
+    "description_that_is_none": ("spacy", {"meta.json": "{"}, "spaCy cannot load 'models'", "install or make it again"),
+    "configuration_that_is_none": (
+        "spacy",
+        {"meta.json": '{"lang": "en", "name": "x", "version": "1"}', "config.cfg": "garbage"},
+        "spaCy cannot load 'models' (",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_of_parsers(run, refused, folder: Path, name: str) -> None:
+    engine, files, *said = MODELS[name]
+    pytest.importorskip(engine)
+    for place, content in files.items():
+        path = folder / "models" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    settings = CONLLU | {"engine": engine, "path": None}
+    settings |= {"directory": "models"} if engine == "stanza" else {"package": "models"}
+    refused(
+        run("parsing.parse", settings=settings, text=text(folder), output="out/p.parquet", report="out/p.json"), *said
+    )
+
+
+def table(**columns: list) -> pa.Table:
+    """Trees of the two sentences; single columns can be others."""
+    forms = [form for one in TEXTS for form in one.split()]
+    ends = [4, 8, 13, 15, 4, 10, 12]
+    values = {
+        "sentence": [0] * 4 + [1] * 3,
+        "word": [1, 2, 3, 4, 1, 2, 3],
+        "form": forms,
+        "start": [end - len(form) for end, form in zip(ends, forms, strict=True)],
+        "end": ends,
+        "head": [2, 0, 2, 2, 2, 0, 2],
+        "relation": ["nsubj", "root", "obj", "punct", "nsubj", "root", "punct"],
+        "upos": ["X"] * 7,
+    }
+    return pa.table(values | columns)
+
+
+TABLES = {
+    "no_columns": (pa.table({"x": [1]}), "parses.parquet: column sentence is missing"),
+    "text_for_numbers": (table(head=["two"] * 7), "parses.parquet: "),
+    "gaps": (table(head=[2, None, 2, 2, 2, 0, 2]), "parses.parquet: column head has gaps"),
+    "heads_outside": (table(head=[99, 0, 2, 2, 2, 0, 2]), "sentence 0: 'Dogs' has head 99", "a tree of 4 words"),
+    "negative_sentence": (table(sentence=[-1] * 4 + [1] * 3), "parses.parquet: sentence -1"),
+    "ends_before_starts": (table(end=[-4] * 7), "parses.parquet: sentence 0: 'Dogs' has head 2 and characters 0 to -4"),
+    "beyond_32_bits": (table(head=[2**40] * 7), "parses.parquet: "),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_trees(run, refused, folder: Path, name: str) -> None:
+    content, *said = TABLES[name]
+    pq.write_table(content, folder / "parses.parquet")
+    files = {"parses": "parses.parquet", "output": "out/relations.parquet"}
+    refused(run("parsing.relations", settings={"relations": ["nsubj"]}, **files), *said)
+
+
+@pytest.mark.parametrize("other", ["fewer_sentences", "shorter_sentences", "other_words"])
+def test_trees_of_another_text(run, refused, folder: Path, trained, other: str) -> None:
+    """A table of parses that was made of another corpus is not laid over this one."""
+    texts = {
+        "fewer_sentences": TEXTS[:1],
+        "shorter_sentences": ["Go .", "Go ."],
+        "other_words": ["Some words are longer .", "Other words too ."],
+    }[other]
+    pq.write_table(table().cast(SCHEMA), folder / "parses.parquet")
+    analysis = trained.tokens(texts)
+    settings = {"heads": Heads().model_dump(), "preprocess": "none", "language": "en", "seed": 1, "device": "cpu"}
+    outcome = run(
+        "heads.analyse",
+        settings=settings,
+        model=trained.weights,
+        bpe=trained.bpe,
+        text=text(folder, texts),
+        analysis=analysis,
+        train=analysis,
+        relevance=trained.relevance,
+        parses="parses.parquet",
+        output="out/heads.parquet",
+        examples="out/examples.json",
+        report="out/report.json",
+    )
+    refused(outcome, "parses.parquet: the trees are of other sentences than the text", "parse that text")

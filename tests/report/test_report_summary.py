@@ -1,0 +1,240 @@
+"""What sums an experiment up: training curves, the table of models, run times, the environment."""
+
+import json
+import shutil
+import subprocess
+
+import pandas as pd
+import pytest
+
+import specialized_heads
+from specialized_heads.report import environment, run_times, training_curves
+from specialized_heads.report import models as models_table
+from specialized_heads.report.experiment import describe
+from specialized_heads.report.output import save_table
+from specialized_heads.stage import UserError
+
+NAMES = ["baseline", "pruned/encoder_lambda0.01", "scratch/all_heads12", "soft/encoder_lambda0.01"]
+HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
+
+
+@pytest.fixture
+def results(tmp_path, make):
+    """An experiment of one corpus and two seeds with the models of `NAMES`."""
+    folder = tmp_path / "results" / "small"
+    kept = [[4, 4], [4, 4], [4, 4]]
+    rows = []
+    for seed in (1, 2):
+        for name in NAMES:
+            model = describe(name, corpus="EN-FR", seed=seed)
+            lam, asked = (float("nan") if value is None else float(value) for value in (model.lam, model.asked))
+            row = make.score_row(model.kind, model.scope, lam, seed, 27.0 + seed, kept, asked=asked)
+            rows.append(row | {"criterion": "", "moment": float("nan"), "chrf": 50.0, "parameters": 10_000})
+            rows[-1] |= {"signature": "bleu:1", "signature_tokenised": f"tok:{seed}"}
+            path = folder / "en_fr" / "models" / name / f"seed{seed}"
+            path.mkdir(parents=True)
+            architecture = {"width": 8, "source_vocabulary": 100, "target_vocabulary": 200}
+            (path / "model.json").write_text(json.dumps({"architecture": architecture}), encoding="utf-8")
+            if model.kind != "soft":
+                records = [{"update": 10, "loss": 5.0, "dev_loss": 4.5}, {"update": 20, "loss": 4.0 + seed}]
+                records.append({"update": 25, "loss": 3.5, "dev_loss": 3.25})
+                text = "".join(json.dumps(record) + "\n" for record in records)
+                (path / "log.jsonl").write_text(text, encoding="utf-8")
+    scores = folder / "en_fr" / "scores.parquet"
+    # In another order than that of the names: rows are found by what they are of.
+    pd.DataFrame(rows[::-1]).to_parquet(scores)
+    return folder
+
+
+def listed(names=NAMES, **more):
+    return {"corpora": [{"name": "en_fr", "title": "EN-FR", "models": names} | more], "seeds": [1, 2]}
+
+
+def test_a_models_name_says_what_it_is():
+    known = describe("finetuned/importance_all_heads12", corpus="EN-FR", seed=3)
+    assert known == ("EN-FR", "finetuned", "all", "importance", None, 12, None, 3)
+    assert describe("checkpoint/update500", corpus="EN-FR", seed=1).moment == 500
+    assert describe("pruned/encoder_lambda1e-05", corpus="EN-FR", seed=1).lam == 1e-5
+    with pytest.raises(UserError, match="'pruned/cross_lambda1' is not the name of a model"):
+        describe("pruned/cross_lambda1", corpus="EN-FR", seed=1)
+
+
+def test_curves_of_every_trained_model(stage, results, make):
+    stem = stage("training_curves", listed(NAMES[:3]), results=[results])
+    missing = dict.fromkeys(("lam", "asked", "dev_loss"), [""])
+    curves = pd.read_csv(stem.with_suffix(".csv"), keep_default_na=False, na_values=missing)
+    assert len(curves) == 3 * 2 * 3
+    assert curves.loc[(curves["update"] == 20) & (curves["seed"] == 2), "loss"].tolist() == [6.0] * 3
+    assert curves["dev_loss"].notna().sum() == 3 * 2 * 2
+    figure = training_curves.draw(curves)
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert [len(axes.lines) for axes in panels] == [4, 6, 6]  # two seeds: training, development, the baseline's last
+    written = make.texts(figure)
+    assert "λ 0.01" in written
+    assert "12 heads" in written
+
+
+def test_curves_without_any_model_say_so(make):
+    assert "no models" in make.texts(training_curves.draw(training_curves.numbers([], [])))[0].replace("\n", " ")
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"update": 1}\n'])
+def test_a_log_that_is_none_is_named(tmp_path, text):
+    (tmp_path / "log.jsonl").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"log\.jsonl"):
+        training_curves.read_records(tmp_path / "log.jsonl")
+
+
+DECODING = {"beam": 4, "length_penalty": 0.6, "max_length_ratio": 2.0}
+
+
+def test_table_of_models(stage, results):
+    settings = listed(logged=NAMES[:3], decoding=DECODING)
+    stem = stage("models", settings, scores=[results / "en_fr" / "scores.parquet"], results=[results])
+    rows = pd.read_csv(stem.with_suffix(".csv"))
+    assert rows["kind"].tolist() == ["baseline", "pruned", "scratch", "soft"] * 2
+    assert rows["bleu"].tolist() == [28.0] * 4 + [29.0] * 4
+    assert (rows["parameters_without_embeddings"] == 10_000 - 8 * (100 + 2 * 200)).all()
+    assert rows["dev_loss"].tolist()[:3] == [3.25] * 3
+    assert rows.loc[rows["kind"] == "soft", "dev_loss"].isna().all()
+    text = stem.with_suffix(".md").read_text(encoding="utf-8")
+    assert text.count("bleu:1") == 1
+    assert text.count("tok:1") == text.count("tok:2") == 1
+    assert "4 hypotheses, ranked by log P / length^0.6" in text.replace("\\", "")
+    assert "| EN-FR | scratch | all | 12 heads | 1 | 8/8/8 | 28.0 " in text
+    assert "| 3.250 | 900 | 10,000 | 6,000 |" in text
+
+
+def test_a_model_without_scores_is_named(stage, results):
+    scores = results / "en_fr" / "scores.parquet"
+    table = pd.read_parquet(scores)
+    table[table["kind"] != "soft"].to_parquet(scores)
+    with pytest.raises(UserError, match=r"scores of EN-FR: none of Model\(.*kind='soft'"):
+        stage("models", listed(logged=[], decoding=DECODING), scores=[scores], results=[results])
+
+
+def test_corpora_translated_differently_are_told_apart():
+    rows = pd.DataFrame({"corpus": ["A", "B"], "signature": ["s"] * 2, "signature_tokenised": ["t"] * 2})
+    rows["sentences"] = [10, 20]
+    same, other = (models_table.Decoding(**DECODING | {"length_penalty": penalty}) for penalty in (1.0, 0.0))
+    assert len(models_table.notes(rows, {"A": same, "B": same})) == 3
+    *_, first, second = models_table.notes(rows, {"A": same, "B": other})
+    assert first.startswith("Translation of A (10 test sentences): ")
+    assert "not normalised" in second
+
+
+@pytest.fixture
+def measurements(tmp_path):
+    """Measurements of three rules, one of them of a λ and of a seed that the experiment no longer has."""
+    folder = tmp_path / "results" / "small"
+    seconds = {
+        "benchmarks/figure7.tsv": ("3.00", "NA", "NA"),
+        "en_fr/benchmarks/bpe.tsv": ("60.00", "30.00", "100.00"),
+        "en_fr/benchmarks/prune_encoder_lambda0.01_seed1.tsv": ("120.00", "90.00", "300.00"),
+        "en_fr/benchmarks/prune_encoder_lambda0.01_seed2.tsv": ("180.00", "90.00", "200.00"),
+        "en_fr/benchmarks/prune_encoder_lambda0.02_seed1.tsv": ("999.00", "90.00", "999.00"),
+        "en_fr/benchmarks/prune_encoder_lambda0.01_seed3.tsv": ("999.00", "90.00", "999.00"),
+        "en_fr/benchmarks/translate_pruned/encoder_lambda0.01_seed1.tsv": ("6.00", "5.00", "50.00"),
+        "en_fr/benchmarks/translate_pruned/encoder_lambda0.02_seed1.tsv": ("999.00", "5.00", "50.00"),
+        "other/benchmarks/bpe.tsv": ("999.00", "30.00", "100.00"),
+        "en_fr/tokens.tsv": ("999.00", "30.00", "100.00"),
+    }
+    for name, (wall, cpu, memory) in seconds.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{HEADER}{wall}\t0\t{memory}\t0\t0\t0\t0\t0\t0\t{cpu}\n", encoding="utf-8")
+    at = str(folder)
+    rules = {
+        "figure7": rf"{at}/benchmarks/figure7\.tsv",
+        "bpe": rf"{at}/(?P<corpus>en_fr)/benchmarks/bpe\.tsv",
+        "prune": rf"{at}/(?P<corpus>en_fr)/benchmarks/prune_(?P<scope>encoder|all)_(?P<target>[^_]+)_seed(?P<seed>\d+)\.tsv",
+        "translate": rf"{at}/(?P<corpus>en_fr)/benchmarks/translate_(?P<model>.+)_seed(?P<seed>\d+)\.tsv",
+    }
+    return folder, listed() | {"rules": rules}
+
+
+def test_run_times_are_added_up_by_rule_for_the_models_there_are(stage, measurements):
+    folder, settings = measurements
+    stem = stage("run_times", settings, results=[folder])
+    jobs = pd.read_csv(stem.with_suffix(".csv"))
+    assert jobs["rule"].tolist() == ["figure7", "bpe", "prune", "prune", "translate"]
+    assert jobs["seconds"].sum() == 3 + 60 + 120 + 180 + 6
+    lines = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()[4:]
+    assert lines[0] == "| prune | 2 | 5.00 | 81.3% | 3.00 | 3.00 | 300 |"
+    assert lines[-2] == "| figure7 | 1 | 0.05 | 0.8% | 0.05 | 0.00 |  |"
+    assert lines[-1] == "| all rules | 5 | 6.15 | 100.0% | 3.00 | 3.58 | 300 |"
+
+
+def test_run_times_without_any_measurement(tmp_path):
+    jobs = run_times.numbers(tmp_path, run_times.Settings(**listed(), rules={}))
+    assert run_times.shown(jobs)["jobs"].tolist() == ["0"]
+
+
+def test_a_broken_measurement_is_named(stage, measurements):
+    folder, settings = measurements
+    (folder / "en_fr/benchmarks/bpe.tsv").write_text("x\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"bpe\.tsv: not a measurement of one job; delete it"):
+        stage("run_times", settings, results=[folder])
+
+
+def test_measurements_of_what_a_criterion_left_belong_by_their_number_of_heads():
+    settings = run_times.Settings(**listed(["cut/gates_all_heads12", "checkpoint/update500"]), rules={})
+    job = {"corpus": "en_fr", "criterion": "gates", "scope": "all", "seed": "1"}
+    assert run_times.belongs(job | {"heads": "12"}, settings)
+    assert not run_times.belongs(job | {"heads": "6"}, settings)
+    assert run_times.belongs({"corpus": "en_fr", "moment": "500", "seed": "2"}, settings)
+    assert not run_times.belongs({"corpus": "en_fr", "moment": "400", "seed": "2"}, settings)
+
+
+def test_environment_names_versions_and_code(stage):
+    stem = stage("environment", {"engines": ["embedded", "stanza"], "device": "cpu"})
+    facts = pd.read_csv(stem.with_suffix(".csv")).set_index("name")["value"]
+    assert facts["version"] == specialized_heads.__version__
+    assert facts[["torch", "sacrebleu", "sentencepiece", "snakemake", "stanza"]].notna().all()
+    assert "spacy" not in facts
+    assert len(facts["SHA-256 of the source files"]) == 64
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A git repository with a project that is not in it yet, and how git is called there."""
+    if not shutil.which("git"):
+        pytest.skip("no git on the PATH")
+    module = tmp_path / "src" / "specialized_heads" / "__init__.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("", encoding="utf-8")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    subprocess.run([*git, "init", "-q"], check=True)
+    return tmp_path, git
+
+
+def test_the_commit_is_told_with_what_was_changed_since(checkout):
+    root, git = checkout
+    assert environment.commit() == "not a git checkout"  # the module is not in the repository
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], check=True)
+    name = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    assert environment.commit() == f"{name}, unchanged"
+    (root / "results").write_text("", encoding="utf-8")
+    assert environment.commit() == f"{name}, unchanged"
+    (root / "src" / "new.py").write_text("", encoding="utf-8")
+    assert environment.commit() == f"{name}, 1 file changed"
+
+
+def test_without_git_there_is_no_commit(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert environment.commit() == "not a git checkout"
+
+
+def test_tables_are_pages_that_show_text_as_it_is(tmp_path):
+    shown = pd.DataFrame({"a <b>": ["<script>x</script>", "1,000"], "{}": ["27.1 [26, 28]", "−3.5"], "n": ["", "2"]})
+    save_table(tmp_path / "t", shown, shown, caption="{caption} & <i>", notes=["a|b", "<c>"])
+    page = (tmp_path / "t.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "<p>{caption} &amp; &lt;i&gt;</p>" in page
+    # A column of numbers alone is aligned to the right.
+    assert "<td>1,000</td><td>−3.5</td><td class=number>2</td>" in page
+    assert "<th class=number>n</th>" in page
+    assert page.index("</table>") < page.index("<p>a|b</p>") < page.index("<p>&lt;c&gt;</p>")
+    assert "http" not in page
+    assert (tmp_path / "t.md").read_text(encoding="utf-8").endswith("|\n\na\\|b\n\n&lt;c>\n")

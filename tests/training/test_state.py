@@ -1,0 +1,69 @@
+"""The folder of a training's state: what is taken up, and whose it is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from specialized_heads.stage import UserError
+from specialized_heads.training import state
+
+RUN = {"fingerprint": "this one", "update": 7, "weights": {"a": torch.arange(50.0)}, "loss": 0.25, "mean": []}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A state of update 7, and the weights of the moment 5."""
+    state.claim(tmp_path / "seed1.state")
+    state.write_state(tmp_path / "seed1.state", RUN)
+    state.write_moment(tmp_path / "seed1.state", 5, {"a": torch.ones(20)})
+    return tmp_path / "seed1.state"
+
+
+def taken_up(folder: Path, *, moments: tuple[int, ...] = (5, 9)) -> dict | None:
+    return state.read_state(folder, fingerprint="this one", moments=moments, device=torch.device("cpu"))
+
+
+def test_what_is_written_is_taken_up(folder: Path) -> None:
+    found = taken_up(folder)
+    assert torch.equal(found.pop("weights")["a"], RUN["weights"]["a"])
+    assert found == {name: value for name, value in RUN.items() if name != "weights"}
+    assert torch.equal(state.read_moment(folder, 5)["a"], torch.ones(20))
+
+
+@pytest.mark.parametrize("name", ["state.pt", "update5.safetensors"])
+def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> None:
+    path = folder / name
+    whole = path.read_bytes()
+    values = whole.index(
+        torch.arange(50.0).numpy().tobytes() if name == "state.pt" else torch.ones(20).numpy().tobytes()
+    )
+    path.write_bytes(whole[: values + 6] + bytes([whole[values + 6] ^ 1]) + whole[values + 7 :])
+    assert taken_up(folder) is None
+    path.write_bytes(whole[:-30])
+    assert taken_up(folder) is None
+    path.write_bytes(whole)
+    assert taken_up(folder) is not None
+
+
+def test_a_moment_that_has_passed_must_be_there_and_a_later_one_need_not(folder: Path) -> None:
+    assert taken_up(folder, moments=(8,)) is not None
+    assert taken_up(folder, moments=(6,)) is None
+
+
+def test_of_two_processes_the_first_one_stops(folder: Path) -> None:
+    state.check(folder)
+    claim = "import sys, pathlib; from specialized_heads.training import state; state.claim(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", claim, folder], check=True)
+    with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
+        state.check(folder)
+    state.claim(folder)
+    state.check(folder)
+
+
+def test_a_folder_that_another_process_has_removed_is_not_used_again(folder: Path) -> None:
+    state.finish(folder)
+    with pytest.raises(UserError, match="or has finished; this one stops"):
+        state.check(folder)
