@@ -6,11 +6,20 @@ PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
 
-.PHONY: reproduce test
+.PHONY: reproduce reference test
 
 # The rules call `python`, which must be the one of the environment.
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
+
+# The study that docs/reference/ keeps: hours on a workstation, and killed and started again as often as you like.
+reference: $(INSTALLED)
+	$(PYTHON) -m pip --python $(VENV)/bin/python install -q -c constraints.txt -e '.[spacy]'
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/debian.yaml \
+		--config 'seeds=[1, 2]' 'parser={engine: spacy}'
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/pruning.yaml
+	for name in debian pruning; do \
+		$(VENV)/bin/python -m specialized_heads.report.keep --results results/$$name --output docs/reference/$$name || exit; done
 
 test: $(INSTALLED)
 	$(VENV)/bin/ruff check .

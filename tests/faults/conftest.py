@@ -50,12 +50,11 @@ class Scene:
         """Run Snakemake to its end, for these results."""
         return self.project.run(*options, *(f"results/smoke/{name}" for name in names))
 
-    def start(self, *names: str, **options: object) -> subprocess.Popen[str]:
+    def start(self, *names: str) -> subprocess.Popen[str]:
         """Start Snakemake for these results; what it prints goes to `printed`."""
         with open(self.project.root / "printed", "w", encoding="utf-8") as stream:
-            return self.project.start(
-                *(f"results/smoke/{name}" for name in names), stdout=stream, stderr=stream, **options
-            )
+            targets = [f"results/smoke/{name}" for name in names]
+            return self.project.start(*targets, stdout=stream, stderr=stream)
 
     def printed(self) -> str:
         return (self.project.root / "printed").read_text(encoding="utf-8")

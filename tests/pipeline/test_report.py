@@ -1,5 +1,6 @@
 """The report: one page that holds every figure and table, needs no network, and shows them in a real browser."""
 
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from chromium import Browser, chromium
 
 CATEGORIES = ["Claims", "Data", "Figures and tables", "Heads", "Pruning", "Runs"]
-# The two results that are not the same in each run.
+# Made anew, they are not the same.
 MEASURED = ("run_times", "environment")
 
 
@@ -32,6 +33,7 @@ def browser(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         browser.open("about:blank")
         browser.errors(), browser.requests()
         browser.open((unpacked / "report.html").as_uri())
+        wait_for(browser, ".prose a")
         yield browser
 
 
@@ -42,6 +44,15 @@ def held(browser: Browser) -> dict[str, dict[str, Any]]:
 
 def entries(browser: Browser, selector: str) -> list[str]:
     return browser.run("return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)", selector)
+
+
+def wait_for(browser: Browser, selector: str) -> None:
+    """Until the page has drawn it, at most ten seconds."""
+    for _ in range(100):
+        if entries(browser, selector):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{selector} is not shown")
 
 
 def test_it_holds_every_figure_and_table_that_the_experiment_has(smoke, unpacked) -> None:
@@ -73,15 +84,16 @@ def test_every_result_has_a_name_and_a_caption(browser) -> None:
 
 def test_the_figures_of_the_paper_are_listed_in_order_and_shown(browser) -> None:
     browser.click(".prose li:nth-child(3) a")
+    wait_for(browser, "nav tbody tr")
     names = [name.split(":")[0].replace("\u2007", "") for name in entries(browser, "nav tbody tr")]
     assert names == [f"Figure {number}" for number in range(1, 11)] + ["Table 1", "Table 2"]
     browser.click("nav tbody tr:nth-child(7) a")
-    picture = "document.querySelector('img[src=\"' + arguments[0] + '\"]')"
-    path = held(browser)["figure7.png"]["data_uri"]
-    assert browser.run(f"return {picture}.decode().then(() => {picture}.naturalWidth)", path) > 1000
+    picture = f'img[src="{held(browser)["figure7.png"]["data_uri"]}"]'
+    wait_for(browser, picture)
+    script = "const shown = document.querySelector(arguments[0]); return shown.decode().then(() => shown.naturalWidth)"
+    assert browser.run(script, picture) > 1000
     browser.click("nav tbody tr:nth-child(12) a")
-    path = held(browser)["table2.html"]["data_uri"]
-    assert browser.run("return document.querySelector('iframe').getAttribute('src')") == path
+    wait_for(browser, f'iframe[src="{held(browser)["table2.html"]["data_uri"]}"]')
 
 
 def test_it_asks_for_nothing_and_complains_about_nothing(browser) -> None:

@@ -147,7 +147,7 @@ def test_mistakes_in_the_inputs_are_named(write, make, tmp_path):
 def test_what_sums_up_has_a_caption_of_one_sentence(name):
     (line,) = (CAPTIONS / f"{name}.rst").read_text(encoding="utf-8").splitlines()
     assert line.endswith(".")
-    assert ("differs" in line) == (name in ("run_times", "environment"))  # the two that are not the same each time
+    assert ("differs" in line) == (name in ("run_times", "environment"))  # made anew, they are not the same
 
 
 @pytest.mark.parametrize("kind, number", [("figure", n) for n in range(1, 11)] + [("table", 1), ("table", 2)])

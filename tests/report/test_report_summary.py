@@ -69,6 +69,7 @@ def test_curves_of_every_trained_model(stage, results, make):
     figure = training_curves.draw(curves)
     panels = [axes for axes in figure.axes if axes.axison]
     assert [len(axes.lines) for axes in panels] == [4, 6, 6]  # two seeds: training, development, the baseline's last
+    assert [line.get_ydata()[0] for line in panels[1].lines[:2]] == [3.25, 3.25]
     written = make.texts(figure)
     assert "λ 0.01" in written
     assert "12 heads" in written

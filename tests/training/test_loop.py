@@ -18,6 +18,7 @@ from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.penalty import Lambda, Steering
 from specialized_heads.pruning.prune import attach_gates
+from specialized_heads.stage import UserError
 from specialized_heads.training import loop
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.loop import Data, Penalty, Plan, train
@@ -214,6 +215,14 @@ def test_a_damaged_state_is_not_taken_up(gated, data: Data, tmp_path: Path, size
     finish(tmp_path / "broken/state")
     assert not state.parent.exists()
     finish(tmp_path / "broken/state")  # nothing to remove is no mistake
+
+
+def test_training_that_diverges_stops_and_says_so(gated, data: Data, tmp_path: Path) -> None:
+    plan = replace(PLAN, learning_rate=1e30, warmup=1)
+    with pytest.raises(
+        UserError, match="update [24]: the loss is (nan|inf); training diverged, lower the learning rate"
+    ):
+        finished(gated(), plan, data, tmp_path)
 
 
 def test_the_seed_alone_decides(gated, data: Data, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from snakemake.io import regex_from_filepattern
 
-# They say what became of all jobs, and when: made after everything else, and, as all that is measured, different each time.
+# They tell of all jobs, so they are made after everything else; as all that is measured, they differ from run to run.
 LAST = [f"results/{experiment.experiment}/tables/{name}.md" for name in ("run_times", "environment")]
 # The kinds of models that have a log of their training.
 TRAINED = ("baseline", "pruned", "scratch", "count", "regularised", "finetuned")
@@ -55,7 +55,8 @@ def captions(names):
 def summary_targets():
     """What sums the experiment up."""
     results = f"results/{experiment.experiment}"
-    files = [f"{results}/figures/{name}.pdf" for name in ("front", "training_curves")]
+    files = [f"{results}/configuration.yaml"]
+    files += [f"{results}/figures/{name}.pdf" for name in ("front", "training_curves")]
     return files + [f"{results}/tables/models.md", f"{results}/latex/figures.tex", *LAST]
 
 

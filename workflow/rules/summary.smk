@@ -23,6 +23,23 @@ rule front:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
+rule configuration:
+    input:
+        code=code("specialized_heads.report.configuration"),
+    output:
+        "results/{experiment}/configuration.yaml",
+    log:
+        "results/{experiment}/logs/configuration.log",
+    benchmark:
+        "results/{experiment}/benchmarks/configuration.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        settings=fixed(**experiment.model_dump(mode="json")),
+    shell:
+        "python -m specialized_heads.report.configuration --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
 rule training_curves:
     input:
         records=of_models("log.jsonl", *TRAINED),

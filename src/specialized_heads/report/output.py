@@ -56,7 +56,7 @@ p {{ max-width: 60rem; overflow-wrap: anywhere; }}
 div {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: 0.2rem 0.45rem; text-align: left; vertical-align: top; white-space: nowrap; }}
-th {{ border-bottom: 1px solid #1a1a1a; }}
+th {{ border-bottom: 1px solid #1a1a1a; vertical-align: bottom; white-space: normal; }}
 thead tr {{ border-top: 2px solid #1a1a1a; }}
 tbody tr:last-child {{ border-bottom: 2px solid #1a1a1a; }}
 tbody tr:nth-child(even) {{ background: #f4f4f4; }}

@@ -13,6 +13,7 @@ processes (`parallel`) each takes every so many-th micro-batch. The batches of t
 
 import hashlib
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import code_hash, disk_errors, file_hash, log, progress
+from specialized_heads.stage import UserError, code_hash, disk_errors, file_hash, log, progress
 from specialized_heads.training import state as kept
 from specialized_heads.training.batching import Batch, epoch_updates, make_batch
 from specialized_heads.training.objective import cross_entropy_sum, evaluate
@@ -300,6 +301,10 @@ class _Run:
             "learning_rate": self.rate(self.update),
             "loss": float(self.loss) / self.loss_tokens,
         }
+        if not math.isfinite(record["loss"]):
+            raise UserError(
+                f"update {self.update}: the loss is {record['loss']}; training diverged, lower the learning rate and run again"
+            )
         self.loss.zero_()
         self.loss_tokens = 0
         if self.update % self.plan.evaluate_every == 0 or self.update == self.plan.updates:

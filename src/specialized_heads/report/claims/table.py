@@ -143,12 +143,13 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                     "paper": paper,
                     "section": values["section"],
                     "claim": values["text"],
-                    "reported": values["reported"],
                     "corpus": values["corpus"],
+                    "verdict": values["verdict"],
+                    "reported": values["reported"],
                     "ours": _ours(values, unit),
                     "n": _counted(values),
                     "accepted": _range(values["accepted_low"], values["accepted_high"], unit),
-                    "verdict": values["verdict"] + (f": {values['reason']}" if values["reason"] else ""),
+                    "not testable because": values["reason"],
                 }
             )
     return pd.DataFrame(table)
