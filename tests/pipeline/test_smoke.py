@@ -106,7 +106,7 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
         f"viewer/{corpus}/pruned/{name}",
     }
     shown = {"gather_scores", "dead_heads", "measure_speed", "speed", "viewer_index"} | PRUNING_FIGURES | SURVIVORS
-    summary = {"front", "training_curves", "models_table", "claims"} | LAST
+    summary = {"front", "training_curves", "models_table", "claims", "configuration"} | LAST
     assert {rule for rule, _ in stale} - of_models == shown | {"gates", "dead_heads_table"} | summary
 
 
@@ -115,7 +115,7 @@ def test_another_setting_of_decoding_translates_again_and_trains_nothing(finishe
     values["decoding"]["beam"] = 3
     stale = {rule for rule, _ in finished.configured(values).stale()}
     made = {"translate", "score", "gather_scores", "measure_speed", "speed"} | PRUNING_FIGURES - {"figure8"}
-    assert stale == made | {"front", "models_table", "claims"} | LAST
+    assert stale == made | {"front", "models_table", "claims", "configuration"} | LAST
 
 
 def test_another_title_draws_again_and_computes_nothing(finished) -> None:
@@ -123,7 +123,8 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
     stale = {rule for rule, _ in finished.configured(values).stale()}
     drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_rules"}
-    assert stale == drawn | {"view_heads", "viewer_index", "training_curves", "models_table", "claims"} | LAST
+    summary = {"training_curves", "models_table", "claims", "configuration"} | LAST
+    assert stale == drawn | {"view_heads", "viewer_index"} | summary
 
 
 @pytest.mark.parametrize(
