@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,9 @@ from specialized_heads.model.transformer import Architecture, Transformer
 ROOT = Path(__file__).parents[1]
 
 pytest_plugins = ["workflows"]  # the smoke experiment, run once for the tests of all folders that look at it
+
+# What was started in the background ignores Ctrl-C, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Ids = Sequence[Sequence[int]]
 

@@ -132,6 +132,14 @@ def test_describe_says_heads_size_and_score(exported: Path) -> None:
     assert rows == [["encoder", "1", "0", "1"], ["decoder", "2", "2", "4"], ["cross", "2", "2", "4"]]
 
 
+def test_a_reader_that_has_gone_is_no_failure_to_talk_about(exported: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command("describe", exported), stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def arriving(tmp_path: Path, content: bytes, *, most: int) -> list[list[bytes]]:
     (tmp_path / "text").write_bytes(content)
     with open(tmp_path / "text", "rb") as stream:

@@ -7,7 +7,6 @@ line in is one line out, in the same order.
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,14 +35,19 @@ def main() -> None:
     command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
     command.set_defaults(run=_describe)
     args = parser.parse_args()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly where the reader of the output does
     try:
         args.run(args)
+        sys.stdout.flush()
     except UserError as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except (
+        BrokenPipeError
+    ):  # end quietly where the reader of the output does; Python would try to write the rest at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 def _positive(text: str) -> int:
