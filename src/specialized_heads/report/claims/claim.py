@@ -39,7 +39,7 @@ class Untestable:
 
 
 class Unit(StrEnum):
-    """How a value is written."""
+    """What a value is, and so how it is written."""
 
     BLEU = "BLEU"  # absolute
     DIFFERENCE = "difference"  # of BLEU, with its sign
@@ -50,20 +50,18 @@ class Unit(StrEnum):
 
     def text(self, value: float) -> str:
         """The value as it is read."""
-        match self:
-            case Unit.BLEU:
-                text = f"{value:.1f}"
-            case Unit.DIFFERENCE:
-                text = f"{value:+.2f}"
-            case Unit.SHARE:
-                text = f"{100 * value:.0f}%"
-            case Unit.POINTS:
-                text = f"{100 * value:+.0f}"
-            case Unit.CORRELATION:
-                text = f"{value:.2f}"
-            case Unit.RANK:
-                text = f"{value:.0f}"
-        return text.replace("-", "−")
+        factor, form = FORMATS[self]
+        return f"{factor * value:{form}}".replace("-", "−")
+
+
+FORMATS = {
+    Unit.BLEU: (1, ".1f"),
+    Unit.DIFFERENCE: (1, "+.2f"),
+    Unit.SHARE: (1, ".0%"),
+    Unit.POINTS: (100, "+.0f"),
+    Unit.CORRELATION: (1, ".2f"),
+    Unit.RANK: (1, ".0f"),
+}
 
 
 @dataclass(frozen=True)
