@@ -1,0 +1,98 @@
+"""What a download brings is believed only when it is whole, and what was asked for; nothing half-written may pass for it."""
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from downloads import DATA, SHA256, left, partial_of
+
+from specialized_heads.stage import UserError
+
+
+def test_a_wrong_hash_or_size_leaves_nothing(server, get, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"what arrived has sha256 {SHA256}, expected is {'0' * 64}; it was removed"):
+        get(sha256="0" * 64)
+    assert left(tmp_path / "data") == set()
+    with pytest.raises(UserError, match="the server's file has 300000 bytes, 5 are expected"):
+        get(bytes=5)
+    server.length = False
+    with pytest.raises(UserError, match="what arrived has 300000 bytes, expected are 5; it was removed"):
+        get(bytes=5)
+    assert left(tmp_path / "data") == set()
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.gz", "x.txt", "x.bin"])
+@pytest.mark.parametrize("headers", [{"Content-Type": "text/html; charset=utf-8"}, {}])
+def test_a_page_is_no_file(server, get, tmp_path: Path, name: str, headers: dict) -> None:
+    server.headers = headers
+    server.content = b"\r\n<!DOCTYPE html><html><body>Please log in" + b" " * 5000
+    with pytest.raises(UserError, match="sends an HTML page instead of the file; .* by hand as"):
+        get(name)
+    assert len(server.asked) == 1
+    assert left(tmp_path / "data") == set()
+
+
+def test_a_page_does_not_destroy_what_has_arrived(server, get, tmp_path: Path) -> None:
+    server.cut = [100_000, 0, 0, 0]
+    with pytest.raises(UserError):
+        get()
+    server.content, server.headers = b"<html>maintenance</html>", {}
+    with pytest.raises(UserError, match="HTML page"):
+        get()
+    assert partial_of(tmp_path / "data" / "x.bin").read_bytes() == DATA[:100_000]
+
+
+def test_an_archive_that_the_server_calls_a_page_is_one(server, get) -> None:
+    server.headers = {"Content-Type": "text/html"}
+    server.content = gzip.compress(b"text")
+    assert gzip.decompress(get("x.gz").read_bytes()) == b"text"
+
+
+def test_something_else_than_the_suffix_says(server, get) -> None:
+    with pytest.raises(UserError, match=r"sends something else than a \.zip file"):
+        get("x.zip")
+
+
+def archives() -> dict[str, bytes]:
+    """A small archive of each kind, by file name."""
+    zipped, tarred = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("x.en", DATA)
+    with tarfile.open(fileobj=tarred, mode="w:gz") as archive:
+        info = tarfile.TarInfo("x.en")
+        info.size = len(DATA)
+        archive.addfile(info, io.BytesIO(DATA))
+    return {"x.gz": gzip.compress(DATA), "x.zip": zipped.getvalue(), "x.tgz": tarred.getvalue()}
+
+
+@pytest.mark.parametrize("name", ["x.gz", "x.zip", "x.tgz"])
+@pytest.mark.parametrize("length", [True, False])
+def test_a_truncated_archive_never_gets_its_name(server, get, tmp_path: Path, name: str, length: bool) -> None:
+    """Truncated on the server itself, or on the way by a server that does not say how much is to come."""
+    whole = archives()[name]
+    server.content, server.length, server.headers = whole[:-3000], length, {}
+    with pytest.raises(UserError, match="what arrived not a complete .*; it was removed"):
+        get(name)
+    assert left(tmp_path / "data") == set()
+    server.content = whole
+    assert get(name).read_bytes() == whole
+
+
+def test_a_bomb_is_refused(server, get, tmp_path: Path) -> None:
+    server.content = gzip.compress(bytes(160 << 20))
+    with pytest.raises(UserError, match="unpacks to more than 100 times its size"):
+        get("x.gz")
+    assert left(tmp_path / "data") == set()
+
+
+def test_an_archive_that_leads_out_of_itself_is_refused(server, get, tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("../../evil.txt", b"x")
+    server.content = content.getvalue()
+    with pytest.raises(UserError, match="evil.txt', which leads out of it"):
+        get("x.zip")
+    assert left(tmp_path / "data") == set()
