@@ -19,7 +19,8 @@ def test_names_of_models():
     assert pruned.of_name("baseline/seed2")[::3] == ("", 2)
     assert pruned.of_name("pruned/encoder_lambda0.01/seed1")[:2] == ("encoder", 0.01)
     assert pruned.of_name("pruned/all_heads12/seed3")[2:] == (12.0, 3)
-    for name in ("scratch/all_lambda0.1/seed1", "pruned/encoder_lambda0.01", "finetuned/gates_all_heads3/seed1"):
+    others = ("finetuned/gates_all_heads3/seed1", "pruned/gates_all_heads3/seed1")
+    for name in ("scratch/all_lambda0.1/seed1", "pruned/encoder_lambda0.01", *others):
         with pytest.raises(UserError, match=name):
             pruned.of_name(name)
 

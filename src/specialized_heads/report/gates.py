@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style, sweep
+from specialized_heads.report.inputs import read_log
 from specialized_heads.report.output import save_figure
 from specialized_heads.stage import Section, UserError, arguments, run
 
@@ -109,10 +110,7 @@ def _panel(axes, panel: pd.DataFrame):
 
 def read_records(path: Path) -> pd.DataFrame:
     """The log of a pruned model; one without gates is a `UserError`."""
-    try:
-        records = pd.read_json(path, lines=True)
-    except (FileNotFoundError, ValueError) as error:
-        raise UserError(f"{path}: cannot read it ({error})") from None
+    records = read_log(path)
     if not {"update", "open"} <= set(records):
         raise UserError(f"{path}: has no gates; it is not the log of a pruned model")
     return records

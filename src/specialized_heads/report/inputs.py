@@ -61,6 +61,14 @@ def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
+def read_log(path: Path) -> pd.DataFrame:
+    """The log of a training, one row per record; a `UserError` where it is missing or damaged."""
+    try:
+        return pd.read_json(path, lines=True)
+    except (FileNotFoundError, ValueError) as error:
+        raise UserError(f"{path}: cannot read it ({error}); delete it and run again") from None
+
+
 def read_table(path: Path, columns: Iterable[str]) -> pd.DataFrame:
     """Read one parquet table that must hold these columns; a `UserError` where it is missing or lacks one."""
     frame = tables.read_table(path).to_pandas()

@@ -1,10 +1,10 @@
 """What the path of a baseline or of a model pruned with gates says of it: scope, target and seed (figures 8, drift, survival)."""
 
-import re
 from typing import NamedTuple
 
 import pandas as pd
 
+from specialized_heads.report.experiment import NAME
 from specialized_heads.stage import UserError
 
 SCOPES = {"encoder": "encoder heads pruned", "all": "heads of all types pruned"}
@@ -25,10 +25,12 @@ def of_name(name: str) -> Pruned:
     Raises:
         UserError: it is another kind of model.
     """
-    match = re.fullmatch(r"(?:baseline|pruned/(encoder|all)_(?:lambda([^/_]+)|heads(\d+)))/seed(\d+)", name)
-    if not match:
+    model, _, seed = name.rpartition("/seed")
+    found = NAME.fullmatch(model)
+    kind = found and not found["criterion"] and (found["kind"] or found["made"])
+    if kind not in ("baseline", "pruned") or not seed.isdecimal():
         raise UserError(f"settings: names: {name!r} is neither a baseline nor a model pruned with gates")
-    return Pruned(match[1] or "", float(match[2] or "nan"), float(match[3] or "nan"), int(match[4]))
+    return Pruned(found["scope"] or "", float(found["lam"] or "nan"), float(found["asked"] or "nan"), int(seed))
 
 
 def label(lam: float, asked: float) -> str:

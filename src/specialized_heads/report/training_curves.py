@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.report import style, sweep
 from specialized_heads.report.experiment import Model, Models, every
+from specialized_heads.report.inputs import read_log
 from specialized_heads.report.output import save_figure
 from specialized_heads.stage import UserError, arguments, run
 
@@ -112,10 +113,7 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
 
 def read_records(path: Path) -> pd.DataFrame:
     """The log of a training, one row per record; a `UserError` where it is missing, damaged or not one."""
-    try:
-        records = pd.read_json(path, lines=True)
-    except (FileNotFoundError, ValueError) as error:
-        raise UserError(f"{path}: cannot read it ({error}); delete it and run again") from None
+    records = read_log(path)
     if not {"update", "loss"} <= set(records):
         raise UserError(f"{path}: has no losses; it is not the log of a training; delete it and run again")
     return records
