@@ -4,10 +4,10 @@
 rule claims:
     input:
         scores=of_corpora(SCORES, corpora()),
-        heads=claimed_heads_files,
-        single=ablation_files("ablation", SINGLE_LAYERS),
-        second=ablation_files("ablation", SINGLE_LAYERS, ".second"),
-        systematic=ablation_files("systematic", MOMENTS),
+        heads=tables_of("heads", claimed_heads()),
+        single=tables_of("ablation", SINGLE_LAYERS),
+        second=tables_of("ablation", SINGLE_LAYERS, ".second"),
+        systematic=tables_of("systematic", MOMENTS),
         code=code("specialized_heads.report.claims.table"),
     output:
         markdown="results/{experiment}/claims.md",

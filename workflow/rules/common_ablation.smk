@@ -43,15 +43,6 @@ def ablation_runs(key, *kinds, seeds):
     return [(corpus, model, seed) for corpus in ablated(key) for model in models(corpus, *kinds) for seed in seeds]
 
 
-def ablation_files(folder, runs, suffix=""):
-    """Input function: the tables of these models."""
-    path = "results/{experiment}/{corpus}/{folder}/{model}/seed{seed}{suffix}.parquet"
-    return lambda w: [
-        path.format(experiment=w.experiment, corpus=corpus, folder=folder, model=model, seed=seed, suffix=suffix)
-        for corpus, model, seed in runs
-    ]
-
-
 def described(runs):
     """What the files are of, in their order: title of the corpus, seed, moment of training in updates."""
     return [

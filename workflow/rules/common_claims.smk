@@ -7,15 +7,6 @@ def claimed_heads():
     return [(name, model, seed) for name in corpora() for model in models(name, *kinds) for seed in experiment.seeds]
 
 
-def claimed_heads_files(wildcards):
-    """Their tables of heads."""
-    path = "results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet"
-    return [
-        path.format(experiment=wildcards.experiment, corpus=name, model=model, seed=seed)
-        for name, model, seed in claimed_heads()
-    ]
-
-
 def paper_corpus(name):
     """The corpus of the paper that this one is, by source and languages; "" for any other."""
     corpus = experiment.corpora[name]

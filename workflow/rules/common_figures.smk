@@ -106,6 +106,15 @@ def of_corpora(path, names):
     return lambda w: expand(path, experiment=w.experiment, corpus=names, seed=SEED)
 
 
+def tables_of(folder, runs, suffix=""):
+    """Input function: the tables in a folder of these models, each given as corpus, model, seed."""
+    path = "results/{experiment}/{corpus}/{folder}/{model}/seed{seed}{suffix}.parquet"
+    return lambda w: [
+        path.format(experiment=w.experiment, corpus=corpus, folder=folder, model=model, seed=seed, suffix=suffix)
+        for corpus, model, seed in runs
+    ]
+
+
 def fixed(**values):
     """Settings that do not depend on wildcards, as a function: in text, Snakemake would take {name} for a wildcard."""
     return lambda wildcards: json.dumps(values, ensure_ascii=False)

@@ -3,7 +3,7 @@
 
 rule figure_ablation:
     input:
-        tables=ablation_files("ablation", SINGLE_HEADS),
+        tables=tables_of("ablation", SINGLE_HEADS),
         code=code("specialized_heads.report.ablation"),
     output:
         **figure_outputs("ablation"),
@@ -23,7 +23,7 @@ rule figure_ablation:
 
 rule table_ablation:
     input:
-        tables=ablation_files("ablation", SINGLE_HEADS),
+        tables=tables_of("ablation", SINGLE_HEADS),
         code=code("specialized_heads.report.ablation_table"),
     output:
         **table_outputs("ablation"),
@@ -43,7 +43,7 @@ rule table_ablation:
 
 rule table_alone:
     input:
-        tables=ablation_files("ablation", SINGLE_LAYERS),
+        tables=tables_of("ablation", SINGLE_LAYERS),
         code=code("specialized_heads.report.alone"),
     output:
         **table_outputs("alone"),
@@ -63,8 +63,8 @@ rule table_alone:
 
 rule figure_ablation_sets:
     input:
-        tables=ablation_files("ablation", SINGLE_LAYERS),
-        second=ablation_files("ablation", SINGLE_LAYERS, ".second"),
+        tables=tables_of("ablation", SINGLE_LAYERS),
+        second=tables_of("ablation", SINGLE_LAYERS, ".second"),
         code=code("specialized_heads.report.ablation_sets"),
     output:
         **figure_outputs("ablation_sets"),
@@ -87,7 +87,7 @@ rule figure_ablation_sets:
 
 rule figure_systematic:
     input:
-        tables=ablation_files("systematic", SYSTEMATIC),
+        tables=tables_of("systematic", SYSTEMATIC),
         code=code("specialized_heads.report.systematic"),
     output:
         **figure_outputs("systematic"),
@@ -107,7 +107,7 @@ rule figure_systematic:
 
 rule figure_moments:
     input:
-        tables=ablation_files("systematic", MOMENTS),
+        tables=tables_of("systematic", MOMENTS),
         code=code("specialized_heads.report.moments"),
     output:
         **figure_outputs("moments"),
