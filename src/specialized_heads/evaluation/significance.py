@@ -53,21 +53,26 @@ def compare(
         named = [("baseline", baseline), *((str(number), systems[number]) for number in different)]
         metrics = {"BLEU": BLEU(references=[references], lowercase=lowercase)}
         _, tested = PairedTest(named, metrics, references=None, test_type="bs", n_samples=SAMPLES)()
-        reference = _resampled(baseline, references, lowercase=lowercase)
+        times = _resamples(len(references))
+        reference = _resampled(baseline, references, times, lowercase=lowercase)
         for number, result in zip(different, tested["BLEU"][1:], strict=True):
-            differences = _resampled(systems[number], references, lowercase=lowercase) - reference
+            differences = _resampled(systems[number], references, times, lowercase=lowercase) - reference
             low, high = np.quantile(differences, (0.025, 0.975))
             scores[number] = Compared(result.score, result.p_value, float(low), float(high))
     return full, [scores[number] for number in range(len(systems))], signature
 
 
-def _resampled(system: list[str], references: list[str], *, lowercase: bool) -> np.ndarray:
-    """BLEU of a system on resamples of the sentences, which are the same for every system: float64, (samples,)."""
+def _resamples(sentences: int) -> np.ndarray:
+    """How often each sentence is in each resample: int, (samples, sentences)."""
+    drawn = np.random.default_rng(int(SEED)).integers(sentences, size=(SAMPLES, sentences))
+    return np.stack([np.bincount(row, minlength=sentences) for row in drawn])
+
+
+def _resampled(system: list[str], references: list[str], times: np.ndarray, *, lowercase: bool) -> np.ndarray:
+    """BLEU of a system on resamples of the sentences: float64, (samples,)."""
     bleu = BLEU(lowercase=lowercase, effective_order=True)  # of single sentences, of which only the counts are used
     scores = [bleu.sentence_score(line, [gold]) for line, gold in zip(system, references, strict=True)]
     counts = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
-    drawn = np.random.default_rng(int(SEED)).integers(len(counts), size=(SAMPLES, len(counts)))
-    times = np.stack([np.bincount(row, minlength=len(counts)) for row in drawn])  # how often a sample has each sentence
     return np.array([_bleu(row.tolist()) for row in times @ counts])
 
 
