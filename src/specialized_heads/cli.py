@@ -43,9 +43,8 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except (
-        BrokenPipeError
-    ):  # end quietly where the reader of the output does; Python would try to write the rest at exit
+    except BrokenPipeError:  # end quietly where the reader of the output does
+        # Python would try to write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
 

@@ -164,13 +164,19 @@ def _remove_leftovers(path: Path) -> None:
     prefix = f".{path.name}.{socket.gethostname()}."
     for file in path.parent.iterdir():
         process = file.name.removeprefix(prefix).partition(".")[0]
-        if file.name.startswith(prefix) and process.isdigit():
-            try:
-                os.kill(int(process), 0)  # which asks whether there is such a process, and does nothing to it
-            except ProcessLookupError:
-                file.unlink(missing_ok=True)
-            except PermissionError:
-                pass  # there is, and it is another user's
+        if file.name.startswith(prefix) and process.isdigit() and not _alive(int(process)):
+            file.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(process, 0)  # which does nothing to it
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        return True
+    return True
 
 
 @contextmanager

@@ -10,8 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import pandas as pd
-
+from specialized_heads.report.inputs import read_table
 from specialized_heads.stage import UserError, arguments, log, run
 
 KEPT = [
@@ -46,7 +45,7 @@ def keep(results: Path, output: Path) -> int:
         for path in sorted(results.glob(SCORES)):
             target = new / "scores" / f"{path.parent.name}.csv"
             target.parent.mkdir(exist_ok=True)
-            pd.read_parquet(path).to_csv(target, index=False, lineterminator="\n", float_format="%.6g")
+            read_table(path, ()).to_csv(target, index=False, lineterminator="\n", float_format="%.6g")
         if output.exists():
             shutil.rmtree(output)
         new.rename(output)

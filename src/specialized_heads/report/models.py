@@ -68,9 +68,8 @@ def numbers(
     embedded = [a["width"] * (a["source_vocabulary"] + 2 * a["target_vocabulary"]) for a in architectures]
     known = pd.concat([table.assign(corpus=title) for title, table in scores.items()], ignore_index=True)
     known = known.astype(dict.fromkeys(("lam", "asked", "moment"), float))
-    rows = found.merge(
-        known, on=["corpus", *KEYS], how="left", validate="one_to_one"
-    )  # a missing λ equals a missing one
+    # A missing λ equals a missing one.
+    rows = found.merge(known, on=["corpus", *KEYS], how="left", validate="one_to_one")
     if rows["bleu"].isna().any():
         model = models[int(rows["bleu"].isna().argmax())]
         raise UserError(f"scores of {model.corpus}: none of {model}; delete the corpus's scores.parquet and run again")

@@ -70,9 +70,9 @@ class Evidence:
             points = points.sort_index()
             yield points.index.to_numpy(float), points.to_numpy(float)
 
-    def baseline_heads(self, kind: str = "encoder") -> pd.DataFrame:
-        """The baselines' heads of an attention type."""
-        return self.heads[(self.heads["kind"] == "baseline") & (self.heads["type"] == kind)]
+    def baseline_heads(self) -> pd.DataFrame:
+        """The baselines' encoder heads."""
+        return self.heads[(self.heads["kind"] == "baseline") & (self.heads["type"] == "encoder")]
 
     def survivors(self, scope: str) -> Iterator[tuple[pd.Series, pd.DataFrame, pd.DataFrame]]:
         """Models that gates pruned with a scope: their row of the scores, their encoder heads, and their baseline's."""

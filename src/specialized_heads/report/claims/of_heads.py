@@ -48,7 +48,8 @@ def positional_share(evidence: Evidence) -> Measured | Untestable:
 
 def positional_confidence(evidence: Evidence) -> Measured | Untestable:
     """The confidence of the least confident positional encoder head."""
-    heads = having(evidence.baseline_heads(), POSITIONAL)
+    heads = evidence.baseline_heads()
+    heads = heads[[POSITIONAL in names for names in heads["functions"]]]
     if heads.empty:
         return Untestable("no head is positional")
     return Measured(heads["confidence"].min(), n=len(heads), of="positional heads")
@@ -104,8 +105,3 @@ def specialised_last(evidence: Evidence) -> Measured | Untestable:
     variance = sum(share * (1 - share) / n for share, n in zip((with_function, without), counts[:, 0], strict=True))
     gap, half = with_function - without, 1.959964 * math.sqrt(variance)
     return Measured(gap, gap - half, gap + half, int(counts[:, 0].sum()), "heads")
-
-
-def having(heads: pd.DataFrame, function: str) -> pd.DataFrame:
-    """The heads with a function."""
-    return heads[[function in names for names in heads["functions"]]]
