@@ -24,6 +24,7 @@ COLUMNS = [
         "difference_low",
         "difference_high",
         "signature",
+        "signature_chrf",
     ),
     *("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high", "signature_tokenised", "sentences"),
     *("encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total"),
@@ -44,9 +45,9 @@ def files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, P
         if name == "pruned":
             model.keep_heads({"encoder": [[], [1]], "cross": [[0], [0, 1]]})
         save(model, tmp_path / f"{name}.safetensors", training={"training": {"updates": 40}})
-        score = {"bleu": 20.5, "bleu_low": 19.0, "bleu_high": 22.0, "chrf": 50.0, "signature": "s", "sentences": 60}
+        score = {"bleu": 20.5, "bleu_low": 19.0, "bleu_high": 22.0, "chrf": 50.0, "signature": "s"}
         score |= {"bleu_tokenised": 21.5, "bleu_tokenised_low": 20.0, "bleu_tokenised_high": 23.0}
-        score |= {"signature_tokenised": "t"}
+        score |= {"signature_tokenised": "t", "signature_chrf": "c", "sentences": 60}
         (tmp_path / f"{name}.score.json").write_text(
             json.dumps(score | dict.fromkeys(DIFFERENCE, None if name == "baseline" else 0.03))
         )

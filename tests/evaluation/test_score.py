@@ -50,6 +50,7 @@ def test_scores_are_sacrebleu_s(scored: Callable[..., dict]) -> None:
     result = scored(BAD)
     assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(BAD, [REFERENCES]).score, abs=1e-9)
     assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(BAD, [REFERENCES]).score, abs=1e-9)
+    assert "nc:6|nw:0" in result["signature_chrf"]
     assert result["bleu_low"] < result["bleu"] < result["bleu_high"] < result["bleu"] + 10
     assert result["sentences"] == 60
     assert result["p_value"] is None

@@ -30,7 +30,7 @@ def results(tmp_path, make):
             lam, asked = (float("nan") if value is None else float(value) for value in (model.lam, model.asked))
             row = make.score_row(model.kind, model.scope, lam, seed, 27.0 + seed, kept, asked=asked)
             rows.append(row | {"criterion": "", "moment": float("nan"), "chrf": 50.0, "parameters": 10_000})
-            rows[-1] |= {"signature": "bleu:1", "signature_tokenised": f"tok:{seed}"}
+            rows[-1] |= {"signature": "bleu:1", "signature_tokenised": f"tok:{seed}", "signature_chrf": "chrf:1"}
             path = folder / "en_fr" / "models" / name / f"seed{seed}"
             path.mkdir(parents=True)
             architecture = {"width": 8, "source_vocabulary": 100, "target_vocabulary": 200}
@@ -116,9 +116,10 @@ def test_a_model_without_scores_is_named(stage, results):
 
 def test_corpora_translated_differently_are_told_apart():
     rows = pd.DataFrame({"corpus": ["A", "B"], "signature": ["s"] * 2, "signature_tokenised": ["t"] * 2})
+    rows["signature_chrf"] = "c"
     rows["sentences"] = [10, 20]
     same, other = (models_table.Decoding(**DECODING | {"length_penalty": penalty}) for penalty in (1.0, 0.0))
-    assert len(models_table.notes(rows, {"A": same, "B": same})) == 3
+    assert len(models_table.notes(rows, {"A": same, "B": same})) == 4
     *_, first, second = models_table.notes(rows, {"A": same, "B": other})
     assert first.startswith("Translation of A (10 test sentences): ")
     assert "not normalised" in second
@@ -229,12 +230,12 @@ def test_without_git_there_is_no_commit(monkeypatch):
 
 def test_tables_are_pages_that_show_text_as_it_is(tmp_path):
     shown = pd.DataFrame({"a <b>": ["<script>x</script>", "1,000"], "{}": ["27.1 [26, 28]", "−3.5"], "n": ["", "2"]})
-    save_table(tmp_path / "t", shown, shown, caption="{caption} & <i>", notes=["a|b", "<c>"])
+    save_table(tmp_path / "t", shown, shown, caption="{caption} & <i>", notes=["a|b", "<c>"], tints={"2": "#eee"})
     page = (tmp_path / "t.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "<p>{caption} &amp; &lt;i&gt;</p>" in page
     # A column of numbers alone is aligned to the right.
-    assert "<td>1,000</td><td>−3.5</td><td class=number>2</td>" in page
+    assert '<td>1,000</td><td>−3.5</td><td class=number style="background: #eee">2</td>' in page
     assert "<th class=number>n</th>" in page
     assert page.index("</table>") < page.index("<p>a|b</p>") < page.index("<p>&lt;c&gt;</p>")
     assert "http" not in page

@@ -16,7 +16,7 @@ from specialized_heads.tables import write_table
 SCORES = {
     **dict.fromkeys(("bleu", "bleu_low", "bleu_high", "chrf", "p_value"), pa.float64()),
     **dict.fromkeys(("difference", "difference_low", "difference_high"), pa.float64()),  # of BLEU, from the baseline's
-    "signature": pa.string(),
+    **dict.fromkeys(("signature", "signature_chrf"), pa.string()),
     **dict.fromkeys(("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high"), pa.float64()),
     "signature_tokenised": pa.string(),
     "sentences": pa.int64(),

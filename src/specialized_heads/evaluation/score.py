@@ -62,6 +62,7 @@ def main() -> None:
         "chrf": chrf.corpus_score(translation, [references]).score,
         **dict.fromkeys(("p_value", "difference", "difference_low", "difference_high")),
         "signature": str(bleu.get_signature()),
+        "signature_chrf": str(chrf.get_signature()),
         "bleu_tokenised": tokenised.score,
         "bleu_tokenised_low": tokenised._mean - tokenised._ci,
         "bleu_tokenised_high": tokenised._mean + tokenised._ci,

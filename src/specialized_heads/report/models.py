@@ -25,7 +25,12 @@ CAPTION = (
 )
 KEYS = ["kind", "scope", "criterion", "lam", "asked", "moment", "seed"]
 COUNTS = ["encoder_total", "decoder_total", "cross_total", "parameters"]
-SCORES = ["updates", "bleu", "bleu_low", "bleu_high", "chrf", "signature", "signature_tokenised", "sentences"]
+SIGNATURES = {
+    "BLEU": "signature",
+    "BLEU of Moses tokens (tok. in table 2)": "signature_tokenised",
+    "chrF": "signature_chrf",
+}
+SCORES = ["updates", "bleu", "bleu_low", "bleu_high", "chrf", *SIGNATURES.values(), "sentences"]
 COLUMNS = ["corpus", *KEYS, *COUNTS, "parameters_without_embeddings", "dev_loss", *SCORES]
 
 
@@ -104,10 +109,9 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def notes(rows: pd.DataFrame, decoding: dict[str, Decoding]) -> list[str]:
-    """The signatures of BLEU, and of BLEU of lower-case Moses tokens (`tok.` in table 2), with the corpora that they are
-    of where they differ; then how each corpus was translated."""
+    """The signatures of the scores, with the corpora that they are of where they differ; then how each was translated."""
     lines = []
-    for name, column in (("BLEU", "signature"), ("BLEU of Moses tokens (tok. in table 2)", "signature_tokenised")):
+    for name, column in SIGNATURES.items():
         corpora = rows.groupby(column, sort=False)["corpus"].unique()
         for signature, titles in corpora.items():
             of = f" of {', '.join(titles)}" if len(corpora) > 1 else ""

@@ -6,7 +6,8 @@ A stem `figures/figure7` gives `figure7.pdf`, `.svg`, `.png` (300 dpi) and `.csv
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -101,7 +102,13 @@ def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -
 
 
 def save_table(
-    stem: Path, numbers: pd.DataFrame, shown: pd.DataFrame, *, caption: str, notes: Sequence[str] = ()
+    stem: Path,
+    numbers: pd.DataFrame,
+    shown: pd.DataFrame,
+    *,
+    caption: str,
+    notes: Sequence[str] = (),
+    tints: Mapping[str, str] | None = None,
 ) -> None:
     """Write a table as CSV (the numbers), and Markdown, LaTeX and HTML (as it is read).
 
@@ -111,9 +118,10 @@ def save_table(
         shown: the same as text, as a reader sees it; empty cells are "".
         caption: what stands above it; in the LaTeX file inside `\\caption`.
         notes: lines that stand below it.
+        tints: text of a cell -> the colour behind it, in the HTML page.
     """
     _save_csv(stem, numbers)
-    for suffix, write in (("md", _markdown), ("tex", _latex), ("html", _html)):
+    for suffix, write in (("md", _markdown), ("tex", _latex), ("html", partial(_html, tints=tints or {}))):
         with atomic(_path(stem, suffix)) as temporary:
             temporary.write_text(write(shown, caption, notes), encoding="utf-8")
 
@@ -188,7 +196,7 @@ def _latex(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
     )
 
 
-def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
+def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str], *, tints: Mapping[str, str]) -> str:
     rows = shown.to_numpy().tolist()
     columns = list(zip(*rows, strict=True)) or [()] * shown.shape[1]
     looks = []
@@ -199,7 +207,11 @@ def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
             looks.append(" class=text" if max(map(len, column)) > LONGEST else "")
 
     def line(tag: str, cells: list[str]) -> str:
-        return "".join(f"<{tag}{look}>{html.escape(text)}</{tag}>" for look, text in zip(looks, cells, strict=True))
+        colours = [f' style="background: {tints[text]}"' if text in tints else "" for text in cells]
+        return "".join(
+            f"<{tag}{look}{colour}>{html.escape(text)}</{tag}>"
+            for look, colour, text in zip(looks, colours, cells, strict=True)
+        )
 
     return PAGE.format(
         caption=html.escape(caption),

@@ -27,6 +27,11 @@ COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
     "accepted_low", "accepted_high", "tolerance", "verdict", "reason",
 ]  # fmt: skip
+TINTS = {
+    Verdict.REPRODUCED.value: "#d3ecd9",
+    Verdict.PARTLY.value: "#fbf0c8",
+    Verdict.NOT_REPRODUCED.value: "#f8ddd3",
+}
 CAPTION = (
     "Claims of both papers: what they report, what this experiment shows (with 95% interval where there is one; n: how many "
     "sentences, heads or models), the range that bears the claim out, and the verdict. Reproduced: our value is in the range; "
@@ -190,7 +195,7 @@ def main() -> None:
     names = ("scores", "heads", "single", "second", "systematic")
     found = gather(Settings.model_validate(args.settings), **{name: getattr(args, name) for name in names})
     rows = numbers(found)
-    save_table(args.output, rows, shown(rows), caption=caption(rows))
+    save_table(args.output, rows, shown(rows), caption=caption(rows), tints=TINTS)
     log.info("%d claims judged: %s", rows["claim"].nunique(), rows["verdict"].value_counts().to_dict())
 
 
