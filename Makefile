@@ -12,13 +12,13 @@ INSTALLED := $(VENV)/installed
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The study that docs/reference/ keeps: hours on a workstation, and killed and started again as often as you like.
-reference: $(INSTALLED)
+# The studies that docs/reference/ keeps: hours on a workstation, and killed and started again as often as you like.
+reference: reproduce
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/pruning.yaml
 	$(PYTHON) -m pip --python $(VENV)/bin/python install -q -c constraints.txt -e '.[spacy]'
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/debian.yaml \
 		--config 'seeds=[1, 2]' 'parser={engine: spacy}'
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/pruning.yaml
-	for name in debian pruning; do \
+	for name in default pruning debian; do \
 		$(VENV)/bin/python -m specialized_heads.report.keep --results results/$$name --output docs/reference/$$name || exit; done
 
 test: $(INSTALLED)

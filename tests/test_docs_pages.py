@@ -122,3 +122,14 @@ def test_the_citation_is_of_this_version() -> None:
     assert [paper["authors"][0]["family-names"] for paper in cited["references"]] == ["Voita", "Michel"]
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{specialized_heads.__version__}]" in changes
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/README.md"])
+def test_tables_of_results_are_those_that_are_kept(page: str) -> None:
+    kept = [set(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "docs/reference").glob("*/**/*.md")]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    tables = [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)]
+    of_results = [table for table in tables if any(table[0] in lines for lines in kept)]
+    assert of_results
+    for table in of_results:
+        assert any(lines.issuperset(table) for lines in kept), table[0]

@@ -212,7 +212,8 @@ def draw(rows: pd.DataFrame, *, title: str) -> Figure:
         axes.set_axis_off()
     for axes in grid[:, 0]:
         axes.set_ylabel("AUC")
-    handles = {score: grid.flat[0].plot([], [], **_look(score))[0] for score in SCORES}
+    drawn = set(rows.loc[rows["auc"].notna(), "score"])
+    handles = {score: grid.flat[0].plot([], [], **_look(score))[0] for score in SCORES if score in drawn}
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
     return figure
 
