@@ -32,8 +32,10 @@ def groups(tables: dict[str, pd.DataFrame]) -> list[tuple[str, pd.DataFrame]]:
         own = scores[scores["kind"].isin(KINDS)]
         order = own.assign(place=own["kind"].map(KINDS.index))
         order.loc[order["kind"] == "baseline", "scope"] = ""
-        for _, same in order.groupby(["scope", "lam", "asked", "place"], dropna=False):
-            found.append((title, same.sort_values("seed")))
+        keys = ["scope", "lam", "asked", "place"]
+        # The weakest pruning first: small λ, many heads.
+        order = order.sort_values([*keys, "seed"], ascending=[True, True, False, True, True])
+        found += [(title, same) for _, same in order.groupby(keys, dropna=False, sort=False)]
     return found
 
 
