@@ -80,6 +80,12 @@ def test_columns_and_rows(call: Callable[..., None], files, tiny_model: Callable
     assert math.isnan(frame.loc[0, "p_value"])
 
 
+def test_a_checkpoint_has_had_the_updates_of_its_moment(call: Callable[..., None], files) -> None:
+    checkpoint = ROWS[0] | {"kind": "checkpoint", "moment": 20}
+    call(gather, settings={"rows": [ROWS[0], checkpoint]}, **files)
+    assert pq.read_table(files["output"]).column("updates").to_pylist() == [40, 20]
+
+
 def test_as_many_models_as_rows(call: Callable[..., None], files) -> None:
     with pytest.raises(ValueError):
         call(gather, settings={"rows": ROWS[:1]}, **files)
