@@ -50,6 +50,7 @@ rule finetune:
         "results/{experiment}/{corpus}/logs/finetune_{criterion}_{scope}_heads{heads}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/finetune_{criterion}_{scope}_heads{heads}_seed{seed}.tsv"
+    priority: 1  # before the short jobs, which fill the cores at the end
     conda:
         "../../envs/pipeline.yaml"
     threads: 1

@@ -20,6 +20,7 @@ rule prune:
         "results/{experiment}/{corpus}/logs/prune_{scope}_{target}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_{scope}_{target}_seed{seed}.tsv"
+    priority: 1  # before the short jobs, which fill the cores at the end
     conda:
         "../../envs/pipeline.yaml"
     threads: 1

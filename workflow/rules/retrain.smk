@@ -16,6 +16,7 @@ rule train_from_scratch:
         "results/{experiment}/{corpus}/logs/train_from_scratch_{scope}_{target}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_from_scratch_{scope}_{target}_seed{seed}.tsv"
+    priority: 1  # before the short jobs, which fill the cores at the end
     conda:
         "../../envs/pipeline.yaml"
     threads: 1
@@ -61,6 +62,7 @@ rule train_regularised:
         "results/{experiment}/{corpus}/logs/train_regularised_{scope}_{target}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_regularised_{scope}_{target}_seed{seed}.tsv"
+    priority: 1  # before the short jobs, which fill the cores at the end
     conda:
         "../../envs/pipeline.yaml"
     threads: 1
