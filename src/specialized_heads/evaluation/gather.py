@@ -51,8 +51,10 @@ def main() -> None:
             | {key: score[key] for key in SCORES}
             | heads
             | {f"{kind}_total": sum(heads[f"{kind}_heads"]) for kind in KINDS}
-            | {"parameters": model["parameters"]}
-            | {"updates": row.moment or model["training"]["training"]["updates"]}  # a checkpoint has had fewer
+            | {
+                "parameters": model["parameters"],
+                "updates": row.moment or model["training"]["training"]["updates"],  # a checkpoint has had fewer
+            }
         )
     columns = {
         "kind": pa.string(),

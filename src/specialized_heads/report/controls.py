@@ -32,10 +32,9 @@ def groups(tables: dict[str, pd.DataFrame]) -> list[tuple[str, pd.DataFrame]]:
         own = scores[scores["kind"].isin(KINDS)]
         order = own.assign(place=own["kind"].map(KINDS.index))
         order.loc[order["kind"] == "baseline", "scope"] = ""
-        keys = ["scope", "lam", "asked", "place"]
-        # The weakest pruning first: small λ, many heads.
-        order = order.sort_values([*keys, "seed"], ascending=[True, True, False, True, True])
-        found += [(title, same) for _, same in order.groupby(keys, dropna=False, sort=False)]
+        order = sweep.in_order(order, {"scope": True, **sweep.WEAKEST_FIRST, "place": True, "seed": True})
+        for _, same in order.groupby(["scope", "lam", "asked", "place"], dropna=False, sort=False):
+            found.append((title, same))
     return found
 
 

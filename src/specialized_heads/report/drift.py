@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from specialized_heads.heads.functions import BESIDE
-from specialized_heads.report import paper, pruned, style
+from specialized_heads.report import paper, pruned, style, sweep
 from specialized_heads.report.inputs import HEAD_COLUMNS, read_all
 from specialized_heads.report.output import save_figure
 from specialized_heads.report.sweep import NO_PRUNED
@@ -85,8 +85,7 @@ def numbers(tables: dict[str, pd.DataFrame], *, relations: list[str]) -> pd.Data
         first = frame[frame["whole"]].set_index("function")
         frame["carrier"] = [_moved(row, first.loc[row["function"]], own) for row in frame.to_dict("records")]
         frame = frame[frame.groupby("function")["score"].transform("count") > 0]
-        order = {"heads": False, "whole": False, "lam": True, "asked": False}
-        rows.append(frame.sort_values(list(order), ascending=list(order.values()), kind="stable"))
+        rows.append(sweep.in_order(frame, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST}))
     frame = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
     return frame.reindex(columns=COLUMNS).astype({"layer": "Int64", "head": "Int64"})
 

@@ -8,7 +8,7 @@ the unpruned model.
 import pandas as pd
 from matplotlib.figure import Figure
 
-from specialized_heads.report import pruned, style
+from specialized_heads.report import pruned, style, sweep
 from specialized_heads.report.inputs import HEAD_COLUMNS, encoder_heads, read_all
 from specialized_heads.report.output import save_figure
 from specialized_heads.report.sweep import NO_PRUNED
@@ -51,8 +51,8 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         column = column.assign(model=name, lam=model.lam, asked=model.asked, seed=model.seed, heads=len(heads))
         frames.append(column.assign(whole=not model.scope).reindex(columns=[*COLUMNS, "whole"]))
     cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
-    order = {"heads": False, "whole": False, "lam": True, "asked": False, "seed": True, "place": True}
-    return cells.sort_values(list(order), ascending=list(order.values()), ignore_index=True)[COLUMNS]
+    order = {"heads": False, "whole": False, **sweep.WEAKEST_FIRST, "seed": True, "place": True}
+    return sweep.in_order(cells, order)[COLUMNS]
 
 
 def draw(cells: pd.DataFrame, *, title: str) -> Figure:

@@ -21,6 +21,7 @@ from specialized_heads.report import style
 NO_PRUNED = "no pruned models in this experiment"
 ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
 ASKED_LABEL = "asked: number of heads"
+WEAKEST_FIRST = {"lam": True, "asked": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; a shorter axis would make noise look like an effect
 
 
@@ -45,6 +46,11 @@ def points(models: pd.DataFrame) -> Iterator[tuple[dict[str, object], pd.DataFra
     """
     for (kind, lam, asked), same in models.groupby(["kind", "lam", "asked"], dropna=False):
         yield {"kind": kind, "lam": lam, "asked": asked, "seeds": len(same)}, same
+
+
+def in_order(rows: pd.DataFrame, order: dict[str, bool]) -> pd.DataFrame:
+    """The rows sorted by these columns, each ascending (True) or descending, and numbered anew."""
+    return rows.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
 
 
 def target(lam: float, asked: float) -> str:

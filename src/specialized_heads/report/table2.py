@@ -39,8 +39,8 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         )
         scopes = {"all"} | set(twins["scope"])
         pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
-        weakest_first = pruned.sort_values(KEYS, ascending=[True, True, False, True])  # small λ, many heads
-        pruned = weakest_first.merge(twins, on=KEYS, how="left")
+        pruned = sweep.in_order(pruned, {"scope": True, **sweep.WEAKEST_FIRST, "seed": True})
+        pruned = pruned.merge(twins, on=KEYS, how="left")
         baselines = scores[scores["kind"] == "baseline"].sort_values("seed")
         frames += [frame.assign(corpus=title).reindex(columns=COLUMNS) for frame in (baselines, pruned) if len(frame)]
     for corpus, bleu in paper.BASELINE_BLEU.items():
