@@ -15,6 +15,7 @@ from benchmarks.engine.workload import SIZES, Size
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.ticker import PercentFormatter  # noqa: E402
 
 Row = dict[str, Any]
@@ -241,15 +242,33 @@ def table(head: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """Three panels, by size and system: speed of training and of decoding, as multiples of this engine's, and utilisation."""
-    colours = dict(zip(TITLES.values(), ("#D1495B", "#5AA2E0", "#8FB339", "#7A6FA8", "#B9B2D6")))
-    drawn, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
-    panels = (
-        (axes[0], "train", "training, speed (this engine: 1; figures: target tokens/s)"),
-        (axes[1], "decode", "decoding, speed (this engine: 1; figures: target tokens/s)"),
-        (axes[2], "train", "training, share of the machine's rate"),
+    """What was measured, as panels: systems side by side in one row, encoders without heads in another."""
+    parts = {row["part"] for row in rows}
+    across = [(3, peers)] * bool(parts & {"train", "decode"})
+    sizes = dict.fromkeys(row["size"] for row in rows if row["part"] == "pruned")
+    across += [(len(sizes), smaller)] * bool(sizes)
+    if not across:
+        return
+    drawn = plt.figure(
+        figsize=(11 / 3 * max(columns for columns, _ in across), 3.4 * len(across)), layout="constrained"
     )
-    for axis, part, title in panels:
+    for part, (columns, draw) in zip(drawn.subfigures(len(across), 1, squeeze=False)[:, 0], across, strict=True):
+        draw(part.subplots(1, columns, squeeze=False)[0], rows)
+        for axes in part.axes:
+            axes.spines[["top", "right"]].set_visible(False)
+    drawn.savefig(path, dpi=200)
+    plt.close(drawn)
+
+
+def peers(panels: list[Axes], rows: list[Row]) -> None:
+    """By size and system: speed of training and of decoding, as multiples of this engine's, and utilisation."""
+    colours = dict(zip(TITLES.values(), ("#D1495B", "#5AA2E0", "#8FB339", "#7A6FA8", "#B9B2D6")))
+    titles = (
+        ("train", "training, speed (this engine: 1; figures: target tokens/s)"),
+        ("decode", "decoding, speed (this engine: 1; figures: target tokens/s)"),
+        ("train", "training, share of the machine's rate"),
+    )
+    for axes, (part, title) in zip(panels, titles, strict=True):
         measured = [row for row in rows if row["part"] == part]
         sizes = [size for size in SIZES if any(row["size"] == size for row in measured)]
         systems = [name for name in TITLES.values() if any(row["system"] == name for row in measured)]
@@ -257,25 +276,44 @@ def figure(rows: list[Row], path: Path) -> None:
         for size, system, group in groups(measured):
             x = sizes.index(size) + (systems.index(system) - (len(systems) - 1) / 2) * thickness
             speeds = [row["tokens"] / row["seconds"] for row in group]
-            if axis is axes[2]:
+            if axes is panels[-1]:
                 values, label = [utilisation(row, rows) for row in group], ""
             else:
                 # the reference is the first system that was measured at this size: this engine, unless it was left out
                 first = [row["tokens"] / row["seconds"] for row in next(g for s, _, g in groups(measured) if s == size)]
                 values, label = [speed / median(first) for speed in speeds], f"{median(speeds):,.0f}"
-            axis.bar(x, median(values), thickness, color=colours[system], label=system)
+            axes.bar(x, median(values), thickness, color=colours[system], label=system)
             reach = [[median(values) - min(values)], [max(values) - median(values)]]
-            axis.errorbar(x, median(values), reach, fmt="none", ecolor="#303030", lw=0.8)
-            axis.annotate(
+            axes.errorbar(x, median(values), reach, fmt="none", ecolor="#303030", lw=0.8)
+            axes.annotate(
                 label, (x, max(values)), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=6
             )
-        axis.set_xticks(range(len(sizes)), sizes)
-        axis.set_title(title, fontsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[2].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels())}
+        axes.set_xticks(range(len(sizes)), sizes)
+        axes.set_title(title, fontsize=8)
+    panels[-1].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    handles = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels())}
     handles = {name: handles[name] for name in TITLES.values() if name in handles}
     if handles:
-        drawn.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
-    drawn.savefig(path, dpi=200)
-    plt.close(drawn)
+        own = panels[0].get_figure(root=False)
+        own.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+
+
+def smaller(panels: list[Axes], rows: list[Row]) -> None:
+    """By size, how much faster an encoder is without heads: a line per batch, and what its operations alone would give."""
+    measured = [row for row in rows if row["part"] == "pruned"]
+    counts = (pruned.HEADS, *pruned.KEPT)
+    for axes, size in zip(panels, dict.fromkeys(row["size"] for row in measured), strict=True):
+        own = [row for row in measured if row["size"] == size]
+        for number, batch in enumerate(dict.fromkeys(row["batch"] for row in own)):
+            group = [row for row in own if row["batch"] == batch]
+            times = [middle(group, "encoder", "full" if kept == pruned.HEADS else "removed", kept) for kept in counts]
+            sentences = "1 sentence" if batch == 1 else f"{batch} sentences"
+            colour = plt.get_cmap("viridis")(0.27 * number)
+            axes.plot(counts, [times[0] / time for time in times], marker="o", color=colour, label=sentences)
+        formula = [median(row["formula"] for row in own if row["kept"] == kept) for kept in counts]
+        axes.plot(counts, formula, color="#303030", linestyle="--", label="formula")
+        axes.set_xticks(counts)
+        axes.set_xlim(pruned.HEADS + 1, 0)
+        axes.set_xlabel("encoder heads left")
+        axes.set_title(f"{size}: speed of the encoder (all heads: 1)", fontsize=8)
+        axes.legend(frameon=False, fontsize=8)

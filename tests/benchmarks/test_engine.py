@@ -135,3 +135,17 @@ def test_the_report_gives_medians_and_the_share_of_the_best_rate(tmp_path: Path)
     with open(tmp_path / "engine.csv", newline="") as stream:
         assert len(list(csv.DictReader(stream))) == len(rows)
     assert (tmp_path / "engine.png").stat().st_size > 1000
+
+
+def test_the_figure_of_pruned_models_shows_how_much_faster_the_encoder_is(tmp_path: Path) -> None:
+    rows = []
+    for kept, seconds in ((pruned.HEADS, 3.0), *zip(pruned.KEPT, (2.0, 1.5, 1.0))):
+        ways = ("full",) if kept == pruned.HEADS else ("removed", "masked")
+        row = {"part": "pruned", "size": "base", "kept": kept, "batch": 16, "batches": 1, "threads": 2, "formula": 1.1}
+        rows += [{**row, "way": way, "encoder": seconds if way != "masked" else 9.0, "translate": 9.0} for way in ways]
+    report.write(tmp_path / "engine", rows, machine={"processor": "one"}, missing={})
+    assert (tmp_path / "engine.png").exists()
+    axes = report.plt.figure().subplots()
+    report.smaller([axes], rows)
+    assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 1.5, 2.0, 3.0], [1.1] * 4]
+    report.plt.close()

@@ -90,7 +90,7 @@ def test_the_panels_of_a_scope_share_their_axes_and_hold_a_line_per_criterion(ma
     for left, right in (figure.axes[:2], figure.axes[2:]):
         assert left.get_xlim() == right.get_xlim()
         assert left.get_ylim() == right.get_ylim()
-    lines = [line for line in figure.axes[0].lines if line.get_color() == criteria.LOOKS["importance"].colour]
+    lines = [line for line in figure.axes[0].lines if line.get_color() == style.CRITERIA["importance"].colour]
     own = points[(points["scope"] == "encoder") & (points["criterion"] == "importance") & ~points["finetuned"]]
     assert sorted(zip(*lines[0].get_data())) == sorted(zip(own["heads"], own["bleu"]))
     assert len(figure.axes[0].collections) == 0

@@ -21,16 +21,8 @@ from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import arguments, run
 
 SIGNIFICANT = 0.05
-LOOKS = {
-    "gates": style.series(0),
-    "importance": style.series(1),
-    "relevance": style.series(2),
-    "confidence": style.series(3),
-    "random": style.series(4),
-    "pruned": style.series(5),
-}
 LABELS = {"gates": "heads that gates keep", "random": "random, one draw per seed", "pruned": "pruned by gates"}
-ORDER = ["baseline", *LOOKS]
+ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
 COLUMNS = [
     "corpus", "scope", "finetuned", "criterion", "heads", "seeds", "bleu", "bleu_low", "bleu_high", "bleu_sd",
@@ -110,7 +102,7 @@ def draw(points: pd.DataFrame) -> Figure:
             shown = own[(own["finetuned"] == finetuned) & (own["criterion"] != "baseline")]
             axes.axhline(baseline["bleu"], color=style.PAPER_COLOUR, linewidth=0.8, linestyle="--")
             for criterion, series in shown.groupby("criterion", sort=False):
-                _series(axes, series.sort_values("heads"), look=LOOKS[criterion])
+                _series(axes, series.sort_values("heads"), look=style.CRITERIA[criterion])
             axes.grid(axis="y")
             axes.set_xlabel(f"{SCOPES[scope]} retained, of {baseline['heads']}")
             title = (
@@ -121,9 +113,10 @@ def draw(points: pd.DataFrame) -> Figure:
         panels[0].set_ylabel(f"BLEU of {baseline['sentences']:,} sentences")
         panels[0].set_xlim(-0.03 * baseline["heads"], 1.03 * baseline["heads"])
         sweep.widen(panels[0])
-    found = [criterion for criterion in LOOKS if criterion in set(points["criterion"])]
+    found = [criterion for criterion in style.CRITERIA if criterion in set(points["criterion"])]
     handles = [
-        Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line) for look in map(LOOKS.get, found)
+        Line2D([], [], color=look.colour, marker=look.marker, linestyle=look.line)
+        for look in map(style.CRITERIA.get, found)
     ]
     handles.append(Line2D([], [], color=style.PAPER_COLOUR, linestyle="--", linewidth=0.8))
     labels = [*(LABELS.get(criterion, criterion) for criterion in found), "baseline"]

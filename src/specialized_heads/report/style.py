@@ -95,6 +95,7 @@ TYPES = {
     "decoder": ("decoder self-attention", SERIES[1]),
     "cross": ("cross-attention", SERIES[2]),
 }
+CRITERIA = dict(zip(("gates", "importance", "relevance", "confidence", "random", "pruned"), SERIES, strict=True))
 PAPER_COLOUR = "#555555"  # whatever is not ours
 
 

@@ -1,9 +1,10 @@
 """Training curves: loss against updates, of every model of the experiment that was trained.
 
-One panel per corpus, kind of model and scope of pruning; a colour per λ or number of heads. Lines are the training loss,
-points the loss on the development set, both in nats per target token. The two differ by more than the data: training counts
-label smoothing and dropout, and gates that are drawn anew, the development loss none of them. Behind models that start
-from the baseline, or that are to equal it, the baseline's last development loss is dashed.
+One panel per corpus, kind of model and scope of pruning; a colour per λ or number of heads, or, where a criterion chose the
+heads, per criterion at all numbers of heads. Lines are the training loss, points the loss on the development set, both in
+nats per target token. The two differ by more than the data: training counts label smoothing and dropout, and gates that are
+drawn anew, the development loss none of them. Behind models that start from the baseline, or that are to equal it, the
+baseline's last development loss is dashed.
 """
 
 from pathlib import Path
@@ -90,25 +91,32 @@ def draw(curves: pd.DataFrame) -> Figure:
 
 
 def _panel(axes: Axes, curves: pd.DataFrame) -> None:
-    """The models of one panel: a colour per target, the seeds of which are lines of the same colour."""
-    targets = list(curves.groupby(["criterion", "lam", "asked"], dropna=False, sort=False))
-    named = set(np.linspace(0, len(targets) - 1, min(MOST, len(targets))).round().astype(int))
-    for place, ((criterion, lam, asked), same) in enumerate(targets):
-        look = style.ordered(place, len(targets))
-        label = ", ".join(filter(None, [criterion, "" if same["scope"].iloc[0] == "" else sweep.target(lam, asked)]))
-        for seed, (_, curve) in enumerate(same.groupby("seed")):
-            shown = label if place in named and seed == 0 else None
+    """The models of one panel; the seeds of one are lines of the same colour."""
+    key = []
+    for label, colour, same in _coloured(curves):
+        for _, curve in same.groupby(["asked", "seed"], dropna=False):
             # A line of one point cannot be seen.
             marker = "." if len(curve) == 1 else None
-            axes.plot(
-                curve["update"], curve["loss"], color=look.colour, linewidth=0.9, marker=marker, label=shown or None
-            )
+            axes.plot(curve["update"], curve["loss"], color=colour, linewidth=0.9, marker=marker)
             held_out = curve.dropna(subset="dev_loss")
-            axes.plot(
-                held_out["update"], held_out["dev_loss"], color=look.colour, marker="o", markersize=3.5, linestyle=":"
-            )
-    if any(handle.get_label() for handle in axes.get_legend_handles_labels()[0]):
-        axes.legend(loc="best", fontsize=5.5, handlelength=1.2, labelspacing=0.2)
+            axes.plot(held_out["update"], held_out["dev_loss"], color=colour, marker="o", markersize=3.5, linestyle=":")
+        if label:
+            key.append(Line2D([], [], color=colour, linewidth=0.9, label=label))
+    if key:
+        axes.legend(handles=key, loc="best", fontsize=5.5, handlelength=1.2, labelspacing=0.2)
+
+
+def _coloured(curves: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """The curves of a panel by what gives them their colour: its name in the key ("": it has none), the colour, the curves."""
+    if curves["criterion"].iloc[0]:
+        return [(name, style.CRITERIA[name].colour, same) for name, same in curves.groupby("criterion", sort=False)]
+    targets = list(curves.groupby(["lam", "asked"], dropna=False, sort=False))
+    named = set(np.linspace(0, len(targets) - 1, min(MOST, len(targets))).round().astype(int))
+    parts = []
+    for place, ((lam, asked), same) in enumerate(targets):
+        label = sweep.target(lam, asked) if place in named and same["scope"].iloc[0] else ""
+        parts.append((label, style.ordered(place, len(targets)).colour, same))
+    return parts
 
 
 def read_records(path: Path) -> pd.DataFrame:
