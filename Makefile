@@ -16,9 +16,8 @@ reproduce: $(INSTALLED)
 reference: reproduce
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/pruning.yaml
 	$(PYTHON) -m pip --python $(VENV)/bin/python install -q -c constraints.txt -e '.[spacy]'
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/debian.yaml \
-		--config 'seeds=[1, 2]' 'parser={engine: spacy}'
-	for name in default pruning debian; do \
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/domains.yaml
+	for name in default pruning domains; do \
 		$(VENV)/bin/python -m specialized_heads.report.keep --results results/$$name --output docs/reference/$$name || exit; done
 
 test: $(INSTALLED)

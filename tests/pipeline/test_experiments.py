@@ -20,7 +20,14 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
 
 @pytest.mark.parametrize(
     "name",
-    ["config.yaml", "config/libreoffice.yaml", "config/local.yaml", "config/pruning.yaml", "config/smoke.yaml"],
+    [
+        "config.yaml",
+        "config/domains.yaml",
+        "config/libreoffice.yaml",
+        "config/local.yaml",
+        "config/pruning.yaml",
+        "config/smoke.yaml",
+    ],
 )
 def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     (project.root / "data").mkdir()
