@@ -95,7 +95,14 @@ TYPES = {
     "decoder": ("decoder self-attention", SERIES[1]),
     "cross": ("cross-attention", SERIES[2]),
 }
-CRITERIA = dict(zip(("gates", "importance", "relevance", "confidence", "random", "pruned"), SERIES, strict=True))
+CRITERIA = {
+    "gates": SERIES[0],
+    "importance": SERIES[1],
+    "relevance": SERIES[2],
+    "confidence": SERIES[3],
+    "random": SERIES[4],
+    "pruned": SERIES[5],  # the models that gates pruned, beside them
+}
 PAPER_COLOUR = "#555555"  # whatever is not ours
 
 
