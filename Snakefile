@@ -61,3 +61,11 @@ rule all:
     default_target: True
     input:
         everything(),
+
+
+onstart:
+    # With its default limit, 100 jobs a second, Snakemake looks at all waiting jobs again a second after each look, and each job
+    # that ends begins another such series: after some hundred jobs that keeps most of a core busy. A limit of your own stays.
+    limiter = getattr(workflow.scheduler, "job_rate_limiter", None)  # not documented, so it may go
+    if limiter and (limiter.max_jobs, limiter.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None

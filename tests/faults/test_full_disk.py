@@ -12,6 +12,8 @@ MODEL = f"{RU}/models/baseline/seed1"
 # A stage, the module that is limited, bytes that a file may have, and the file that it says it cannot write.
 LIMITED = {
     "text": (f"{RU}/logs/corpus_raw.log", "corpus.raw", 100_000, f"{RU}/corpus/raw.parquet"),
+    "waiting_text": (f"{RU}/logs/corpus_clean.log", "corpus.clean", 20_000, f"{RU}/corpus/clean.parquet"),
+    "waiting_tokens": (f"{RU}/logs/tokens_train.log", "corpus.tokens", 2_000, f"{RU}/corpus/tokens/train.safetensors"),
     "table": (f"{FR}/logs/relations.log", "parsing.relations", 500, f"{FR}/parses/relations.parquet"),
     "figure": ("logs/figure3.log", "report.figure3", 8_000, "figures/figure3.pdf"),
 }

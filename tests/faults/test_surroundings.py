@@ -43,10 +43,13 @@ def test_a_folder_that_may_not_be_written(scene, bound_by_rights: tuple[str, ...
 
 
 def test_a_text_out_of_the_future(scene) -> None:
-    """Snakemake does not believe a result that is older than what it was made of, and says so."""
+    """Results of it stand, for its content is the same; one made anew is older, which Snakemake does not believe, and says so."""
     name, text = f"{RU}/corpus/raw.parquet", scene.project.root / "resources" / RU / "corpus.parquet"
     now, later = text.stat().st_mtime, time.time() + 10 * YEARS
     os.utime(text, (later, later))
+    run = scene.run(name)
+    assert (run.status, run.rules) == (0, set()), run.printed[-3000:]
+    scene.file(name).unlink()
     run = scene.run(name)
     assert run.status != 0
     assert f"Output results/smoke/{name} has older modification time" in run.printed
