@@ -4,12 +4,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from cleaning import ENGLISH_FRENCH, Row
 
-from specialized_heads.corpus.pairs import Pairs
+from specialized_heads.corpus.clean import Settings, clean
+from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blocks
+from specialized_heads.sections import Filters
 
 Stage = Callable[..., subprocess.CompletedProcess]
 
@@ -41,3 +45,24 @@ def everyday() -> Pairs:
                 pairs.target.append(f"{russian[i]} {translated} {'а' * (j + 1)} {russian[j]}, номер {i}.")
                 pairs.document.append(f"page {i}/{j}/{k}")
     return pairs
+
+
+@pytest.fixture
+def cleaned(tmp_path: Path):
+    """`cleaned(row, row, ..., max_words=3)`: the rows that are kept, and the counts. A row may end after its target."""
+
+    def run(
+        *rows: Sequence[str], languages: dict[str, str] = ENGLISH_FRENCH, **filters: object
+    ) -> tuple[list[Row], dict]:
+        whole = [(*row, *["", ""][len(row) - 2 :]) for row in rows]
+        table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row)) for row in whole], schema=SCHEMA)
+        write_blocks(tmp_path / "raw.parquet", table.to_batches())
+        settings = Settings(filters=Filters(**filters), **languages)
+        counts = clean(tmp_path / "raw.parquet", tmp_path / "clean.parquet", settings=settings)
+        kept = [tuple(row.values()) for block in read_blocks(tmp_path / "clean.parquet") for row in block.to_pylist()]
+        assert counts["raw"] == len(rows)
+        assert counts["raw"] == counts["clean"] + sum(counts["dropped_in_cleaning"].values())
+        assert counts["clean"] == len(kept)
+        return kept, counts
+
+    return run

@@ -29,13 +29,15 @@ def defined(text: str, *, entities: bool) -> str:
                 flags=re.ASCII,
             )
     text = "".join(" " if character.isspace() else character for character in text)
-    kept = [c for c in text if c in "\u200c\u200d" or unicodedata.category(c) not in ("Cc", "Cf")]
+    signs = {*map(chr, range(0x600, 0x606)), *"\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd", "\u200c", "\u200d"}
+    kept = [c for c in text if c in signs or unicodedata.category(c) not in ("Cc", "Cf")]
     return re.sub(" +", " ", unicodedata.normalize("NFC", "".join(kept))).strip(" ")
 
 
 def test_what_is_changed_and_what_is_not() -> None:
     assert normal("  cafe\u0301\u00a0:\n\u202fun\u00adique\x00 ") == "café : unique"
-    assert normal("می\u200cخواهم") == "می\u200cخواهم"
+    for seen in ("می\u200cخواهم", "ق\u06dd١", "\u0600١", "\U000110bd"):
+        assert normal(seen) == seen
     assert normal("Don’t “quote” it…") == "Don’t “quote” it…"
     assert normal("Sentence\x1fseparated\x85\u2028 \ufeff") == "Sentence separated"
     # Letters that an invisible character kept apart are composed, and so are Hangul letters.

@@ -70,6 +70,10 @@ def test_nothing_but_case_and_spaces_changes(language: str) -> None:
         ("fr", "L'homme n'est pas là, monsieur."),
         ("ru", "Я не знаю, что-то странное."),
         ("de", "Das kostet ca. 5 Euro (oder mehr)."),
+        ("ar", "نعم، سأذهب إلى السوق؛ هل تريد شيئا؟"),
+        ("fa", "کتاب\u200cهای زیادی را خوانده\u200cام، می\u200cخوانی؟"),
+        ("ur", "یہ ایک کتاب ہے۔ اور وہ؟"),
+        ("hi", "यह एक परीक्षण है। क्\u200dष॥"),
     ],
 )
 def test_undone_text_is_the_text_in_lower_case(language: str, text: str) -> None:

@@ -235,7 +235,7 @@ def test_news_text_of_every_format_becomes_a_corpus(configured, project, release
     others.append((english(0, "title"), russian(0, "титул")))
     assert sorted(texts(workflow, "train")) == sorted([*(pair for pair in crawl if pair != crawl[3]), *others])
     card = read_json(workflow.file("mine/corpus/raw.json"))
-    assert card["dropped"] == {"not_two_columns": 1}
+    assert card["dropped"] == {"not_two_columns": 1, "blank_line": 1}
     assert card["pairs"] == len(crawl) + 3 + len(test) + len(development) + 4
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import apply
@@ -29,6 +30,8 @@ COVERAGE = 0.99999
 # More sentences change a vocabulary of this size little and cost memory. One draw for the models of all seeds.
 SAMPLE = 1_000_000
 SAMPLE_SEED = 1
+# SentencePiece leaves out sentences beyond 4192 bytes without a word; this is the largest number that it takes.
+LONGEST = 1 << 30
 # A model is a protocol buffer. Field 200, the first that SentencePiece leaves to others, of 32 bytes.
 SEAL = b"\xc2\x0c\x20"
 
@@ -88,6 +91,7 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
             character_coverage=COVERAGE,
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
+            max_sentence_length=LONGEST,
             pad_id=PAD,
             unk_id=UNKNOWN,
             bos_id=BOS,
@@ -105,7 +109,10 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
                 f"vocabulary.{name}: {size} is less than the alphabet of the training text; set at least {found[1]}"
             ) from None
         raise
-    return sealed(model.getvalue())
+    # A model holds the number where one was given; without, it has the same bytes as one that needed none.
+    learned = ModelProto.FromString(model.getvalue())
+    learned.trainer_spec.ClearField("max_sentence_length")
+    return sealed(learned.SerializeToString())
 
 
 def sealed(model: bytes) -> bytes:

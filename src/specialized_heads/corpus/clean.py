@@ -13,6 +13,7 @@ fingerprints decide about duplicates and groups.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from specialized_heads.corpus.near_duplicates import combined, fingerprints
 from specialized_heads.corpus.normalise import STEPS, normalise
 from specialized_heads.corpus.pairs import SCHEMA, in_schema, number_of_pairs, read_blocks, write_blocks
 from specialized_heads.sections import Filters
-from specialized_heads.stage import Section, UserError, arguments, log, progress, run, write_json
+from specialized_heads.stage import Section, UserError, arguments, disk_errors, log, progress, run, write_json
 
 # Why a pair is dropped, in order; a reason is a position in it, and "" means that the pair is kept.
 REASONS = ("", *FILTERS, "duplicate", "near_duplicate")
@@ -74,10 +75,10 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
         as many as were read.
 
     Raises:
-        UserError: `raw` is no file of pairs, or no pair passes.
+        UserError: `raw` is no file of pairs, or no pair passes, or none of a set that the source gives.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=output.parent) as waiting:
+    with disk_errors(output), tempfile.TemporaryFile(dir=output.parent) as waiting:
         measured, changed = normalise_and_filter(raw, waiting, settings=settings)
         drop_repeated(measured, filters=settings.filters)
         dropped = dict(zip(REASONS, np.bincount(measured.reason, minlength=len(REASONS)).tolist(), strict=True))
@@ -85,6 +86,11 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
         if not kept:
             why = ", ".join(f"{name} {count}" for name, count in dropped.items() if count)
             raise UserError(f"{raw}: no pair of {len(measured.reason)} passes the filters ({why}); relax `filters`")
+        for name, pairs in sorted(emptied_sets(waiting, measured).items()):
+            raise UserError(
+                f"{raw}: none of the {pairs} pairs that are given as the set {name} passes the filters; relax `filters`, or "
+                f"give no such set, and one is dealt from the other pairs"
+            )
         write_blocks(output, kept_blocks(waiting, measured))
     return {
         "raw": len(measured.reason),
@@ -142,6 +148,18 @@ def drop_repeated(measured: Measured, *, filters: Filters) -> None:
     drop_all_but_first("duplicate", measured.texts)
     if not filters.near_duplicates:
         drop_all_but_first("near_duplicate", combined(measured.sources, measured.targets))
+
+
+def emptied_sets(waiting: BinaryIO, measured: Measured) -> dict[str, int]:
+    """The held-out sets that the source gives and of which nothing is left, with the pairs that they had."""
+    if measured.dealt.all():
+        return {}  # no set is given, as in most corpora: the file need not be read for it
+    before, after = Counter[str](), Counter[str]()
+    for start, block in waiting_blocks(waiting, columns=["set"]):
+        kept = measured.reason[start : start + block.num_rows] == 0
+        before.update(block["set"].to_pylist())
+        after.update(block["set"].filter(pa.array(kept)).to_pylist())
+    return {name: pairs for name, pairs in before.items() if name and not after[name]}
 
 
 def group_names(waiting: BinaryIO, measured: Measured) -> tuple[np.ndarray, dict[int, str]]:

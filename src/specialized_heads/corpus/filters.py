@@ -5,7 +5,6 @@ A filter says for each pair of a block whether it is dropped. Held-out sets that
 to it, and its target may be empty.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from specialized_heads.corpus.characters import Block, letters, letters_of, look_up
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_keys
+from specialized_heads.languages import without_region
 from specialized_heads.sections import Filters
 
 # The languages (ISO 639-1) that are commonly written in a script (its name in the Unicode property Script).
@@ -52,7 +52,7 @@ LANGUAGES = {
 
 def scripts_of(language: str) -> tuple[str, ...]:
     """The scripts of a language code, whose region or script ("pt_BR", "zh-Hant") does not matter; () for an unknown one."""
-    code = re.split("[-_]", language.lower())[0]
+    code = without_region(language)
     return tuple(script for script, languages in LANGUAGES.items() if code in languages.split())
 
 

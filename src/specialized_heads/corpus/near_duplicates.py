@@ -1,8 +1,9 @@
 """When two sentences count as the same one: the definition that grouping, splitting and overlap removal share.
 
-The *key* of a sentence is its case-folded letters: every run of letters is a word, words are joined by one space, and
-digits, punctuation and white space are dropped ("Don't go!" and "don’t go" have the key "don t go"). A sentence without
-letters is its own key. Sentences with equal keys are duplicates.
+The *key* of a sentence is its case-folded letters, with their combining marks, which are the vowels of many scripts: every run of
+them is a word, words are joined by one space, and digits, punctuation and white space are dropped ("Don't go!" and "don’t go"
+have the key "don t go"). Dotted and dotless i of Turkish are one letter ("İyi" and "iyi", "KIZ" and "kız"), since I folds to i in
+any language. A sentence without letters is its own key. Sentences with equal keys are duplicates.
 
 The *bag* of a sentence is the words of its key without their order. Sentences with equal bags but different keys are
 near-duplicates: the same words in another order. Nothing weaker (one word changed, added or left out) counts.
@@ -11,6 +12,7 @@ Keys, bags and texts are compared by fingerprints of 64 bits: among ten million 
 ones agree is below one in three hundred thousand.
 """
 
+import unicodedata
 from functools import cache
 from hashlib import blake2b
 
@@ -34,7 +36,7 @@ def sentence_keys(block: Block) -> pa.StringArray:
     """
     key = _folded(block.codes)
     if not key.all():
-        key = _folded(code_points(text_of(block.codes).casefold()))
+        key = _folded(code_points(_casefold(text_of(block.codes))))
     # Of what separates two words one space stays: the one that a letter precedes and a letter follows.
     kept = key != SPACE
     kept[1:] |= key[:-1] > SPACE
@@ -62,14 +64,22 @@ def _folding_table(dtype: str) -> np.ndarray:
     """`_folded` of every code point, in the type of the code points."""
 
     def folded(character: str) -> int:
-        letters = character.casefold()
+        letters = _casefold(character)
         if len(letters) > 1:
             return 0
-        in_word = letters.isalnum() and not letters.isdecimal()  # what [^\\W\\d_] matches
+        # What the regular expression [^\W\d_] matches, and marks but for those that choose a glyph.
+        in_word = letters.isalnum() and not letters.isdecimal()
+        if unicodedata.category(letters).startswith("M"):
+            in_word = not unicodedata.name(letters).startswith("VARIATION SELECTOR")
         return ord(letters) if in_word or letters == "\n" else SPACE
 
     codes = {1: 0x80, 2: 0x10000, 4: PLANES}[np.dtype(dtype).itemsize]
     return np.fromiter((folded(chr(code)) for code in range(codes)), dtype, codes)
+
+
+def _casefold(text: str) -> str:
+    """The text in folded case, with one letter i."""
+    return text.replace("İ", "i").replace("ı", "i").casefold()
 
 
 def fingerprint(text: str) -> int:

@@ -2,8 +2,8 @@
 
 HTML entities become their characters (`&amp;quot;`, encoded twice, too), every run of white space (no-break spaces
 included) becomes one space, control and format characters go, and what remains becomes Unicode NFC. Nothing else is
-changed: no lower-casing, no tokenisation, no replacement of quotes, since BLEU is computed on this text. What is done is
-not undone by a second run: normalised text stays as it is.
+changed: no lower-casing, no tokenisation, no replacement of quotes, since BLEU is computed on this text. All that a second
+run can find is an entity that was encoded more often, or that an invisible character had kept apart.
 """
 
 import html
@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 
 from specialized_heads.corpus.characters import BREAK, PLANES, SPACE, Block, look_up, table_of
 
-# Joiners carry spelling in Persian and in the scripts of India; other format characters (soft hyphen, zero-width space,
-# byte-order mark, directional marks) are invisible.
-KEPT_FORMAT_CHARACTERS = "\u200c\u200d"
+# Joiners carry spelling in Persian and in the scripts of India, and the signs that enclose or stand below a number or word
+# (Unicode's Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are seen; other format characters (soft hyphen, zero-width
+# space, byte-order mark, directional marks) are invisible.
+SIGNS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+KEPT_FORMAT_CHARACTERS = f"\u200c\u200d{SIGNS}"
 # Entities without a semicolon, which HTML forgives, are as likely to be a name or part of an address ("R&D", "?a=1&copy=2").
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ENCODED_TIMES = 3

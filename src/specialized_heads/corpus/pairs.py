@@ -37,10 +37,6 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.source)
 
-    def take(self, rows: Sequence[int]) -> "Pairs":
-        """The pairs of the given rows, in the order of `rows`."""
-        return Pairs(*([column[row] for row in rows] for column in (self.source, self.target, self.document)))
-
 
 def write_pairs(path: Path, pairs: Pairs, *, compression_level: int = 3) -> None:
     """Write pairs as zstd parquet, atomically; equal pairs give equal bytes."""
@@ -58,7 +54,7 @@ def read_pairs(path: Path) -> Pairs:
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     try:
-        table = pq.read_table(path, columns=list(COLUMNS))
+        table = pq.read_table(path, columns=list(COLUMNS), page_checksum_verification=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error, what="sentence pairs") from None
     if missing := set(COLUMNS) - set(table.column_names):

@@ -7,11 +7,17 @@ white space, are those of the raw sentence in lower case, one after the other. T
 (`parsing/alignment.py`) relies on that and checks it.
 """
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Literal
 
+from specialized_heads.languages import without_region
+
 Mode = Literal["none", "paper"]
+# What Moses sets apart and does not put back: a space before Arabic and Indic punctuation, and around joiners within words.
+PUNCTUATION = re.compile(" (?=[،؛؟۔।॥])")
+JOINER = re.compile(" ?([\u200c\u200d]) ?")
 
 
 def apply(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
@@ -42,7 +48,8 @@ def undo(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
     if mode == "none":
         return list(texts)
     detokenize = _moses(language)[1].detokenize
-    return [detokenize(text.split(), unescape=False) for text in texts]
+    joined = (detokenize(text.split(), unescape=False) for text in texts)
+    return [JOINER.sub(r"\1", PUNCTUATION.sub("", text)) for text in joined]
 
 
 @cache
@@ -51,7 +58,7 @@ def _moses(language: str) -> tuple[Any, Any]:
     # Imported here: experiments without tokenised text should not pay for the import at every stage.
     from sacremoses import MosesDetokenizer, MosesTokenizer
 
-    language = language.replace("-", "_").partition("_")[0]
+    language = without_region(language)
     tokenizer = MosesTokenizer(language)
     # Its own two methods build sets of all letters at each full stop, which takes half of the time.
     letters = frozenset(tokenizer.IsAlpha)

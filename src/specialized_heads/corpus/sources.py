@@ -1,6 +1,6 @@
 """Where parallel text can come from: the kinds of `source` in the configuration, and the keys of each.
 
-Every kind has a module of its own name (`corpus/<kind>.py`) that reads its files into blocks of pairs; the raw stage puts
+Every kind has a module of its own name (`corpus/readers/<kind>.py`) that reads its files into blocks of pairs; the raw stage puts
 them into one parquet file. What is downloaded, from where, and under which licence stands in `resources/datasets.csv`.
 """
 

@@ -21,7 +21,7 @@ import sentencepiece
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.stage import Section, UserError, arguments, atomic, log, progress, run
+from specialized_heads.stage import Section, UserError, arguments, atomic, disk_errors, log, progress, run
 
 SIDES = ("source", "target")
 DTYPES = {"source": "<i4", "source_offsets": "<i8", "target": "<i4", "target_offsets": "<i8"}
@@ -129,7 +129,11 @@ def write_tokens(path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.nda
         the offsets of both sides, int64, (sentences + 1,).
     """
     # safetensors' own writer wants every tensor in memory. Ids wait in unnamed files until their number is known.
-    with tempfile.TemporaryFile(dir=path.parent) as source, tempfile.TemporaryFile(dir=path.parent) as target:
+    with (
+        disk_errors(path),
+        tempfile.TemporaryFile(dir=path.parent) as source,
+        tempfile.TemporaryFile(dir=path.parent) as target,
+    ):
         ids, lengths = dict(zip(SIDES, (source, target))), {side: [np.zeros(1, np.int64)] for side in SIDES}
         for block in blocks:
             for side in SIDES:

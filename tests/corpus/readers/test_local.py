@@ -93,6 +93,13 @@ def test_two_texts_of_different_length(tmp_path: Path, first: int, second: int) 
         read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
 
 
+def test_texts_whose_lines_end_with_carriage_returns_alone_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.en").write_bytes(b"A cat.\rA dog.\r")
+    (tmp_path / "x.ru").write_bytes("Кот.\rПёс.\r".encode())
+    with pytest.raises(UserError, match=r"x\.en: line 1: a carriage return inside .*`tr '\\r' '\\n'`"):
+        read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
+
+
 def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "own.tsv").write_text("a\tb\tbook\n")
     (tmp_path / "dev.tsv").write_text("c\td\tletters\n")
@@ -123,6 +130,8 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
         (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab"),
         (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", r"line 2: not UTF-8"),
+        (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", r"line 1: a carriage return inside .* line feed"),
+        (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", r"line 2: a carriage return inside"),
         (b"", "sentence", r"own\.tsv: the file is empty"),
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],

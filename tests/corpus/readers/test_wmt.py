@@ -125,10 +125,17 @@ def test_archives_inside_of_archives(data: Path) -> None:
     assert pairs(rows(data, train=["giga_fren"], **keys)) == [(f"giga en {n}", f"giga fr {n}") for n in range(1, 6)]
 
 
-def test_lines_without_two_columns_are_counted_and_blank_ones_are_no_pairs(data: Path) -> None:
+def test_lines_without_two_columns_and_blank_ones_are_counted_once(data: Path) -> None:
     counts: Counter[str] = Counter()
-    rows(data, train=["news_commentary_v14_en_ru", "wiki_headlines_ru_en"], counts=counts)
-    assert counts == {"not_two_columns": 2}
+    train = ["news_commentary_v14_en_ru", "wiki_headlines_ru_en"]
+    rows(data, train=train, counts=counts)
+    assert counts == {"not_two_columns": 2, "blank_line": 2}
+    counts.clear()
+    rows(data, train=train, analysis=train[:1], analysis_size=1, counts=counts)
+    assert counts == {"not_two_columns": 2, "blank_line": 2, "drawn_for_analysis": 1}
+    counts.clear()
+    rows(data, analysis=train[:1], analysis_size=1, counts=counts)
+    assert counts == {"not_two_columns": 1, "blank_line": 1}
 
 
 def test_news_tests_have_documents_and_resolved_entities(data: Path) -> None:

@@ -78,9 +78,20 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
         raise UserError(f"{path}: the file is empty; it must hold at least one pair")
 
 
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file; one with a carriage return inside, as old Macs end lines, would be taken for one pair."""
+    for number, line in enumerate(lines(path), start=1):
+        if "\r" in line:
+            raise UserError(
+                f"{path}: line {number}: a carriage return inside of it; end each line with a line feed (`tr '\\r' '\\n'` "
+                "does so where lines end with carriage returns alone)"
+            )
+        yield line
+
+
 def _read_tsv(path: Path, *, group_by: Unit, counts: Counter[str], set_: str) -> Iterator[pa.RecordBatch]:
     def rows() -> Iterator[tuple[str, str, str]]:
-        for number, line in enumerate(lines(path), start=1):
+        for number, line in enumerate(_lines(path), start=1):
             if not line.strip():
                 counts["blank_line"] += 1
                 continue
@@ -181,7 +192,7 @@ def read_two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Itera
 
     def rows() -> Iterator[tuple[str, str, str]]:
         nonlocal number
-        left, right = lines(source), lines(target)
+        left, right = _lines(source), _lines(target)
         for first, second in zip_longest(left, right):
             if first is None or second is None:
                 longer = number + 1 + sum(1 for _ in chain(left, right))

@@ -45,6 +45,9 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """The training pairs, then those of the development, test and analysis sets, with `set` saying which.
 
+    Args:
+        counts: gains `drawn_for_analysis`, and what is in the files but is no pair (`blank_line`, `not_two_columns`).
+
     Raises:
         UserError: an unknown dataset, a damaged or incomplete file, two sides that do not match, too little text for the
             analysis set.
@@ -66,7 +69,8 @@ def read(
         for name in datasets:
             yield from _of_set(set_, rows(name, counts))
     for name in source.analysis:
-        marked = _marked(rows(name, Counter()), drawn[name])
+        counted = name in (*source.train, *source.dev, *source.test)
+        marked = _marked(rows(name, Counter() if counted else counts), drawn[name])
         yield from _of_set("analysis", (row for row, chosen in marked if chosen))
 
 
@@ -163,6 +167,7 @@ def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str
         for line in lines(stream):
             parts = [part.strip() for part in line.split(separator)]
             if not any(parts):
+                counts["blank_line"] += 1
                 continue
             if len(parts) != 2:
                 counts["not_two_columns"] += 1
