@@ -17,28 +17,49 @@ WORST = [line.replace("on a", "at the").replace("mat", "rug") for line in WORSE]
 
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_each_system_is_scored_as_in_a_pair(lowercase: bool) -> None:
-    full, scores, signature = compare(WORSE, [WORST, WORSE, REFERENCES], REFERENCES, lowercase=lowercase)
+    full, scores, signature = compare(WORSE, [WORST, WORSE, REFERENCES], REFERENCES, language="en", lowercase=lowercase)
     bleu = BLEU(lowercase=lowercase)
     assert full == bleu.corpus_score(WORSE, [REFERENCES]).score
     assert signature == str(bleu.get_signature())
-    assert scores[1] == (full, 1.0, 0.0, 0.0)  # no difference is not significant
+    assert scores[1] == (full, 1.0, 0.0, 0.0)
     assert scores[2].bleu == pytest.approx(100)
     os.environ["SACREBLEU_SEED"] = "12345"
     for (score, p_value, _, _), system in zip((scores[0], scores[2]), (WORST, REFERENCES), strict=True):
         metrics = {"BLEU": BLEU(references=[REFERENCES], lowercase=lowercase)}
         pair = PairedTest([("a", WORSE), ("b", system)], metrics, None, test_type="bs", n_samples=1000)()[1]["BLEU"][1]
-        assert (score, p_value) == (pair.score, pair.p_value)
+        assert score == pair.score
+        assert p_value < 2 * pair.p_value + 0.005
     assert scores[0].p_value < 0.01
 
 
+def test_p_values_are_two_sided_where_sacrebleu_s_are_one_sided() -> None:
+    """Of systems that differ by chance alone one in twenty has p < 0.05, and by sacreBLEU's reckoning one in ten."""
+    random = np.random.default_rng(4)
+    os.environ["SACREBLEU_SEED"] = "12345"
+    ours, theirs = [], []
+    for _ in range(60):
+        swapped = random.random(len(REFERENCES)) < 0.5
+        first, second = ([b if swap == turn else a for a, b, swap in zip(WORST, WORSE, swapped)] for turn in (0, 1))
+        ours.append(compare(first, [second], REFERENCES, language="en", lowercase=False)[1][0].p_value)
+        metrics = {"BLEU": BLEU(references=[REFERENCES])}
+        tested = PairedTest([("a", first), ("b", second)], metrics, None, test_type="bs", n_samples=1000)()[1]["BLEU"][
+            1
+        ]
+        theirs.append(tested.p_value)
+    assert max(theirs) < 0.6 < max(ours)
+    assert np.median(ours) == pytest.approx(2 * np.median(theirs), abs=0.15)
+    assert 0.3 < np.mean(ours) < 0.7  # uniform between 0 and 1
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.95
+
+
 def test_no_system_differs() -> None:
-    full, scores, _ = compare(WORSE, [list(WORSE)], REFERENCES, lowercase=False)
+    full, scores, _ = compare(WORSE, [list(WORSE)], REFERENCES, language="en", lowercase=False)
     assert scores == [(full, 1.0, 0.0, 0.0)]
-    assert compare(WORSE, [], REFERENCES, lowercase=False)[1] == []
+    assert compare(WORSE, [], REFERENCES, language="en", lowercase=False)[1] == []
 
 
 def test_the_interval_is_that_of_differences_on_the_same_resamples() -> None:
-    full, [found, mirrored], _ = compare(WORSE, [WORST, REFERENCES], REFERENCES, lowercase=False)
+    full, [found, mirrored], _ = compare(WORSE, [WORST, REFERENCES], REFERENCES, language="en", lowercase=False)
     assert found.low < found.bleu - full < found.high < 0  # it is worse for certain, as p < 0.01 says
     assert 0 < mirrored.low < 100 - full < mirrored.high
     # The same by sacreBLEU's own scores of whole resampled corpora.
@@ -50,3 +71,15 @@ def test_the_interval_is_that_of_differences_on_the_same_resamples() -> None:
         pair = [bleu.corpus_score([lines[row] for row in rows], gold).score for lines in (WORST, WORSE)]
         differences.append(pair[0] - pair[1])
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(differences, (0.025, 0.975))))
+
+
+@pytest.mark.parametrize(("language", "tokens"), [("ja", "char"), ("zh", "zh"), ("zh_TW", "zh"), ("th", "char")])
+def test_text_without_spaces_is_not_one_token(language: str, tokens: str) -> None:
+    references = ["猫はマットの上に座っています。", "犬は庭で走っています。", "私は毎日本を読みます。"] * 4
+    good = [line.replace("走って", "寝て").replace("毎日", "毎晩") for line in references]
+    full, [found], signature = compare(good, [references], references, language=language, lowercase=False)
+    assert 30 < full < 100 == pytest.approx(found.bleu)
+    assert found.low > 0
+    assert f"tok:{tokens}" in signature
+    with_words = compare(good, [], references, language="fr", lowercase=False)
+    assert with_words[0] < 1 and "tok:13a" in with_words[2]

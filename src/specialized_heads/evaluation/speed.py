@@ -9,6 +9,7 @@ Models take turns, round after round, and the median counts. The rule asks for a
 pipeline runs beside it; the work itself is done by one thread.
 """
 
+import math
 import time
 from statistics import median
 from typing import Any
@@ -50,7 +51,7 @@ def masked(baseline: Transformer, pruned: Transformer) -> Transformer:
 def batches_of(store: TokenStore, size: int) -> list[np.ndarray]:
     """At least `SENTENCES` sentences in batches of `size`, sorted by length, each batch with sentences of all lengths."""
     order = np.argsort(store.source_lengths, kind="stable")
-    count = max(min(SENTENCES, len(store)) // size, 1)
+    count = math.ceil(min(SENTENCES, len(store)) / size)
     step = max(len(order) // size, 1)
     return [order[number * step // count :: step][:size] for number in range(count)]
 
@@ -102,6 +103,8 @@ def measure(
     rows = []
     for size in settings.batches:
         batches = batches_of(store, size)
+        if any(row["sentences"] == len(batches[0]) for row in rows):
+            continue  # a set with fewer sentences than several of the sizes is one batch for all of them
         seconds: dict[tuple[int, str], list[float]] = {}
         tokens = [0] * len(models)
         for turn in range(ROUNDS):

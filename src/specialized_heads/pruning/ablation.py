@@ -90,7 +90,9 @@ def score_removals(
     if len(gold) != len(store):
         raise stage.UserError(f"{references}: {len(gold)} sentences, but {tokens} has {len(store)}; make it again")
     lowercase = settings.preprocess == "paper"
-    full, scores, signature = compare(texts[NOTHING], list(texts.values()), gold, lowercase=lowercase)
+    full, scores, signature = compare(
+        texts[NOTHING], list(texts.values()), gold, language=settings.language, lowercase=lowercase
+    )
     common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
     rows = {
         removal: {"bleu": found.bleu, "p_value": found.p_value}
