@@ -63,7 +63,7 @@ def main() -> None:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     pipeline = stanza_engine.load_pipeline(language="en", directory=sys.argv[1], package="default")
     model = spacy_engine.load_model(language="en", package="default")
-    stanza, spacy = stanza_engine.describe(pipeline, language="en", package="default"), spacy_engine.describe(model)
+    stanza, spacy = stanza_engine.describe(pipeline, package="default"), spacy_engine.describe(model)
     parsers: dict[str, Callable[[list[str]], Trees]] = {
         f"Stanza {stanza['version']}, {dict(pipeline.load_list)['depparse'][0].package}": lambda texts: (
             stanza_engine.parse_sentences(pipeline, texts)

@@ -15,7 +15,7 @@ from specialized_heads.heads.rare_words import frequency_ranks
 from specialized_heads.heads.table import baseline_accuracies, baseline_offsets, head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import Sentence
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.parsing.relations import Arc, relation_table
+from specialized_heads.parsing.relations import Arc, arcs, relation_table
 from specialized_heads.parsing.words import Word
 from specialized_heads.sections import Heads
 
@@ -53,7 +53,7 @@ def table(tiny_model: Callable[..., Transformer], store: Callable[..., TokenStor
     sentences = {number: Sentence([[0], [1], [2]], [[1.0]] * 3, [Arc("nsubj", 1, 0)]) for number in range(3)}
     settings = Heads(relations=RELATIONS, rare_cutoff=2, bootstrap=10)
     model = tiny_model()
-    fixed = relation_table([words] * 3, RELATIONS)
+    fixed = relation_table([arcs(words, RELATIONS)] * 3, RELATIONS)
     ranks = frequency_ranks(data, vocabulary=20)
     counted = measure(model, data, sentences, baseline_offsets(fixed), ranks, settings)
     relevance = {

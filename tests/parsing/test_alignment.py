@@ -3,23 +3,25 @@
 Also where the text was preprocessed before it was cut into subwords.
 """
 
-import io
 import unicodedata
 from pathlib import Path
 
 import pytest
-import sentencepiece
+from sentencepiece import SentencePieceProcessor
 
+from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
+from specialized_heads.corpus.vocabulary import UNKNOWN
 from specialized_heads.parsing.alignment import (
-    SPACE,
     check_pieces,
+    check_words,
     piece_spans,
     raw_characters,
     raw_piece_spans,
     words_to_pieces,
 )
+from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError
 
 TRAINING = [
@@ -29,6 +31,7 @@ TRAINING = [
     "L'homme n'est pas là; ça va.",
     "I don't know, it's a well-known e-mail.",
 ] * 20
+SPACE = "▁"  # SentencePiece's mark for a space
 
 TEXTS = [
     "The cat sat.",
@@ -43,26 +46,9 @@ TEXTS = [
 ]
 
 
-def train(**options: object) -> sentencepiece.SentencePieceProcessor:
-    """A small BPE model; the options differ in how much the text is changed before it is cut."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TRAINING), model_writer=model, model_type="bpe", minloglevel=2, **options
-    )
-    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-
-
-# The project's own setting (`corpus/bpe.py`), SentencePiece's default, and bytes for unknown characters.
-OPTIONS = {
-    "as_is": {"vocab_size": 150, "normalization_rule_name": "identity", "remove_extra_whitespaces": False},
-    "nfkc": {"vocab_size": 150, "normalization_rule_name": "nmt_nfkc"},
-    "bytes": {"vocab_size": 400, "normalization_rule_name": "identity", "byte_fallback": True},
-}
-
-
 @pytest.fixture(scope="module")
-def models() -> dict[str, sentencepiece.SentencePieceProcessor]:
-    return {name: train(**options) for name, options in OPTIONS.items()}
+def model() -> SentencePieceProcessor:
+    return SentencePieceProcessor(model_proto=learn(TRAINING, size=150, name="source"))
 
 
 def words_at(text: str, *words: str) -> list[tuple[int, int]]:
@@ -75,11 +61,10 @@ def words_at(text: str, *words: str) -> list[tuple[int, int]]:
     return spans
 
 
-@pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("text", TEXTS)
-def test_spans_are_in_order_and_cover_every_letter_and_no_space(models, name: str, text: str) -> None:
-    spans = piece_spans(models[name], text)
-    assert [identity for identity, _, _ in spans] == models[name].encode(text)
+def test_spans_are_in_order_and_cover_every_letter_and_no_space(model, text: str) -> None:
+    spans = piece_spans(model, text)
+    assert [identity for identity, _, _ in spans] == model.encode(text)
     covered = set()
     for (_, start, end), (_, following, _) in zip(spans, [*spans[1:], (0, len(text), 0)]):
         assert 0 <= start <= end <= len(text) and start <= following
@@ -89,15 +74,15 @@ def test_spans_are_in_order_and_cover_every_letter_and_no_space(models, name: st
 
 
 @pytest.mark.parametrize("text", ["Я не знаю, что делать.", "The cat sat.", " Я  не   знаю "])
-def test_a_span_is_the_text_of_its_piece(models, text: str) -> None:
-    for identity, start, end in piece_spans(models["as_is"], text):
-        piece = models["as_is"].id_to_piece(identity)
+def test_a_span_is_the_text_of_its_piece(model, text: str) -> None:
+    for identity, start, end in piece_spans(model, text):
+        piece = model.id_to_piece(identity)
         assert text[start:end] == piece.strip(SPACE)
 
 
-def test_spans_of_cyrillic_words_count_characters_not_bytes(models) -> None:
+def test_spans_of_cyrillic_words_count_characters_not_bytes(model) -> None:
     text = "Кто-нибудь не знает"
-    spans = piece_spans(models["as_is"], text)
+    spans = piece_spans(model, text)
     pieces = words_to_pieces([(0, 3), (3, 4), (4, 10), (11, 13), (14, 19)], spans)
     assert ["".join(text[spans[p][1] : spans[p][2]] for p in word) for word in pieces] == [
         "Кто",
@@ -108,35 +93,19 @@ def test_spans_of_cyrillic_words_count_characters_not_bytes(models) -> None:
     ]
 
 
-def test_a_lone_space_piece_belongs_to_no_word(models) -> None:
+def test_a_lone_space_piece_belongs_to_no_word(model) -> None:
     text = "cat  ☃"
-    spans = piece_spans(models["as_is"], text)
-    lone = [i for i, (identity, _, _) in enumerate(spans) if models["as_is"].id_to_piece(identity) == SPACE]
+    spans = piece_spans(model, text)
+    lone = [i for i, (identity, _, _) in enumerate(spans) if model.id_to_piece(identity) == SPACE]
     assert lone
     pieces = words_to_pieces(words_at(text, "cat", "☃"), spans)
     assert not set(lone) & {piece for word in pieces for piece in word}
     assert all(pieces)
 
 
-def test_all_bytes_of_an_unknown_character_belong_to_its_word(models) -> None:
-    text = "cat 😀漢 sat"
-    pieces = words_to_pieces(words_at(text, "cat", "😀", "漢", "sat"), piece_spans(models["bytes"], text))
-    assert len(pieces[1]) == 4 and len(pieces[2]) == 3
-    assert not set(pieces[1]) & set(pieces[2])
-
-
-def test_all_pieces_that_one_character_was_normalised_to_belong_to_its_word(models) -> None:
-    text = "cat … ﬁve"
-    spans = piece_spans(models["nfkc"], text)
-    pieces = words_to_pieces(words_at(text, "cat", "…", "ﬁ", "ve"), spans)
-    spelled = ["".join(models["nfkc"].id_to_piece(spans[piece][0]) for piece in word) for word in pieces]
-    assert [word.strip(SPACE) for word in spelled] == ["cat", "...", "fi", "ve"]
-    assert len(pieces[1]) > 1
-
-
-def test_decomposed_letters_keep_their_marks(models) -> None:
+def test_decomposed_letters_keep_their_marks(model) -> None:
     text = unicodedata.normalize("NFD", "Кто-нибудь là, ещё")
-    spans = piece_spans(models["nfkc"], text)
+    spans = piece_spans(model, text)
     assert sorted({i for _, start, end in spans for i in range(start, end)}) == [
         i for i, letter in enumerate(text) if not letter.isspace()
     ]
@@ -162,8 +131,8 @@ def test_touching_is_not_overlapping() -> None:
     assert words_to_pieces([(0, 4), (4, 5), (5, 10)], [(1, 0, 4), (2, 4, 5), (3, 5, 10)]) == [[0], [1], [2]]
 
 
-def test_an_empty_text_has_no_pieces(models) -> None:
-    assert piece_spans(models["as_is"], "") == []
+def test_an_empty_text_has_no_pieces(model) -> None:
+    assert piece_spans(model, "") == []
 
 
 # Language, raw sentence, and its words as a treebank would have them.
@@ -189,13 +158,12 @@ HARD = {
 
 
 @pytest.mark.parametrize("case", HARD)
-@pytest.mark.parametrize("name", ["as_is", "bytes"])
-def test_pieces_of_preprocessed_text_lead_to_the_raw_words(models, name: str, case: str) -> None:
+def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> None:
     language, raw, words = HARD[case]
     [processed] = apply([raw], language=language, mode="paper")
     assert processed != raw
-    spans = raw_piece_spans(models[name], processed, raw)
-    assert [identity for identity, _, _ in spans] == models[name].encode(processed)
+    spans = raw_piece_spans(model, processed, raw)
+    assert [identity for identity, _, _ in spans] == model.encode(processed)
     for (_, start, end), (_, following, _) in zip(spans, [*spans[1:], (0, len(raw), 0)]):
         assert 0 <= start <= end <= len(raw) and start <= following
     covered = {i for _, start, end in spans for i in range(start, end)}
@@ -207,8 +175,8 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(models, name: str, ca
         assert first[1] <= start < first[2] and last[1] < end <= last[2]  # from its first letter to its last
         assert pieces == list(range(pieces[0], pieces[-1] + 1))
         known = [spans[piece][0] for piece in pieces]
-        if name == "bytes" and not any(models[name].is_byte(identity) for identity in known):
-            spelled = "".join(models[name].id_to_piece(identity) for identity in known).replace(SPACE, "")
+        if UNKNOWN not in known:
+            spelled = "".join(model.id_to_piece(identity) for identity in known).replace(SPACE, "")
             assert raw[start:end].lower().replace("ς", "σ") in spelled.replace("ς", "σ")
 
 
@@ -218,9 +186,9 @@ def test_each_character_of_preprocessed_text_has_its_place() -> None:
     assert raw_characters("a b", " A\u00a0 B") == [1, -1, 4]
 
 
-def test_both_halves_of_a_letter_that_became_two_belong_to_its_word(models) -> None:
+def test_both_halves_of_a_letter_that_became_two_belong_to_its_word(model) -> None:
     raw = "İ x"
-    spans = raw_piece_spans(models["bytes"], "i̇ x", raw)
+    spans = raw_piece_spans(model, "i̇ x", raw)
     word, other = words_to_pieces([(0, 1), (2, 3)], spans)
     assert len(word) >= 2
     assert {spans[piece][1:] for piece in word} == {(0, 1)}
@@ -231,26 +199,46 @@ def test_both_halves_of_a_letter_that_became_two_belong_to_its_word(models) -> N
     ("processed", "raw"),
     [("a cat", "a dog"), ("a ca", "a cat"), ("a cats", "a cat"), ("&amp;", "&"), ("ab @-@ c", "ab-c"), ("tac", "cat")],
 )
-def test_another_text_is_not_aligned_by_guessing(models, processed: str, raw: str) -> None:
+def test_another_text_is_not_aligned_by_guessing(model, processed: str, raw: str) -> None:
     assert raw_characters(processed, raw) is None
-    assert raw_piece_spans(models["as_is"], processed, raw) is None
+    assert raw_piece_spans(model, processed, raw) is None
 
 
-def test_raw_text_needs_no_lower_case(models) -> None:
+def test_raw_text_needs_no_lower_case(model) -> None:
     for text in TEXTS:
-        assert raw_piece_spans(models["as_is"], text, text) == piece_spans(models["as_is"], text)
+        assert raw_piece_spans(model, text, text) == piece_spans(model, text)
 
 
-def test_tokens_that_another_model_cut_are_told(models, tmp_path: Path) -> None:
+def test_tokens_that_another_model_cut_are_told(model, tmp_path: Path) -> None:
     path = tmp_path / "analysis.safetensors"
-    side = encode(TEXTS, models["as_is"])
+    side = encode(TEXTS, model)
     write_tokens(path, [{"source": side, "target": side}])
     store = load_tokens(path)
-    check_pieces(path, store, TEXTS, models["as_is"])
-    for texts, name, said in (
-        (TEXTS, "bytes", "sentence 0 \\(from 0\\) has other subwords"),
-        ([*TEXTS[:4], TEXTS[4].upper(), *TEXTS[5:]], "as_is", "sentence 4 \\(from 0\\) has other subwords"),
-        (TEXTS[:-1], "as_is", f"{len(TEXTS)} sentences where the text has {len(TEXTS) - 1}"),
+    check_pieces(path, store, TEXTS, model)
+    other = SentencePieceProcessor(model_proto=learn(TRAINING, size=120, name="source"))
+    for texts, processor, said in (
+        (TEXTS, other, "sentence 0 \\(from 0\\) has other subwords"),
+        ([*TEXTS[:4], TEXTS[4].upper(), *TEXTS[5:]], model, "sentence 4 \\(from 0\\) has other subwords"),
+        (TEXTS[:-1], model, f"{len(TEXTS)} sentences where the text has {len(TEXTS) - 1}"),
     ):
         with pytest.raises(UserError, match=said):
-            check_pieces(path, store, texts, models[name])
+            check_pieces(path, store, texts, processor)
+
+
+def tree(*words: tuple[str, int, int]) -> list[Word]:
+    """Words from (form, start, end), all but the first below the first."""
+    return [Word(*word, min(n, 1), "dep" if n else "root", "X") for n, word in enumerate(words)]
+
+
+def test_trees_whose_letters_are_decomposed_are_of_their_sentence(tmp_path: Path) -> None:
+    text = "Tiếng Việt đẹp"
+    words = zip(unicodedata.normalize("NFD", text).split(), words_at(text, *text.split()))
+    check_words(tmp_path / "trees", {0: tree(*((form, *span) for form, span in words))}, [text])
+
+
+def test_words_that_do_not_spell_their_token_tell_nothing(tmp_path: Path) -> None:
+    two = {0: tree(("de", 0, 2), ("le", 0, 2), ("à", 3, 5), ("le", 3, 5), ("chat", 6, 10))}
+    check_words(tmp_path / "trees", two, ["du au chat"])
+    check_words(tmp_path / "trees", {0: two[0][:4]}, ["du au"])
+    with pytest.raises(UserError, match="trees: the trees are of other sentences"):
+        check_words(tmp_path / "trees", two, ["du au chien"])

@@ -56,3 +56,10 @@ def test_what_is_not_there_is_nothing(tmp_path: Path) -> None:
         assert installed(language="en", package=package)["model"] is None
     assert installed(language="xx", package="default")["model"] is None
     assert model_name(language="xx", package="default") is None and model_name(language="xx", package="own") == "own"
+
+
+def test_a_region_has_the_default_of_its_language() -> None:
+    default = model_name(language="en", package="default")
+    assert default is not None
+    for language in ("en_GB", "en-US"):
+        assert model_name(language=language, package="default") == default

@@ -134,6 +134,15 @@ def test_missing_models_are_a_mistake_of_the_user(shared: Path, tmp_path: Path) 
             stanza_engine.load_pipeline(**where)
 
 
+def test_a_region_counts_where_stanza_knows_it(pipeline, shared: Path, tmp_path: Path) -> None:
+    resources = read_json(shared / "stanza/resources.json")
+    write_json(tmp_path / "resources.json", resources | {"en-gb": {"alias": "en", "lang_name": "British"}})
+    (tmp_path / "en").symlink_to(shared / "stanza/en")
+    for language, code in (("en_GB", "en-gb"), ("en-GB", "en-gb"), ("en_US", "en"), ("EN", "en")):
+        loaded = stanza_engine.load_pipeline(language=language, directory=str(tmp_path), package="default")
+        assert stanza_engine.describe(loaded, package="default")["model"].startswith(f"{code}/default")
+
+
 def test_a_package_without_a_parser_is_a_mistake_of_the_user(pipeline, shared: Path, tmp_path: Path) -> None:
     shutil.copytree(shared / "stanza", tmp_path / "stanza", copy_function=shutil.copyfile)
     for path in (tmp_path / "stanza").rglob("*"):

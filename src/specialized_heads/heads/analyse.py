@@ -70,12 +70,12 @@ def main() -> None:
     check_words(files.parses, parses, texts)
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
     check_pieces(files.analysis, store, processed, bpe)
-    sentences, aligned = align(parses, texts, bpe, settings.heads.relations, processed=processed)
+    sentences, left_out = align(parses, texts, bpe, settings.heads.relations, processed=processed)
     if not sentences:
         raise stage.UserError(
             f"{files.parses}: no parsed sentence could be aligned with {files.text}; parse that text again"
         )
-    fixed = relation_table(aligned.values(), settings.heads.relations)
+    fixed = relation_table((sentence.arcs for sentence in sentences.values()), settings.heads.relations)
     baselines = baseline_accuracies(fixed)
     ranks = frequency_ranks(train, vocabulary=bpe.vocab_size())
     counted = measure(model, store, sentences, baseline_offsets(fixed), ranks, settings.heads)
@@ -94,6 +94,7 @@ def main() -> None:
         "queries": counted.queries,
         "rare_words_queries": counted.rare_queries,
         "arcs": arcs,
+        "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
         "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < settings.heads.least_arcs],
         "previous_token_ceiling": reachable(counted, settings.heads.positional_share),
         "relevance_rules": rules,

@@ -3,7 +3,8 @@
 Words can share pieces: "didn't" in the pieces "didn", "'" and "t" is "did" and "n't". A shared piece is divided among its words
 in the ratio of their characters in it, so that no word has more of a piece than is its own. Words with the same pieces (both
 words of "don't" in one piece, the words of a multi-word token) cannot be told apart by attention: they are not divided from
-each other, and each has what all of them have together.
+each other, and each has what all of them have together. An arc between two such words is left out: a head that finds the one
+looks at the other.
 """
 
 from collections import Counter
@@ -23,7 +24,7 @@ class Sentence:
 
     words: the pieces of each word.
     shares: how much of each of these pieces is the word's, above 0 and at most 1.
-    arcs: of the relations asked for.
+    arcs: of the relations asked for, between words that do not have the same pieces.
     """
 
     words: list[list[int]]
@@ -38,7 +39,7 @@ def align(
     relations: list[str],
     *,
     processed: list[str] | None = None,
-) -> tuple[dict[int, Sentence], dict[int, list[Word]]]:
+) -> tuple[dict[int, Sentence], Counter[str]]:
     """Lay parses over subwords.
 
     Args:
@@ -49,10 +50,10 @@ def align(
         processed: the sentences as BPE got them; None: `texts`.
 
     Returns:
-        the aligned sentences, and their parses. Left out of both: a sentence whose two texts do not agree, and one with
-        a word that has no piece.
+        the aligned sentences, and how many arcs of each relation are left out of them. Not aligned is a sentence whose two
+        texts do not agree, and one with a word that has no piece.
     """
-    sentences, aligned = {}, {}
+    sentences, left_out = {}, Counter[str]()
     for number, words in parses.items():
         spans = raw_piece_spans(bpe, (processed or texts)[number], texts[number])
         if spans is None:
@@ -60,9 +61,14 @@ def align(
         pieces = words_to_pieces([(word.start, word.end) for word in words], spans)
         if all(pieces):
             shares = piece_shares([(word.start, word.end) for word in words], spans, pieces)
-            sentences[number] = Sentence(pieces, shares, arcs(words, relations))
-            aligned[number] = words
-    return sentences, aligned
+            apart = []
+            for arc in arcs(words, relations):
+                if pieces[arc.head] != pieces[arc.dependent]:
+                    apart.append(arc)
+                else:
+                    left_out[arc.relation] += 1
+            sentences[number] = Sentence(pieces, shares, apart)
+    return sentences, left_out
 
 
 def piece_shares(

@@ -6,6 +6,7 @@ characters. A piece belongs to every word whose characters it overlaps: "don't" 
 characters of both texts are counted through, white space left out, which leads from a piece to the raw sentence.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -15,18 +16,15 @@ from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_pb2 import SentencePieceText
 
 from specialized_heads.corpus.tokens import TokenStore, encode
-from specialized_heads.parsing.words import Word
+from specialized_heads.parsing.words import Word, letters
 from specialized_heads.stage import UserError
-
-SPACE = "▁"  # SentencePiece's mark for a space
 
 
 def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int, int, int]]:
     """Segment a sentence and find the characters of each piece.
 
     White space at the ends of a piece is not part of its span: "▁The" spans the three letters. A piece of white space
-    alone has an empty span. Pieces that split a single character (bytes of a rare character, parts of "½" after
-    normalisation) all span that character.
+    alone has an empty span. No piece splits a character, since the models of `corpus/bpe.py` neither normalise nor cut bytes.
 
     Args:
         processor: the BPE model.
@@ -39,17 +37,14 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
     encoded = SentencePieceText.FromString(processor.encode(text, out_type="serialized_proto"))
     lengths = (len(letter.encode()) for letter in text)
     character = {byte: index for index, byte in enumerate(accumulate(lengths, initial=0))}
-    spans: list[tuple[int, int, int]] = []
-    for piece in reversed(encoded.pieces):
+    spans = []
+    for piece in encoded.pieces:
         start, end = character[piece.begin], character[piece.end]
         raw = text[start:end]
         start = end - len(raw.lstrip())
         end = start + len(raw.strip())
-        # Of the pieces that split a character, SentencePiece gives the character to the last one.
-        if start == end and piece.piece.strip(SPACE) and spans and spans[-1][1] == start:
-            end = spans[-1][2]
         spans.append((piece.id, start, end))
-    return spans[::-1]
+    return spans
 
 
 def check_pieces(path: Path, store: TokenStore, processed: list[str], processor: SentencePieceProcessor) -> None:
@@ -79,8 +74,8 @@ def check_pieces(path: Path, store: TokenStore, processed: list[str], processor:
 def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> None:
     """Make sure that trees are of these sentences, as far as their words can tell.
 
-    A form may differ from its characters ("du" is "de" and "le", and some parsers write quotes, or capitals, their own way),
-    though not most of them.
+    A form may differ from its characters, since some parsers write quotes, or capitals, their own way, though not most of them.
+    Letters are compared as they are composed. Words that share their characters ("du" is "de" and "le") tell nothing.
 
     Args:
         path: of the table of trees.
@@ -90,8 +85,12 @@ def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> 
     Raises:
         UserError: they are of others.
     """
-    rows = [(texts[n], word) for n, words in parses.items() if n < len(texts) for word in words]
-    spelled = sum(text[word.start : word.end].lower() == word.form.lower() for text, word in rows)
+    rows = []
+    for n, words in parses.items():
+        sharing = Counter((word.start, word.end) for word in words)
+        alone = [word for word in words if sharing[word.start, word.end] == 1]
+        rows += [(texts[n][word.start : word.end], word.form) for word in alone if n < len(texts)]
+    spelled = sum(letters(part).lower() == letters(form).lower() for part, form in rows)
     if max(parses, default=0) >= len(texts) or 2 * spelled < len(rows):
         raise UserError(f"{path}: the trees are of other sentences than the text; delete the file and parse that text")
 

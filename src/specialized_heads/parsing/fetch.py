@@ -32,7 +32,7 @@ def main() -> None:
     manifest = []
     for wanted in settings.models:
         pipeline = stanza_engine.fetch(**wanted.model_dump())
-        about = stanza_engine.describe(pipeline, language=wanted.language, package=wanted.package)
+        about = stanza_engine.describe(pipeline, package=wanted.package)
         manifest.append(about | {"sha256": stanza_engine.hashes(pipeline)})
         log.info("Stanza models for %r: %s", wanted.language, about["model"])
     write_json(args.output, manifest)

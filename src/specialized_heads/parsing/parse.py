@@ -45,7 +45,7 @@ def main() -> None:
                 language=settings.language, directory=settings.directory, package=settings.package
             )
             parses = stanza_engine.parse_sentences(pipeline, texts)
-            about = stanza_engine.describe(pipeline, language=settings.language, package=settings.package)
+            about = stanza_engine.describe(pipeline, package=settings.package)
     write_parses(args.output, parses)
     report = about | {
         "sentences": len(texts),

@@ -98,11 +98,11 @@ def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
     return offset, counts[offset] / counts.total()
 
 
-def relation_table(parses: Iterable[Sequence[Word]], relations: list[str]) -> pa.Table:
+def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> pa.Table:
     """Count relative positions.
 
     Args:
-        parses: the words of each sentence.
+        sentences: the arcs of each.
         relations: as for `arcs`.
 
     Returns:
@@ -110,8 +110,8 @@ def relation_table(parses: Iterable[Sequence[Word]], relations: list[str]) -> pa
         the histogram of positions (target word minus the word that looks), by increasing offset.
     """
     positions = {(relation, direction): Counter() for relation in relations for direction in DIRECTIONS}
-    for words in parses:
-        for arc in arcs(words, relations):
+    for sentence in sentences:
+        for arc in sentence:
             offset = arc.dependent - arc.head
             positions[arc.relation, "head_to_dependent"][offset] += 1
             positions[arc.relation, "dependent_to_head"][-offset] += 1
@@ -137,7 +137,7 @@ def main() -> None:
     args = arguments(__doc__, files=("parses", "output"))
     settings = Settings.model_validate(args.settings)
     parses = read_parses(args.parses)
-    table = relation_table(parses.values(), settings.relations)
+    table = relation_table((arcs(words, settings.relations) for words in parses.values()), settings.relations)
     found = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))
     absent = [relation for relation, number in found.items() if not number]
     if len(absent) == len(found):

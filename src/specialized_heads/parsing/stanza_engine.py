@@ -6,11 +6,13 @@ fetches those that are missing before any sentence is parsed. Since release 1.15
 goes through `torch.load(weights_only=True)`, which runs no code from the file.
 """
 
+from collections.abc import Container
 from pathlib import Path
 
 import stanza
-from stanza.resources.common import DEFAULT_MODEL_DIR
+from stanza.resources.common import DEFAULT_MODEL_DIR, download_resources_json, load_resources_json
 
+from specialized_heads.languages import without_region
 from specialized_heads.parsing.words import Word, word_spans
 from specialized_heads.stage import UserError, file_hash, log, progress
 
@@ -22,7 +24,7 @@ def load_pipeline(*, language: str, directory: str | None, package: str) -> stan
     """Load a pipeline from disk, without asking the network.
 
     Args:
-        language: of the text, as Stanza abbreviates it.
+        language: of the text; of one with a region ("pt_BR") the language counts where Stanza has no models for the region.
         directory: Stanza resources directory; None for Stanza's own.
         package: name of a package of models.
 
@@ -60,7 +62,7 @@ def fetch(*, language: str, directory: str | None, package: str, download: bool)
             ) from error
     log.info("fetching %s", what)
     try:
-        return _build(language=language, directory=directory, package=package, method="download_resources")
+        return _build(language=language, directory=directory, package=package, method="reuse_resources")
     except Exception as error:  # the network layers below Stanza share no base class
         raise UserError(
             f"no {what}, and they could not be fetched: {_sentence(error)} Fetch them where there is a network (python -c "
@@ -84,8 +86,10 @@ def _sentence(error: Exception) -> str:
 
 
 def _build(*, language: str, directory: str, package: str, method: str | None) -> stanza.Pipeline:
+    if method is not None:  # the code is looked up in the newest list
+        download_resources_json(directory)
     pipeline = stanza.Pipeline(
-        language,
+        _code(language, known=load_resources_json(directory)),
         dir=directory,
         package=package,
         processors=",".join(PROCESSORS),
@@ -98,6 +102,12 @@ def _build(*, language: str, directory: str, package: str, method: str | None) -
     if missing := [name for name in PROCESSORS if name not in pipeline.processors]:
         raise ValueError(f"the package has no {', '.join(missing)}")
     return pipeline
+
+
+def _code(language: str, *, known: Container[str]) -> str:
+    """The code that Stanza knows a language by: the whole one ("zh-hant"), or else the part before the region."""
+    whole = language.lower().replace("_", "-")
+    return next((code for code in (language.lower(), whole, without_region(language)) if code in known), whole)
 
 
 def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Word]]:
@@ -136,14 +146,14 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
     return parses
 
 
-def describe(pipeline: stanza.Pipeline, *, language: str, package: str) -> dict[str, str]:
+def describe(pipeline: stanza.Pipeline, *, package: str) -> dict[str, str]:
     """What made the trees: engine, version, model, command (without the directory, which decides nothing)."""
     models = ", ".join(f"{name} {specification.package}" for name, (specification, *_) in pipeline.load_list)
     return {
         "engine": "stanza",
         "version": stanza.__version__,
-        "model": f"{language}/{package} ({models})",
-        "command": f'stanza.Pipeline("{language}", package="{package}", processors="{",".join(PROCESSORS)}", '
+        "model": f"{pipeline.lang}/{package} ({models})",
+        "command": f'stanza.Pipeline("{pipeline.lang}", package="{package}", processors="{",".join(PROCESSORS)}", '
         "tokenize_no_ssplit=True)",
     }
 
