@@ -119,14 +119,19 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("pruning encoder", [0.0, -0.0], "pruning.encoder: a λ occurs twice"),
         ("pruning gate_init", float("nan"), "pruning.gate_init: "),
         ("pruning penalty_warmup", 20_000, "pruning: penalty_warmup 20000 takes all of the 20000 updates"),
-        ("pruning", {"retrain": [], "controls": ["count"]}, "pruning: controls are trained for the scopes in retrain"),
+        (
+            "pruning",
+            {"retrain": [], "controls": ["count"]},
+            "pruning: controls are trained for the configurations in retrain",
+        ),
         ("pruning retrain", ["all", "all"], "pruning.retrain: a name occurs twice"),
         ("training", {"schedule": "linear", "updates": 50, "warmup": 50}, "training: warmup 50 takes all of the 50"),
         ("ablation moments", [10], "ablation: moments are for systematic pruning, which is off"),
         ("seeds", [-1], "seeds.0: "),
         ("corpora second title", "One", "corpora: two have the title 'One'"),
         ("pruning encoder", ["much"], "pruning.encoder.0: "),
-        ("pruning retrain", ["decoder"], "pruning.retrain.0: "),
+        ("pruning retrain", ["decoder"], "pruning: retrain: decoder is neither a scope (encoder, all) nor pruned"),
+        ("pruning", {"all": [0.02], "retrain": ["all_lambda0.1"]}, "nor pruned (these are: all_lambda0.02)"),
         ("pruning heads", [-1], "pruning.heads: -1 heads: a number of heads must be zero or more"),
         ("pruning heads_all", [3, 3], "pruning.heads_all: a number of heads occurs twice"),
         ("pruning controls", ["scratch"], "pruning.controls.0: "),
@@ -157,6 +162,12 @@ def test_names_that_are_no_plain_folder_names_are_rejected(values: dict[str, Any
     corpora = {name: values["corpora"]["first"]}
     for wrong in (assign(values, "experiment", name), assign(values, "corpora", corpora)):
         assert f"the name {name!r} becomes a folder" in message(wrong)
+
+
+def test_importance_within_a_layer_of_one_head_ranks_nothing(values: dict[str, Any]) -> None:
+    values |= {"model": {"heads": 1}, "ablation": {"systematic": True}}
+    assert "ablation.normalise: the model of first has one head per layer" in message(values)
+    config.load(values | {"ablation": {"systematic": True, "normalise": False}})
 
 
 def test_an_override_changes_its_corpus_alone(values: dict[str, Any]) -> None:
@@ -242,6 +253,19 @@ def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: di
     assert said == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the learning rate would end at its peak"
     said = message(values | {"pruning": pruning | {"retrain_updates": 200}})
     assert "pruning.retrain_updates: average 4 moments, 100 updates apart, do not fit into 200 updates" in said
+
+
+def test_scopes_or_single_configurations_are_trained_from_scratch(values: dict[str, Any]) -> None:
+    pruned = {"encoder": [0.01], "heads": [6], "all": [0.02, 1.0], "heads_all": [12]}
+
+    def retrained(*names: str) -> list[list[str]]:
+        pruning = config.load(values | {"pruning": pruned | {"retrain": names}}).for_corpus("first").pruning
+        return [pruning.retrained(scope) for scope in ("encoder", "all")]
+
+    assert retrained("all") == [[], ["lambda0.02", "lambda1", "heads12"]]
+    assert retrained("encoder_heads6", "all_lambda1", "all_heads12") == [["heads6"], ["lambda1", "heads12"]]
+    assert retrained("encoder", "all_lambda1") == [["lambda0.01", "heads6"], ["lambda1"]]
+    assert retrained() == [[], []]
 
 
 def test_a_corpus_that_is_not_pruned_may_be_too_small_for_heads_and_moments(values: dict[str, Any]) -> None:

@@ -127,6 +127,12 @@ class Experiment(Section):
                     f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates that "
                     f"the baseline of {name} is trained for"
                 )
+            ranked = values.ablation.systematic or "importance" in values.comparison.criteria
+            if ranked and values.ablation.normalise and values.model.heads == 1:
+                raise ValueError(
+                    f"ablation.normalise: the model of {name} has one head per layer, whose importance, divided by that of "
+                    f"its layer, is always 1; set it to false"
+                )
             if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
                 raise ValueError(
                     f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "

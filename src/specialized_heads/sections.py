@@ -39,7 +39,7 @@ class Split(Section):
 
     dev: int = Field(500, ge=1, description="pairs for the development set (loss curves, relevance)")
     test: int = Field(1000, ge=1, description="pairs for the test set (BLEU)")
-    analysis: int = Field(1000, ge=1, description="pairs whose English side is parsed and analysed (sections 4 and 5)")
+    analysis: int = Field(1000, ge=1, description="pairs whose source side is parsed and analysed (sections 4 and 5)")
 
 
 class Vocabulary(Section):
@@ -107,6 +107,8 @@ class Training(Section):
         return self
 
 
+SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
+
 # λ per head, in nats per target token: far below it every gate closes, far above it the optimiser's squares overflow.
 LARGEST_PENALTY = 1e6
 
@@ -135,15 +137,17 @@ class Pruning(Section):
         0, ge=0, description="updates over which λ grows from zero; 0: whole from the start; not for numbers of heads"
     )
     soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
-    retrain: list[Literal["encoder", "all"]] = Field(
-        ["all"], description="scopes whose pruned configurations are also trained from scratch (table 2)"
+    retrain: list[str] = Field(
+        ["all"],
+        description="what is also trained from scratch (table 2): scopes (encoder, all) with all their pruned configurations, "
+        "or single ones (all_lambda0.01, encoder_heads6)",
     )
     retrain_updates: int | None = Field(
         None, ge=1, description="updates of training from scratch; null: training.updates"
     )
     controls: list[Literal["regularised", "count"]] = Field(
         [],
-        description="more models from scratch, for the scopes in retrain (footnote 8); regularised: with gates and penalty "
+        description="more models from scratch, for those in retrain (footnote 8); regularised: with gates and penalty "
         "from random initialisation; count: as many heads, spread evenly over the layers",
     )
 
@@ -174,8 +178,31 @@ class Pruning(Section):
         if self.penalty_warmup >= self.updates:
             raise ValueError(f"penalty_warmup {self.penalty_warmup} takes all of the {self.updates} updates")
         if self.controls and not self.retrain:
-            raise ValueError("controls are trained for the scopes in retrain, which is empty")
+            raise ValueError("controls are trained for the configurations in retrain, which is empty")
+        for name in self.retrain:
+            if name not in self.configurations() and name not in SCOPES:
+                pruned = ", ".join(self.configurations()) or "none"
+                raise ValueError(
+                    f"retrain: {name} is neither a scope ({', '.join(SCOPES)}) nor pruned (these are: {pruned})"
+                )
         return self
+
+    def targets(self, scope: str) -> list[str]:
+        """What the pruned models of a scope aim at, as it stands in paths: each λ, then each number of heads."""
+        penalties = self.encoder if scope == "encoder" else self.all
+        return [f"lambda{lambda_name(value)}" for value in penalties] + [f"heads{n}" for n in self.counts(scope)]
+
+    def counts(self, scope: str) -> list[int]:
+        """The numbers of heads that are asked for in a scope."""
+        return self.heads if scope == "encoder" else self.heads_all
+
+    def configurations(self) -> list[str]:
+        """The pruned models, as they stand in paths: scope and target."""
+        return [f"{scope}_{target}" for scope in SCOPES for target in self.targets(scope)]
+
+    def retrained(self, scope: str) -> list[str]:
+        """The targets of a scope whose pruned configurations are also trained from scratch."""
+        return [name for name in self.targets(scope) if scope in self.retrain or f"{scope}_{name}" in self.retrain]
 
     @field_validator("heads", "heads_all")
     @classmethod

@@ -128,8 +128,16 @@ def test_a_stage_computes_on_a_free_gpu_and_asks_once(gpus, hold) -> None:
 def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
     assert hold(2, "gpu0", "gpu1").stdout.readline() == "0 1\n"
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert choose_device("cuda") == torch.device("cuda", 0)
     assert take_gpus(2) == [0, 1]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert choose_device("cuda") == torch.device("cuda", 0)
+
+
+def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs."""
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert hold(1, "gpu0").stdout.readline() == "0\n"
+    assert choose_device("cuda") == torch.device("cuda", 1)
 
 
 def test_more_processes_than_gpus(gpus) -> None:

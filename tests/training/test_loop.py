@@ -332,6 +332,13 @@ def test_records(gated, data: Data, tmp_path: Path) -> None:
     assert tokens == sorted(set(tokens))
 
 
+def test_evaluations_and_records_have_intervals_of_their_own(gated, data: Data, tmp_path: Path) -> None:
+    finished(gated(), replace(PLAN, log_every=5, evaluate_every=4), data, tmp_path)
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [r["update"] for r in records] == [4, 5, 8, 10, 12]
+    assert [r["update"] for r in records if "dev_loss" in r] == [4, 8, 12]
+
+
 def test_the_recorded_loss_is_per_target_token(
     tiny_model: Callable[..., Transformer], data: Data, tmp_path: Path
 ) -> None:

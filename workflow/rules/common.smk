@@ -11,7 +11,6 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from specialized_heads.config import Experiment, load
-from specialized_heads.sections import lambda_name
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.parsing import spacy_models
 from specialized_heads.stage import UserError, file_hash, one_line
@@ -80,17 +79,9 @@ def settings(corpus, *sections, **more):
     )
 
 
-def targets(corpus, scope):
-    """What the pruned models of a scope aim at, as it stands in paths: each λ, then each number of heads."""
-    pruning = experiment.for_corpus(corpus).pruning
-    penalties = [f"lambda{lambda_name(value)}" for value in getattr(pruning, scope)]
-    return penalties + [f"heads{count}" for count in head_counts(corpus, scope)]
-
-
 def head_counts(corpus, scope):
-    """The numbers of heads that are asked for in a scope."""
-    pruning = experiment.for_corpus(corpus).pruning
-    return pruning.heads if scope == "encoder" else pruning.heads_all
+    """The numbers of heads that are asked for in a scope of a corpus."""
+    return experiment.for_corpus(corpus).pruning.counts(scope)
 
 
 def models(corpus, *kinds, scopes=("encoder", "all")):
@@ -103,16 +94,6 @@ def models(corpus, *kinds, scopes=("encoder", "all")):
     values = experiment.for_corpus(corpus)
     if not experiment.corpora[corpus].prune:
         return [kind for kind in kinds if kind == "baseline"]
-    retrained = [scope for scope in scopes if scope in values.pruning.retrain]
-    scopes_of = {
-        "pruned": scopes,
-        "soft": scopes if values.pruning.soft else (),
-        "scratch": retrained,
-        "count": retrained if "count" in values.pruning.controls else (),
-        "regularised": retrained if "regularised" in values.pruning.controls else (),
-        "cut": scopes if values.comparison.criteria else (),
-        "finetuned": scopes if values.comparison.finetune else (),
-    }
     found = []
     for kind in kinds:
         match kind:
@@ -123,13 +104,23 @@ def models(corpus, *kinds, scopes=("encoder", "all")):
             case "cut" | "finetuned":
                 found += [
                     f"{kind}/{criterion}_{scope}_heads{count}"
-                    for scope in scopes_of[kind]
+                    for scope in scopes
                     for criterion in values.comparison.criteria
                     for count in head_counts(corpus, scope)
+                    if kind == "cut" or values.comparison.finetune
                 ]
             case _:
-                found += [f"{kind}/{scope}_{target}" for scope in scopes_of[kind] for target in targets(corpus, scope)]
+                found += [
+                    f"{kind}/{scope}_{target}" for scope in scopes for target in targets_of(kind, values.pruning, scope)
+                ]
     return found
+
+
+def targets_of(kind, pruning, scope):
+    """The targets of a scope (λ or numbers of heads) for which there is a model of this kind: gates, or from scratch."""
+    if kind in ("scratch", *pruning.controls):
+        return pruning.retrained(scope)
+    return pruning.targets(scope) if kind == "pruned" or (kind == "soft" and pruning.soft) else []
 
 
 def describe_model(name, seed):

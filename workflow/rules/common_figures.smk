@@ -3,8 +3,17 @@
 # Figures of single heads show one model; heads of different seeds cannot be averaged.
 SEED = experiment.seeds[0]
 PRIMARY = corpora()[:1]
-# What is about pruning shows the first corpus that is pruned.
-SWEPT = corpora(pruned=True)[:1] or PRIMARY
+
+
+def swept_corpora(*scopes):
+    """The corpus that a figure about pruning shows: the first with models that are pruned with one of these scopes."""
+    return ([name for name in corpora(pruned=True) if models(name, "pruned", scopes=scopes)] or corpora(pruned=True))[
+        :1
+    ]
+
+
+SWEPT = swept_corpora("encoder", "all") or PRIMARY
+SWEPT_ENCODER = swept_corpora("encoder") or PRIMARY
 RELATIONS = "results/{experiment}/{corpus}/parses/relations.parquet"
 BASELINE_HEADS = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.parquet"
 EXAMPLES = "results/{experiment}/{corpus}/heads/baseline/seed{seed}.examples.json"
@@ -133,4 +142,4 @@ def timed_corpora():
 
 def encoder_series():
     """The models whose surviving heads figure 8 shows: the baseline and the encoder-pruned ones of a corpus."""
-    return [f"{model}/seed{SEED}" for model in models(SWEPT[0], "baseline", "pruned", scopes=["encoder"])]
+    return [f"{model}/seed{SEED}" for model in models(SWEPT_ENCODER[0], "baseline", "pruned", scopes=["encoder"])]

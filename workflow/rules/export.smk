@@ -31,6 +31,7 @@ rule export:
                 "seed": int(w.seed),
                 "source_language": experiment.corpora[w.corpus].source_language,
                 "target_language": experiment.corpora[w.corpus].target_language,
+                "entities": experiment.corpora[w.corpus].filters.entities,
                 "preprocess": experiment.for_corpus(w.corpus).vocabulary.preprocess,
                 "decoding": experiment.for_corpus(w.corpus).decoding.model_dump(),
             }

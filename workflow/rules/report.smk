@@ -144,7 +144,7 @@ rule figure8:
         heads=lambda w: expand(
             "results/{experiment}/{corpus}/heads/{model}.parquet",
             experiment=w.experiment,
-            corpus=SWEPT,
+            corpus=SWEPT_ENCODER,
             model=encoder_series(),
         ),
         code=code("specialized_heads.report.figure8"),
@@ -158,7 +158,7 @@ rule figure8:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=fixed(names=encoder_series(), title=title(SWEPT[0])),
+        settings=fixed(names=encoder_series(), title=title(SWEPT_ENCODER[0])),
     shell:
         "python -m specialized_heads.report.figure8 --heads {input.heads:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -166,7 +166,7 @@ rule figure8:
 
 rule figure9:
     input:
-        scores=of_corpora(SCORES, corpora(pruned=True)[:1]),
+        scores=of_corpora(SCORES, swept_corpora("all")),
         code=code("specialized_heads.report.figure9"),
     output:
         **figure_outputs("figure9"),
@@ -178,7 +178,7 @@ rule figure9:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=titles(corpora(pruned=True)[:1]),
+        settings=titles(swept_corpora("all")),
     shell:
         "python -m specialized_heads.report.figure9 --scores {input.scores:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -186,7 +186,7 @@ rule figure9:
 
 rule figure10:
     input:
-        scores=of_corpora(SCORES, corpora(pruned=True)[:1]),
+        scores=of_corpora(SCORES, swept_corpora("all")),
         code=code("specialized_heads.report.figure10"),
     output:
         **figure_outputs("figure10"),
@@ -198,7 +198,7 @@ rule figure10:
         "../../envs/pipeline.yaml"
     params:
         stem=shown_stem,
-        settings=titles(corpora(pruned=True)[:1]),
+        settings=titles(swept_corpora("all")),
     shell:
         "python -m specialized_heads.report.figure10 --scores {input.scores:q} --output {params.stem:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -55,7 +55,7 @@ def take_gpus(number: int) -> list[int]:
     seen = torch.cuda.device_count()
     if number > seen:
         raise UserError(f"the job has {number} processes with a GPU each, but torch sees {seen}; give it gpu={seen}")
-    if "SLURM_JOB_ID" in os.environ:
+    if number == seen and "SLURM_JOB_ID" in os.environ:  # the job's own; with more, others may run in its allocation
         return list(range(number))
     # An index stands for different devices as CUDA_VISIBLE_DEVICES varies, the identifier does not.
     names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(seen)]

@@ -1,7 +1,7 @@
 """Hard Concrete gates on attention heads (section 6.1; Louizos et al. 2018).
 
 A gate g multiplies a head's output. It is drawn once per head and update, not per example, so that the model has to work
-with whole heads missing. At test time a gate is a decision: 1 where the open side is the likelier one, else 0.
+with whole heads missing. At test time a gate is a decision: 1 where it is likelier to be 1 than 0, else 0.
 """
 
 import math
@@ -78,12 +78,12 @@ def sample(log_alpha: Tensor, u: Tensor) -> Tensor:
 
 
 def probability_open(log_alpha: Tensor) -> Tensor:
-    """P(g ≠ 0), elementwise; its sum over the gated heads is the penalty L_C, eq. (10)."""
+    """P(g ≠ 0), elementwise; its sum over the gated heads is the penalty L_C (section 6.1)."""
     return torch.sigmoid(log_alpha - BETA * math.log(-LOW / HIGH))
 
 
 def hard(log_alpha: Tensor) -> Tensor:
-    """The gate at test time, as booleans: open iff log α > 0, when P(g=0) is not the larger side."""
+    """The gate at test time, as booleans: open iff log α > 0, where P(g=1) > P(g=0)."""
     return log_alpha > 0
 
 

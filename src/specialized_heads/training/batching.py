@@ -1,6 +1,7 @@
 """Batches of sentences of like length, in an order that depends on nothing but the seed and the epoch.
 
-An epoch shuffles the sentences, sorts them by length and cuts them into micro-batches, whose order is shuffled again; a fixed
+An epoch shuffles the sentences, sorts them by length (of the longer side, then of the one that is shorter in most) and cuts
+them into micro-batches, whose order is shuffled again; a fixed
 number of consecutive micro-batches, all of about the same size, forms an update. Any update of any epoch can be named by two
 numbers, so that a run that goes on after a kill sees the very next batch.
 
@@ -59,7 +60,8 @@ def epoch_updates(
     source, target = store.source_lengths + 1, store.target_lengths + 1
     longest = np.maximum(source, target)
     order = random.permutation(len(store))
-    order = order[np.lexsort((source[order], longest[order]))]
+    shorter = source if source.sum() <= target.sum() else target
+    order = order[np.lexsort((shorter[order], longest[order]))]
     pieces = cut(longest[order], order, micro_batch_tokens)
     while padding(pieces, source, target) > PADDING and micro_batch_tokens > LEAST_TOKENS:
         micro_batch_tokens = max(int(0.8 * micro_batch_tokens), LEAST_TOKENS)

@@ -97,7 +97,7 @@ def train(
 ) -> None:
     """Train the parameters of `model` that require gradients, in place.
 
-    The loss is the cross-entropy per target token plus, with a penalty on the model's gates, λ·L_C (eq. 11).
+    The loss is the cross-entropy per target token plus, with a penalty on the model's gates, λ·L_C (section 6.1).
 
     Args:
         model: on its device, with its gates, if any, attached. Its initial weights are part of the fingerprint.
@@ -124,7 +124,7 @@ def train(
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
         for batches in progress(run.updates(), what="training", total=plan.updates - run.update, unit="update"):
             run.step(batches)
-            if run.update % plan.log_every == 0 or run.update == plan.updates:
+            if any(run.update % every == 0 for every in (plan.log_every, plan.evaluate_every, plan.updates)):
                 run.check()
                 record = run.record()
                 stream.write(json.dumps(record) + "\n")
@@ -254,7 +254,7 @@ class _Run:
         self.team.add_up(self.gradient)
         self.loss += self.update_loss
         if self.penalty is not None:
-            (self.penalty.weight * self.expected_heads()).backward()  # λ·L_C, eq. (10) and (11)
+            (self.penalty.weight * self.expected_heads()).backward()  # λ·L_C, section 6.1
         self.update, self.epoch, self.position = self.update + 1, update.epoch, update.position + 1
         rate = self.rate(self.update)
         for group in self.optimizer.param_groups:
