@@ -140,6 +140,24 @@ def test_a_reader_that_has_gone_is_no_failure_to_talk_about(exported: Path) -> N
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize(
+    ("what", "stream", "message"),
+    [
+        ("translate", "<&-", "standard input is closed; give it text, one sentence per line"),
+        ("translate", ">&-", "standard output is closed; give it a file, a pipe or a terminal"),
+        ("describe", ">&-", "standard output is closed; give it a file, a pipe or a terminal"),
+        ("translate", ">/dev/full", "standard output: the disk is full; free some space and run again"),
+        ("describe", ">/dev/full", "standard output: the disk is full; free some space and run again"),
+    ],
+)
+def test_streams_that_take_or_give_nothing_end_in_one_line(
+    exported: Path, what: str, stream: str, message: str
+) -> None:
+    shell = " ".join([*command(what, exported), stream])
+    done = subprocess.run(shell, shell=True, input=b"ai qa\n", capture_output=True, env=ENVIRONMENT, check=False)
+    assert (done.returncode, done.stderr.decode()) == (2, f"error: {message}\n")
+
+
 def arriving(tmp_path: Path, content: bytes, *, most: int) -> list[list[bytes]]:
     (tmp_path / "text").write_bytes(content)
     with open(tmp_path / "text", "rb") as stream:

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from specialized_heads import __version__, export, stage
 from specialized_heads.corpus import tokens
 from specialized_heads.corpus.bpe import learn
+from specialized_heads.corpus.normalise import normalise
 from specialized_heads.evaluation import translate
 from specialized_heads.export import load_exported, read_card
 from specialized_heads.model.checkpoint import save
@@ -28,6 +29,7 @@ SETTINGS = {
     "seed": 7,
     "source_language": "en",
     "target_language": "de",
+    "entities": True,
     "preprocess": "none",
     "decoding": DECODING,
 }
@@ -99,8 +101,30 @@ def test_translations_are_those_of_the_pipeline(
 def test_white_space_is_made_single_and_nothing_stays_nothing(exported: Path) -> None:
     translator = load_exported(exported, device="cpu")
     assert translator("ai  qa\t\u00a0bj \n") == translator("ai qa bj") != ""
-    assert translator(["", " \t ", "ai", "\u200b"]) == ["", "", translator("ai"), ""]
+    assert translator(["", " \t ", "ai", "\u200b", "\u200b \u200b"]) == ["", "", translator("ai"), "", ""]
     assert translator([]) == []
+
+
+def test_text_is_normalised_as_that_of_training(exported: Path) -> None:
+    texts = [
+        "a&#x69; qa",
+        "\u200eai \u00ad qa\ufeff",
+        "a\u200bi \u0600qa &amp;amp; e\u200b\u0301",
+        "ai&nbsp;&zwsp;\x00",
+    ]
+    clean, _ = normalise(pa.array(texts), entities=True)
+    translator = load_exported(exported, device="cpu")
+    assert translator(texts) == translator(clean.to_pylist())
+    assert translator("a&#105; qa") == translator("ai qa")
+
+
+def test_a_description_that_says_nothing_of_entities_leaves_them(exported: Path) -> None:
+    values = json.loads((exported / "model.json").read_text(encoding="utf-8"))
+    assert values.pop("entities") is True
+    (exported / "model.json").write_text(json.dumps(values), encoding="utf-8")
+    translator = load_exported(exported, device="cpu")
+    assert not translator.card.entities
+    assert translator("a&#105; qa") != translator("ai qa")
 
 
 def test_the_beam_can_be_chosen(exported: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from specialized_heads import __version__
-from specialized_heads.stage import UserError, one_line
+from specialized_heads.stage import UserError, disk_errors, one_line
 
 LONGEST_LINE = 1_000_000  # bytes; a longer one is no sentence, and would have to be held in memory
 CHUNK = 1 << 16
@@ -36,17 +36,29 @@ def main() -> None:
     command.set_defaults(run=_describe)
     args = parser.parse_args()
     try:
-        args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is None:
+            raise UserError("standard output is closed; give it a file, a pipe or a terminal")
+        with disk_errors(Path("standard output")):
+            args.run(args)
+            sys.stdout.flush()
     except UserError as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError:  # the disk is full
+            _drop_output()
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # end quietly where the reader of the output does
-        # Python would try to write the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(141)
+
+
+def _drop_output() -> None:
+    """Write no more: Python would try to write the rest at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _positive(text: str) -> int:
@@ -59,6 +71,8 @@ def _positive(text: str) -> int:
 def _translate(args: argparse.Namespace) -> None:
     from specialized_heads.export import load_exported  # torch takes seconds, which --help should not
 
+    if sys.stdin is None:
+        raise UserError("standard input is closed; give it text, one sentence per line")
     translator = load_exported(args.model, device=args.device, beam=args.beam)
     number = 0
     for lines in arriving_lines(sys.stdin.fileno(), most=args.batch):

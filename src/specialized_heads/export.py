@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 import pydantic
 import torch
 from safetensors import SafetensorError, safe_open
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import __version__, stage
-from specialized_heads.corpus.normalise import compose, drop_invisible, single_spaces
+from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.evaluation.translate import TOKENS
@@ -70,6 +71,7 @@ class Settings(Section):
     seed: int
     source_language: str
     target_language: str
+    entities: bool = False  # whether HTML entities are decoded; older descriptions do not say
     preprocess: Mode
     decoding: Decoding
 
@@ -112,13 +114,13 @@ class Translator:
     def __call__(self, text: str | list[str]) -> str | list[str]:
         """Translate a text, or texts.
 
-        White space is made single, as in training, and a text of nothing else stays empty. One of more than `LONGEST`
+        Texts are normalised as those of training, and one of white space alone stays empty. One of more than `LONGEST`
         subwords is translated in parts, cut between words where it has any, and a warning says so.
         """
         if isinstance(text, str):
             return self([text])[0]
-        # As `corpus.normalise` cleans the text that models are trained on.
-        clean = [compose(drop_invisible(single_spaces(one))) for one in text]
+        normal, _ = normalise(pa.array(text, pa.string()), entities=self.card.entities)
+        clean = normal.to_pylist()
         prepared = apply(clean, language=self.card.source_language, mode=self.card.preprocess)
         parts = [self._parts(ids) for ids in self.source.encode(prepared, out_type=int)]
         for ids, one in zip(parts, clean, strict=True):
