@@ -110,16 +110,17 @@ def test_your_own_language_pair_by_configuration_alone(project, shared: Path) ->
     assert len(list(project.file("figures").glob("figure*.pdf"))) == 10
 
 
-def test_gates_are_shown_of_the_first_corpus_that_has_any(project) -> None:
+def test_pruning_is_shown_of_the_first_corpus_that_has_any(project) -> None:
     values = project.settings()
     (name, corpus), *_ = values["corpora"].items()
     bare = corpus | {"title": "Bare", "prune": True, "override": {"pruning": {"encoder": [], "all": [], "retrain": []}}}
     figure = f"results/{values['experiment']}/figures/gates.pdf"
     configured = project.configured(values | {"corpora": {"bare": bare, name: corpus | {"prune": True}}})
-    run = configured.run("--dry-run", "--printshellcmds", figure)
+    run = configured.run("--dry-run", "--printshellcmds")
     assert run.status == 0, run.printed
-    (command,) = [line for line in run.printed.splitlines() if "report.gates --records" in line]
-    assert f"/{name}/models/pruned/" in command and "/bare/" not in command
+    for shown in ("gates", "front", "drift", "survival", "figure8", "figure9", "figure10"):
+        commands = [line for line in run.printed.splitlines() if f"specialized_heads.report.{shown} --" in line]
+        assert commands and all(f"/{name}/" in line and "/bare/" not in line for line in commands), shown
     run = project.configured(values | {"corpora": {"bare": bare}}).run("--dry-run", "--printshellcmds", figure)
     assert run.status == 0, run.printed
     assert '"rows": []' in run.printed

@@ -9,8 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from claim_tables import evidence_of
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+
+from specialized_heads.report.claims.evidence import Evidence
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
@@ -115,6 +118,7 @@ def score_row(
         "bleu_tokenised": bleu + 1.5,
         "chrf": bleu + 20,
         "p_value": float("nan") if kind == "baseline" else min(0.5, 0.01 * (bleu - 20) ** 2),
+        "difference": float("nan") if kind == "baseline" else -0.3,
         "signature": "BLEU",
         "sentences": 1000,
         "parameters": 10_000,
@@ -218,3 +222,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return stem
 
     return run
+
+
+@pytest.fixture
+def evidence(make: SimpleNamespace) -> Evidence:
+    """What a small experiment has to show for the claims of both papers."""
+    return evidence_of(make.heads())

@@ -197,6 +197,11 @@ def test_moments_are_shares_of_their_own_whole_model(make):
     assert early["kept"].isna().all()  # half a BLEU: no share of it
     assert points[(points["moment"] == 200) & (points["removed"] == 5)]["kept"].item() == 0.5
     assert points[points["moment"].isna() & (points["removed"] == 3)]["kept"].item() == 0.9
+    seeds = together(
+        (steps(full=0.6), "EN-FR", 1, 10), (steps(full=4.0), "EN-FR", 2, 10), (steps(full=4.2), "EN-FR", 3, 10)
+    )
+    row = moments.numbers(seeds).iloc[0]
+    assert (row["seeds"], row["bleu_full"]) == (2, pytest.approx(4.1))  # the first says nothing
     with style.sheet():
         texts = make.texts(moments.draw(points))
     assert {"10 updates: 0.5, not shown", "200 updates: 20.0", "end of training: 30.0"} <= set(texts)

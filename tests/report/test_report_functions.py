@@ -148,6 +148,14 @@ def test_heads_of_different_seeds_are_not_compared():
     assert (value, p_value) == (0.5, 1.0) and low < 0.2 and high > 0.8
 
 
+def test_strata_that_compare_nothing_give_no_interval():
+    """One survivor in one seed, and all heads of the other: the one is on one side of every comparison."""
+    scores = [np.arange(24.0), np.arange(24.0)]
+    outcomes = [np.eye(24)[23], np.ones(24)]
+    assert np.isnan(survival.concordance(scores[:1], outcomes[:1])[1:3]).all()
+    assert np.isnan(survival.concordance(scores, outcomes)[1:3]).all()
+
+
 def test_intervals_need_two_heads_on_each_side_and_areas_need_both():
     value, low, high, p_value = survival.concordance([np.arange(5.0)], [np.array([0.0, 1, 1, 1, 1])])
     assert value == 1.0 and np.isnan([low, high]).all()
@@ -215,6 +223,8 @@ def test_survival_by_scope_type_and_model(models):
     assert found.loc[("λ 0.1", "relevance"), ["seeds", "heads", "survivors"]].tolist() == [2, 48, 20]
     assert np.isnan(found.loc[("λ 0.01", "relevance"), "auc"])  # all survive
     assert found.loc[(survival.SWEEP, "relevance"), "auc"] == 1.0
+    sweep = rows[rows["target"] == survival.SWEEP]
+    assert set(sweep["scope"]) == {"encoder", "all"} and sweep[["low", "high"]].isna().all(axis=None)
     # What the layers alone would tell, as a reference.
     assert 0 < found.loc[("λ 0.1", "layer"), "auc"] < 1
     baselines, survivors = models

@@ -100,7 +100,7 @@ def test_figure8_with_seeds_and_with_the_baseline_only(make):
     with style.sheet():
         written = make.texts(figure8.draw(figure8.numbers(tables), title="EN-FR"))
     assert "24\nnone pruned\nseed 2" in written
-    assert any("no pruned models in this experiment" in text for text in written)
+    assert any("no pruned models of this kind in this experiment" in text for text in written)
 
 
 def test_figure8_refuses_models_of_another_kind(make):

@@ -179,12 +179,19 @@ def test_a_broken_measurement_is_named(stage, measurements):
 
 
 def test_measurements_of_what_a_criterion_left_belong_by_their_number_of_heads():
-    settings = run_times.Settings(**listed(["cut/gates_all_heads12", "checkpoint/update500"]), rules={})
+    models = ["cut/gates_all_heads12", "checkpoint/update500", "pruned/all_lambda0.02"]
+    settings = run_times.Settings(**listed(models), rules={})
     job = {"corpus": "en_fr", "criterion": "gates", "scope": "all", "seed": "1"}
-    assert run_times.belongs(job | {"heads": "12"}, settings)
-    assert not run_times.belongs(job | {"heads": "6"}, settings)
-    assert run_times.belongs({"corpus": "en_fr", "moment": "500", "seed": "2"}, settings)
-    assert not run_times.belongs({"corpus": "en_fr", "moment": "400", "seed": "2"}, settings)
+    assert run_times.belongs("cut", job | {"heads": "12"}, settings)
+    assert not run_times.belongs("cut", job | {"heads": "6"}, settings)
+    moment = {"corpus": "en_fr", "seed": "2"}
+    assert run_times.belongs("baseline_checkpoint", moment | {"moment": "500"}, settings)
+    assert not run_times.belongs("baseline_checkpoint", moment | {"moment": "400"}, settings)
+    # What was made of these models before the configuration left it out.
+    assert not run_times.belongs("finetune", job | {"heads": "12"}, settings)
+    target = {"corpus": "en_fr", "scope": "all", "target": "lambda0.02", "seed": "1"}
+    assert run_times.belongs("prune", target, settings)
+    assert not run_times.belongs("train_from_scratch", target, settings)
 
 
 def test_environment_names_versions_and_code(stage):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report import figure7, figure9, figure10, paper, style, table2
+from specialized_heads.report import figure7, figure9, figure10, paper, style, sweep, table2
 
 NAN = float("nan")
 
@@ -41,6 +41,15 @@ def test_several_seeds_give_mean_and_range_against_their_own_baselines(make):
     assert (point["delta_low"], point["delta_high"]) == (deltas.min(), deltas.max())
     with style.sheet():
         assert "EN-FR, n = 1,000, 3 seeds (mean and range)" in make.texts(figure7.draw(points))
+
+
+def test_seeds_that_disagree_on_the_sign_show_no_difference():
+    """Two significant differences, one up and one down, are not one difference."""
+    p_values = pd.Series([0.001, 0.03])
+    assert sweep.p_of_seeds(p_values, pd.Series([-0.9, -0.5])) == 0.03
+    assert sweep.p_of_seeds(p_values, pd.Series([0.7, -0.5])) == 1.0
+    assert sweep.p_of_seeds(p_values, pd.Series([0.0, -0.5])) == 0.03
+    assert np.isnan(sweep.p_of_seeds(pd.Series([0.03, NAN]), pd.Series([-0.5, -0.5])))
 
 
 def test_no_penalty_is_not_the_baseline(make):
@@ -86,7 +95,7 @@ def test_without_pruned_models_the_figure_says_so(module, stage, write, make):
     assert stem.with_suffix(".csv").read_text(encoding="utf-8") == ",".join(module.COLUMNS) + "\n"
     with style.sheet():
         figure = module.draw(module.numbers({"EN-FR": scores[scores["kind"] == "baseline"]}))
-    assert any("no pruned models in this experiment" in text for text in make.texts(figure))
+    assert any("no pruned models of this kind in this experiment" in text for text in make.texts(figure))
 
 
 def test_corpora_without_pruned_models_are_left_out(make):
@@ -283,7 +292,7 @@ def test_table2_without_pruned_models(make):
     scores = make.scores()
     rows = table2.numbers({"EN-FR": scores[scores["kind"] == "baseline"]})
     assert rows["corpus"].tolist()[:2] == ["EN-FR", paper.WMT]
-    assert "no pruned models in this experiment" in table2.caption(rows)
+    assert "no pruned models of this kind in this experiment" in table2.caption(rows)
     assert "no pruned models" not in table2.caption(table2.numbers({"EN-FR": scores}))
 
 

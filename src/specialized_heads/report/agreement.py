@@ -92,7 +92,7 @@ def numbers(tables: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
     groups = pd.DataFrame(rows, columns=[*KEYS, "heads", "value"]).groupby(KEYS, sort=False, dropna=False)
     merged = groups.agg(
         heads=("heads", "min"),
-        seeds=("value", "size"),
+        seeds=("value", "count"),
         value=("value", "mean"),
         low=("value", "min"),
         high=("value", "max"),

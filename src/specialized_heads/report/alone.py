@@ -10,11 +10,12 @@ import pandas as pd
 from specialized_heads.report import paper, style
 from specialized_heads.report.output import save_table
 from specialized_heads.report.runs import ABLATION_COLUMNS, SIGNIFICANT, TOO_FEW, Runs, read_runs
-from specialized_heads.report.sweep import spread, value_text
+from specialized_heads.report.sweep import p_of_seeds, spread, value_text
 from specialized_heads.stage import arguments, run
 
 CAPTION = (
-    "Best head of each layer when it is the only one left there, and BLEU minus BLEU of the whole model, "
+    "Best head of each layer when it is the only one left there, chosen on this same test set, and BLEU minus that of the whole "
+    "model, "
     f"over several seeds (n) mean ± standard deviation; *: differs at p < {SIGNIFICANT} (paired bootstrap; for every seed). "
     f"{paper.ALONE}"
 )
@@ -30,7 +31,7 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
     Returns:
         one row per corpus, type and layer that has heads: seeds (how many), heads (the most that a seed has there), head
         (its number; missing where seeds differ), bleu_full (mean), delta with `_low` and `_high` (range over seeds)
-        and `_sd` (missing where there is one seed), p_value (the largest over seeds).
+        and `_sd` (missing where there is one seed), p_value (`sweep.p_of_seeds`).
     """
     alone = tables[tables["what"] == "alone"]
     rows = []
@@ -38,7 +39,10 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
         best = same.sort_values(["seed", "bleu", "head"], ascending=[True, False, True]).groupby("seed").head(1)
         row = {"corpus": corpus, "type": kind, "layer": layer, "seeds": len(best)}
         row |= {"heads": same.groupby("seed").size().max(), "bleu_full": best["bleu_full"].mean()}
-        row |= {"head": best["head"].iloc[0] if best["head"].nunique() == 1 else None, "p_value": best["p_value"].max()}
+        row |= {
+            "head": best["head"].iloc[0] if best["head"].nunique() == 1 else None,
+            "p_value": p_of_seeds(best["p_value"], best["delta"]),
+        }
         rows.append(row | spread(best["delta"], "delta") | {"delta_sd": best["delta"].std()})
     frame = pd.DataFrame(rows, columns=COLUMNS)
     return frame.astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))

@@ -17,7 +17,7 @@ CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
     "updates of training, or of fine-tuning where the baseline was pruned; test BLEU with 95% bootstrap interval, or "
     "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired bootstrap), the largest over "
-    "seeds"
+    "seeds, or 1 where some gain and others lose"
 )
 COLUMNS = [
     "corpus", "scope", "lam", "asked", "kind", "seeds", "encoder_heads", "decoder_heads", "cross_heads", "updates",
@@ -40,12 +40,12 @@ def groups(tables: dict[str, pd.DataFrame]) -> list[tuple[str, pd.DataFrame]]:
 
 def numbers(models: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
     """One row per model: corpus, scope, lam or asked (number of heads), kind, seeds (how many), heads per type and BLEU
-    (means over seeds), bleu_sd (missing with one seed), updates, p_value (the largest)."""
+    (means over seeds), bleu_sd (missing with one seed), updates, p_value (`sweep.p_of_seeds`)."""
     rows = [
         {"corpus": title, "seeds": len(same), "bleu_sd": same["bleu"].std(), "bleu": same["bleu"].mean()}
         | {key: same[key].iloc[0] for key in ("scope", "lam", "asked", "kind", "updates")}
         | {f"{kind}_heads": same[f"{kind}_total"].mean() for kind in ("encoder", "decoder", "cross")}
-        | {"p_value": same["p_value"].max(skipna=False)}
+        | {"p_value": sweep.p_of_seeds(same["p_value"], same["difference"])}
         for title, same in models
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -67,7 +67,7 @@ def shown(models: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
                 "updates": f"{first['updates']:,}",
                 "BLEU": sweep.bleu_text(same["bleu"], first["bleu_low"], first["bleu_high"]),
                 "n": str(len(same)),
-                "p": sweep.p_text(same["p_value"].max(skipna=False)),
+                "p": sweep.p_text(sweep.p_of_seeds(same["p_value"], same["difference"])),
             }
         )
     columns = ["corpus", "scope", "target", "model", "enc/dec/cross", "updates", "BLEU", "n", "p"]

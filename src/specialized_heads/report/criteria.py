@@ -4,7 +4,7 @@ On the left the baseline without the heads that a criterion leaves out, on the r
 pruning with gates takes. Beside these stand the models that were pruned by gates to the same numbers: they have had as many
 updates, but most of them while the gates were closing. The panels of a scope share their axes. A point is the mean over
 seeds, the band around a line their range. A hollow marker differs from the baseline of its seed at p < 0.05 (paired
-bootstrap), for every seed.
+bootstrap), for every seed and in the same direction.
 """
 
 import math
@@ -32,7 +32,8 @@ NOTHING = "no criteria are compared in this experiment"
 CAPTION = (
     "Test BLEU of the baseline with the heads that each criterion keeps, and of the same after fine-tuning; in brackets "
     "95% bootstrap intervals, with several seeds mean ± standard deviation; Δ: BLEU − baseline of the same seed; p: against "
-    "that baseline (paired bootstrap), the largest over seeds; random: one draw per seed"
+    "that baseline (paired bootstrap), the largest over seeds, or 1 where some gain and others lose; random: "
+    "one draw per seed"
 )
 
 
@@ -46,7 +47,7 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         one row per point: corpus, scope, finetuned, criterion (for the baselines "baseline", for models
         pruned by gates "pruned"), heads (of the scope), seeds
         (how many), bleu with `_low` and `_high` (range over seeds; with one the bootstrap interval) and `_sd`, delta (BLEU
-        minus the baseline of the same seed) with its range, p_value (the largest), updates, sentences (of the test set).
+        minus the baseline of the same seed) with its range, p_value (`sweep.p_of_seeds`), updates, sentences (of the test set).
         `_sd` and the range of delta are missing where there is one seed. No rows where nothing was cut.
     """
     rows = []
@@ -79,12 +80,7 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _point(same: pd.DataFrame, baselines: pd.Series) -> dict[str, float]:
-    row = {"seeds": len(same)} | sweep.spread(same["bleu"], "bleu") | {"bleu_sd": same["bleu"].std()}
-    row |= sweep.spread(same["bleu"] - same["seed"].map(baselines), "delta")
-    if len(same) == 1:
-        row |= {"bleu_low": same["bleu_low"].iloc[0], "bleu_high": same["bleu_high"].iloc[0]}
-        row |= {"delta_low": None, "delta_high": None}
-    row |= {"p_value": same["p_value"].max(skipna=False)}
+    row = {"seeds": len(same), "bleu_sd": same["bleu"].std()} | sweep.against(same, baselines)
     return row | {name: int(same[name].iloc[0]) for name in ("updates", "sentences")}
 
 

@@ -15,7 +15,8 @@ from specialized_heads.stage import arguments, read_json, run
 
 CAPTION = (
     "Data card: source, licence and size of each corpus, and the pairs that reading, cleaning and splitting dropped, by the "
-    "first reason that held. Lengths are in words separated by white space."
+    "first reason that held. Reading begins with pairs, and the pages and blocks that gave none. Lengths are in words separated "
+    "by white space."
 )
 SPLITS = ("train", "dev", "test", "analysis")
 # Too long, or too many, for a table that is read.

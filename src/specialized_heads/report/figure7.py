@@ -3,7 +3,7 @@
 Left, BLEU of every corpus; the bars are 95% bootstrap intervals over sentences, or the range over seeds where there are
 several. Right, the same as a difference from the baseline over the share of heads, which is where the paper's two
 statements can stand beside ours. Models pruned by λ and to a number of heads are lines of their own. A hollow marker
-differs from its baseline at p < 0.05 (paired bootstrap), for every seed.
+differs from its baseline at p < 0.05 (paired bootstrap), for every seed and in the same direction.
 """
 
 import pandas as pd
@@ -30,7 +30,7 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         one row per point: corpus, kind (baseline, pruned, reported), lam or asked (number of heads), seeds (how many), heads,
         share (of the baseline's encoder heads), bleu, delta (BLEU minus the baseline of the same seed), each with
         `_low` and `_high` (range over seeds; for bleu with one seed the bootstrap interval; for delta with one seed
-        missing), p_value (the largest over seeds), sentences (of the test set). No rows where nothing was pruned.
+        missing), p_value (`sweep.p_of_seeds`), sentences (of the test set). No rows where nothing was pruned.
     """
     rows = []
     for title, scores in tables.items():
@@ -40,12 +40,7 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
             full = same["seed"].map(baselines["encoder_total"])
             row = {"corpus": title} | point
             row |= sweep.spread(same["encoder_total"], "heads") | sweep.spread(same["encoder_total"] / full, "share")
-            row |= sweep.spread(same["bleu"], "bleu")
-            row |= sweep.spread(same["bleu"] - same["seed"].map(baselines["bleu"]), "delta")
-            if len(same) == 1:
-                row |= {"bleu_low": same["bleu_low"].iloc[0], "bleu_high": same["bleu_high"].iloc[0]}
-                row |= {"delta_low": None, "delta_high": None}
-            rows.append(row | {"p_value": same["p_value"].max(skipna=False), "sentences": same["sentences"].iloc[0]})
+            rows.append(row | sweep.against(same, baselines["bleu"]) | {"sentences": same["sentences"].iloc[0]})
     if rows:
         for said in paper.FIGURE7:
             share = said.heads / paper.HEADS_PER_TYPE

@@ -62,7 +62,8 @@ def draw(table: pd.DataFrame, *, title: str) -> Figure:
     blocks, notes = [], []
     for scope, own in table.groupby("scope", sort=False):
         for kind, gates in own.groupby("type", sort=False):
-            panels = list(gates.groupby(["lam", "asked"], dropna=False, sort=False))
+            ordered = sweep.in_order(gates, sweep.WEAKEST_FIRST)
+            panels = list(ordered.groupby(["lam", "asked"], dropna=False, sort=False))
             places = np.linspace(0, len(panels) - 1, min(MOST, len(panels))).round().astype(int)
             blocks.append((scope, kind, [panels[place] for place in places]))
         if len(panels) > MOST:

@@ -16,8 +16,8 @@ RELATION_COLUMNS = (
     "relation", "direction", "arcs", "baseline_offset", "baseline_accuracy", "offsets", "counts",
 )  # fmt: skip
 SCORE_COLUMNS = (
-    "kind", "scope", "lam", "asked", "seed", "bleu", "bleu_low", "bleu_high", "p_value", "bleu_tokenised", "sentences",
-    "encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total",
+    "kind", "scope", "lam", "asked", "seed", "bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised",
+    "sentences", "encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total",
 )  # fmt: skip
 
 

@@ -26,14 +26,15 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
     Returns:
         corpus, moment (updates of training; missing for the finished model), removed (heads), share (of all heads), seeds
         (how many), bleu_full (of the whole model, mean), kept (BLEU over that of the whole model) with `_low` and `_high`
-        (range over seeds). `kept` is missing where the whole model has less than 1 BLEU.
+        (range over seeds). A seed whose whole model has less than 1 BLEU is left out; with no other, `kept` is missing.
     """
     known = tables[(tables["pruned"] == "all") & (tables["heads"] > 0)]
     known = known.assign(kept=(known["bleu"] / known["bleu_full"]).where(known["bleu_full"] >= LEAST_BLEU))
     rows = []
     keys = ["corpus", "moment", "removed", "share"]
     for values, same in known.groupby(keys, sort=False, dropna=False):
-        row = dict(zip(keys, values, strict=True)) | {"seeds": len(same), "bleu_full": same["bleu_full"].mean()}
+        shown = same.dropna(subset="kept") if same["kept"].notna().any() else same
+        row = dict(zip(keys, values, strict=True)) | {"seeds": len(shown), "bleu_full": shown["bleu_full"].mean()}
         rows.append(row | sweep.spread(same["kept"], "kept"))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"moment": "Int64"})
 

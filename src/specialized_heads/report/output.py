@@ -62,7 +62,7 @@ thead tr {{ border-top: 2px solid #1a1a1a; }}
 tbody tr:last-child {{ border-bottom: 2px solid #1a1a1a; }}
 tbody tr:nth-child(even) {{ background: #f4f4f4; }}
 .number {{ text-align: right; }}
-.text {{ min-width: 8rem; white-space: normal; }}
+.text {{ min-width: 6rem; white-space: normal; }}
 </style>
 </head>
 <body>

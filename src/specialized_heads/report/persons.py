@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from specialized_heads.languages import without_region
 from specialized_heads.parsing.relations import arcs
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.report.inputs import by_title
@@ -56,7 +57,7 @@ def numbers(parses: dict[str, list[list[Word]]], languages: dict[str, str]) -> p
     for title, trees in parses.items():
         subjects = [words[arc.dependent] for words in trees for arc in arcs(words, ["nsubj"])]
         untagged = sum(word.upos in (None, "", "_") for word in subjects)
-        forms = FORMS.get(languages[title].replace("-", "_").partition("_")[0].lower())
+        forms = FORMS.get(without_region(languages[title]))
         persons = [person_of(word, forms) for word in subjects] if forms else []
         for person in PERSONS:
             row = {"corpus": title, "language": languages[title], "subjects": len(subjects), "untagged": untagged}

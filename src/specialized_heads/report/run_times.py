@@ -23,25 +23,35 @@ CAPTION = (
 MEASURES = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "megabytes"}  # columns of Snakemake's files
 COLUMNS = ["rule", "corpus", "file", *MEASURES.values()]
 TOTAL = "all rules"
+# What the rules make whose wildcards name a scope: the first part of the paths of these models.
+KINDS = {
+    "prune": "pruned",
+    "train_from_scratch": "scratch",
+    "train_count": "count",
+    "train_regularised": "regularised",
+    "cut": "cut",
+    "finetune": "finetuned",
+}
 
 
 class Settings(Models):
     rules: dict[str, str]  # by rule, a regular expression for the paths of its measurements, with a group per wildcard
 
 
-def belongs(wildcards: dict[str, str], settings: Settings) -> bool:
-    """Whether a job is one of the experiment as it is configured now, by the corpus, model and seed in its wildcards."""
+def belongs(rule: str, wildcards: dict[str, str], settings: Settings) -> bool:
+    """Whether a job is one of the experiment as it is configured now, by its rule and the corpus, model and seed in its
+    wildcards."""
     models = {corpus.name: corpus.models for corpus in settings.corpora}.get(wildcards.get("corpus", ""), [])
-    ends = {name.partition("/")[2] for name in models}  # such as encoder_lambda0.01, gates_all_heads12, update500
     if "seed" in wildcards and int(wildcards["seed"]) not in settings.seeds:
         return False
     if "model" in wildcards:
         return wildcards["model"] in models
     if "moment" in wildcards:
-        return f"update{wildcards['moment']}" in ends
+        return f"checkpoint/update{wildcards['moment']}" in models
     if "scope" in wildcards:
         target = wildcards.get("target") or f"heads{wildcards['heads']}"
-        return "_".join(filter(None, [wildcards.get("criterion"), wildcards["scope"], target])) in ends
+        name = "_".join(filter(None, [wildcards.get("criterion"), wildcards["scope"], target]))
+        return f"{KINDS[rule]}/{name}" in models
     return True
 
 
@@ -65,7 +75,7 @@ def numbers(results: Path, settings: Settings) -> pd.DataFrame:
     for rule, pattern in settings.rules.items():
         for path in files:
             found = re.fullmatch(pattern, path)
-            if not found or not belongs(found.groupdict(), settings):
+            if not found or not belongs(rule, found.groupdict(), settings):
                 continue
             measured = pd.read_csv(path, sep="\t", na_values=["-"])
             if not set(MEASURES) <= set(measured) or len(measured) != 1:

@@ -108,7 +108,8 @@ def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, floa
     Returns:
         lower and upper end; NaN where one side has a single head in all strata.
     """
-    if min(map(sum, zip(*sides))) < 2:
+    sides = [(m, n) for m, n in sides if m * n]  # the others compare nothing
+    if not sides or min(map(sum, zip(*sides))) < 2:
         return math.nan, math.nan
     pairs = sum(m * n for m, n in sides)
     variance = np.zeros_like(AREAS)
@@ -179,19 +180,22 @@ def _areas(
     found["survivors"] = None if shared["target"] == SWEEP else int(sum(outcome.sum() for outcome in outcomes))
     found["labelled"] = int(sum(SCORES["specialised"](table).sum() for table in strata))
     return [
-        found | {"score": score} | _area([of(table) for table in strata], outcomes)
+        found | {"score": score} | _area([of(table) for table in strata], outcomes, sweep=shared["target"] == SWEEP)
         for score, of in SCORES.items()
         if score not in ENCODER_ONLY or shared["type"] == "encoder"
     ]
 
 
-def _area(scores: list[pd.Series], outcomes: list[np.ndarray]) -> dict[str, float]:
+def _area(scores: list[pd.Series], outcomes: list[np.ndarray], *, sweep: bool) -> dict[str, float]:
     """One area; missing where the score is missing for a head, or the same for all."""
     values = [score.to_numpy(dtype=float) for score in scores]
     together = np.concatenate(values) if values else np.zeros(0)
     if np.isnan(together).any() or len(np.unique(together)) < 2:
         return dict.fromkeys(AREA, math.nan)
-    return dict(zip(AREA, concordance(values, outcomes), strict=True))
+    auc, low, high, p_value = concordance(values, outcomes)
+    if sweep:  # of a single target the outcomes are 0 and 1 as well
+        low = high = math.nan
+    return dict(zip(AREA, (auc, low, high, p_value), strict=True))
 
 
 def draw(rows: pd.DataFrame, *, title: str) -> Figure:

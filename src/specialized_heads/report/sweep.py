@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
 
-NO_PRUNED = "no pruned models in this experiment"
+NO_PRUNED = "no pruned models of this kind in this experiment"
 ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
 ASKED_LABEL = "asked: number of heads"
 WEAKEST_FIRST = {"lam": True, "asked": False}  # for `in_order`: small λ, then many heads
@@ -92,6 +92,16 @@ def bleu_text(scores: pd.Series, low: float, high: float, *, digits: int = 1) ->
     return value_text(scores.mean(), sd=scores.std(), low=low, high=high, digits=digits)
 
 
+def p_of_seeds(p_values: pd.Series, differences: pd.Series) -> float:
+    """The p-value of a model with several seeds, from those of its differences from the baselines.
+
+    It is the largest; 1 where some seeds gain and others lose, which is no difference that they share. Missing where one is.
+    """
+    if (differences > 0).any() and (differences < 0).any():
+        return 1.0
+    return float(p_values.max(skipna=False))
+
+
 def p_text(p_value: float) -> str:
     """A p-value; nothing where it is missing."""
     if pd.isna(p_value):
@@ -102,6 +112,25 @@ def p_text(p_value: float) -> str:
 def spread(values: pd.Series, name: str) -> dict[str, float]:
     """Mean and range over seeds, as `name`, `name_low` and `name_high`."""
     return {name: values.mean(), f"{name}_low": values.min(), f"{name}_high": values.max()}
+
+
+def against(same: pd.DataFrame, baselines: pd.Series) -> dict[str, float | None]:
+    """BLEU of a model and its difference from the baseline, over its seeds.
+
+    Args:
+        same: scores of the model, one row per seed.
+        baselines: BLEU of the baseline, by seed.
+
+    Returns:
+        bleu and delta, each with `_low` and `_high` (range over seeds; with one seed the bootstrap interval of bleu, and none of
+        delta), and p_value, see `p_of_seeds`.
+    """
+    delta = same["bleu"] - same["seed"].map(baselines)
+    row = spread(same["bleu"], "bleu") | spread(delta, "delta") | {"p_value": p_of_seeds(same["p_value"], delta)}
+    if len(same) == 1:
+        row |= {"bleu_low": same["bleu_low"].iloc[0], "bleu_high": same["bleu_high"].iloc[0]}
+        row |= {"delta_low": None, "delta_high": None}
+    return row
 
 
 def seeds_note(series: pd.DataFrame) -> str:

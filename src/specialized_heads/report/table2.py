@@ -19,10 +19,10 @@ CAPTION = (
     "bootstrap intervals, after pruning and trained from scratch; p: against the baseline of the same seed (paired "
     "bootstrap); tok.: BLEU of lower-case Moses tokens, nearer to the paper's"
 )
-SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "bleu_tokenised"]
+SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised"]
 KEYS = ["scope", "lam", "asked", "seed"]
 COLUMNS = ["corpus", "kind", *KEYS, "encoder_total", "decoder_total", "cross_total", "sentences"]
-COLUMNS += [*SCORES, *(f"scratch_{name}" for name in SCORES)]
+COLUMNS += ["updates", *SCORES, "scratch_updates", *(f"scratch_{name}" for name in SCORES)]
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -30,12 +30,13 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
     Returns:
         one row per baseline and per pruned model: corpus, kind (baseline, pruned), scope, lam or asked, seed, heads
-        per type, sentences (of the test set), its scores, and under `scratch_` those of its twin (missing where there is none).
+        per type, sentences (of the test set), its updates and scores, and under `scratch_` those of its twin (missing where
+        there is none).
     """
     frames = []
     for title, scores in tables.items():
-        twins = scores.loc[scores["kind"] == "scratch", [*KEYS, *SCORES]].rename(
-            columns={n: f"scratch_{n}" for n in SCORES}
+        twins = scores.loc[scores["kind"] == "scratch", [*KEYS, "updates", *SCORES]].rename(
+            columns={n: f"scratch_{n}" for n in ("updates", *SCORES)}
         )
         scopes = {"all"} | set(twins["scope"])
         pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
@@ -46,8 +47,9 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     for corpus, bleu in paper.BASELINE_BLEU.items():
         frames.append(pd.DataFrame(_reported(corpus, bleu)).reindex(columns=COLUMNS))
     rows = pd.concat([frame.astype(object) for frame in frames], ignore_index=True)
-    whole = dict.fromkeys(["seed", "encoder_total", "decoder_total", "cross_total", "sentences"], "Int64")
-    return rows.astype(whole | dict.fromkeys(["lam", "asked", *COLUMNS[-2 * len(SCORES) :]], float))
+    whole = ["seed", "encoder_total", "decoder_total", "cross_total", "sentences", "updates", "scratch_updates"]
+    real = ["lam", "asked", *SCORES, *(f"scratch_{name}" for name in SCORES)]
+    return rows.astype(dict.fromkeys(whole, "Int64") | dict.fromkeys(real, float))
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -68,7 +70,12 @@ def caption(rows: pd.DataFrame) -> str:
     ours = rows[rows["seed"].notna()]
     text = CAPTION
     if ours["seed"].nunique() > 1:
-        text += "; with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest"
+        text += "; with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 where "
+        text += "some seeds gain and others lose"
+    for corpus, same in ours.groupby("corpus", sort=False):
+        updates, full = same["scratch_updates"].min(), same.loc[same["kind"] == "baseline", "updates"].min()
+        if pd.notna(updates) and updates < full:
+            text += f"; {corpus} from scratch: {updates:,} updates where the baseline has {full:,}, so no equal match"
     return text + (f"; {sweep.NO_PRUNED}." if (ours["kind"] == "baseline").all() else ".")
 
 
@@ -112,17 +119,17 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
         "enc/dec/cross": sweep.heads_text(same),
         "BLEU": bleu(""),
         "tok.": sweep.bleu_text(same["bleu_tokenised"], math.nan, math.nan),
-        "p": sweep.p_text(same["p_value"].max(skipna=False)),
+        "p": sweep.p_text(sweep.p_of_seeds(same["p_value"], same["difference"])),
         "BLEU from scratch": bleu("scratch_"),
         "tok. (scratch)": sweep.bleu_text(same["scratch_bleu_tokenised"], math.nan, math.nan),
-        "p (scratch)": sweep.p_text(same["scratch_p_value"].max(skipna=False)),
+        "p (scratch)": sweep.p_text(sweep.p_of_seeds(same["scratch_p_value"], same["scratch_difference"])),
     }
 
 
 def main() -> None:
     args = arguments(__doc__, files=["output"], many=["scores"])
     titles = Titles.model_validate(args.settings).titles
-    rows = numbers(read_all(args.scores, titles, columns=SCORE_COLUMNS))
+    rows = numbers(read_all(args.scores, titles, columns=(*SCORE_COLUMNS, "updates")))
     save_table(args.output, rows, shown(rows), caption=caption(rows))
 
 

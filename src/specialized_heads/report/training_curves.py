@@ -23,6 +23,7 @@ from specialized_heads.stage import UserError, arguments, run
 
 ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
 MOST = 6  # entries of a panel's key; of more models so many are named that lie evenly among them
+ROOM = 0.3  # of the height that the lines take, above them for the key
 KEYS = ["corpus", "kind", "scope", "criterion", "lam", "asked", "seed"]
 COLUMNS = [*KEYS, "update", "loss", "dev_loss"]
 TITLES = {
@@ -103,14 +104,19 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
         if label:
             key.append(Line2D([], [], color=colour, linewidth=0.9, label=label))
     if key:
-        axes.legend(handles=key, loc="best", fontsize=5.5, handlelength=1.2, labelspacing=0.2)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + ROOM * (high - low))
+        axes.legend(
+            handles=key, loc="upper center", ncols=3, fontsize=5.5, handlelength=1, labelspacing=0.2, columnspacing=1
+        )
 
 
 def _coloured(curves: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     """The curves of a panel by what gives them their colour: its name in the key ("": it has none), the colour, the curves."""
     if curves["criterion"].iloc[0]:
         return [(name, style.CRITERIA[name].colour, same) for name, same in curves.groupby("criterion", sort=False)]
-    targets = list(curves.groupby(["lam", "asked"], dropna=False, sort=False))
+    ordered = sweep.in_order(curves, sweep.WEAKEST_FIRST)
+    targets = list(ordered.groupby(["lam", "asked"], dropna=False, sort=False))
     named = set(np.linspace(0, len(targets) - 1, min(MOST, len(targets))).round().astype(int))
     parts = []
     for place, ((lam, asked), same) in enumerate(targets):

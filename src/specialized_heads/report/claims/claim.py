@@ -60,7 +60,7 @@ FORMATS = {
     Unit.SHARE: (1, ".0%"),
     Unit.POINTS: (100, "+.0f"),
     Unit.CORRELATION: (1, ".2f"),
-    Unit.RANK: (1, ".0f"),
+    Unit.RANK: (1, ".2g"),  # a mean over seeds may lie between two
 }
 
 

@@ -1,7 +1,8 @@
 """What an experiment has to show for a corpus, and the quantities that several claims measure on it.
 
-Seeds are not pooled: each gives a value and an interval of its own, and a claim is judged by their means. So the interval
-stands for the chance choice of test sentences, which more seeds do not make smaller.
+Scores of seeds are not pooled: each seed gives a value and an interval of its own, and a claim is judged by their means. So
+the interval stands for the chance choice of test sentences, which more seeds do not make smaller. What is counted, heads or
+models, is counted over all seeds.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pandas as pd
 from specialized_heads.model.transformer import KINDS
 
 TOTALS = [f"{kind}_total" for kind in KINDS]
+LEAST_BASELINE = 5.0  # of a baseline: no model can lose more BLEU than that
 INTERVAL = ["difference", "difference_low", "difference_high"]
 
 
@@ -50,6 +52,10 @@ class Evidence:
     def gated(self, scope: str) -> pd.DataFrame:
         """Scores of the models that gates pruned with a scope."""
         return self.scores[(self.scores["kind"] == "pruned") & (self.scores["scope"] == scope)]
+
+    def too_low(self) -> bool:
+        """Whether a baseline translates too badly for half a point of BLEU, the tolerance of differences, to say anything."""
+        return bool(self.baselines()["bleu"].min() < LEAST_BASELINE)
 
     def curve(self, scope: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Of each seed: the share of heads left that the scope can remove, ascending, and the difference of BLEU there.

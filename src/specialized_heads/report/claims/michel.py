@@ -13,7 +13,8 @@ from specialized_heads.report.claims.evidence import Evidence
 
 SINGLE = (8, 96)  # section 3.2: encoder heads whose removal changes BLEU at p < 0.01
 CORRELATION = 0.56  # section 3.4: of single heads' effects on two test sets
-ALONE = -13.56  # section 3.3, table 3: one head left in the last layer of cross-attention
+ALONE = -13.56  # section 3.3, table 2: BLEU, with one head left in the last layer of cross-attention
+WHOLE = 36.05  # section 3.2: BLEU before
 REDUNDANT = 0.4  # section 6: of the heads, late in training
 WITHIN = 0.9  # section 6: of BLEU that is kept then; the paper says 85 to 90%
 FEW = 0.2  # section 5: heads left of a type
@@ -35,17 +36,17 @@ def claims() -> list[Claim]:
         ),
         Claim(
             name="last_cross",
-            section="3.3, table 3",
-            text="BLEU with one head in the last layer of cross-attention",
-            reported=Unit.DIFFERENCE.text(ALONE),
-            unit=Unit.DIFFERENCE,
-            accepted=(ALONE - 5, ALONE + 5),
-            tolerance="5 BLEU",
+            section="3.3, table 2",
+            text="BLEU with one head in the last layer of cross-attention, change in percent",
+            reported=f"{Unit.DIFFERENCE.text(ALONE)} of {WHOLE} ({Unit.SHARE.text(ALONE / WHOLE)})",
+            unit=Unit.SHARE,
+            accepted=(-1.0, round(ALONE / WHOLE + 0.1, 2)),
+            tolerance="at most 10 points less is lost",
             measure=of_ablation.one_left(rank=False),
         ),
         Claim(
             name="last_cross_rank",
-            section="3.3, table 3",
+            section="3.3, table 2",
             text="rank of that layer by what it loses, of all layers and types",
             reported="1",
             unit=Unit.RANK,
@@ -90,7 +91,7 @@ def claims() -> list[Claim]:
             text=f"heads that can go at the end of training with {WITHIN:.0%} of BLEU kept",
             reported=f"{REDUNDANT:.0%}",
             unit=Unit.SHARE,
-            accepted=(REDUNDANT - 0.1, 1.0),
+            accepted=(REDUNDANT - 0.105, 1.0),  # half a point, since steps are whole heads
             tolerance="at most 10 points less",
             measure=of_ablation.redundant_at_the_end(WITHIN),
         ),

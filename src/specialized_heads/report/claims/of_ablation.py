@@ -61,8 +61,8 @@ def removed(pruned: str, share: float) -> Measure:
 
 
 def one_left(*, rank: bool) -> Measure:
-    """BLEU with the best head alone in the last layer of cross-attention, minus the whole model's; or its rank among all
-    layers of all types, 1 being the largest loss."""
+    """BLEU with the best head alone in the last layer of cross-attention, minus the whole model's, as a share of it; or the
+    rank of that layer among all layers of all types, 1 being the largest loss."""
 
     def measure(evidence: Evidence) -> Measured | Untestable:
         alone = evidence.single[evidence.single["what"] == "alone"]
@@ -75,7 +75,10 @@ def one_left(*, rank: bool) -> Measure:
             if cross.empty or cross["layer"].max() < same["layer"].max():
                 return Untestable("the last layer has no cross-attention heads")
             last = cross.loc[cross["layer"].idxmax()]
-            found.append([1 + (same["delta"] < last["delta"]).sum(), nan, nan] if rank else last[DELTA].tolist())
+            if last["bleu_full"] < LEAST_BLEU:
+                return Untestable("too low a BLEU")
+            shares = (last[DELTA] / last["bleu_full"]).tolist()
+            found.append([1 + (same["delta"] < last["delta"]).sum(), nan, nan] if rank else shares)
         value, low, high = np.mean(np.array(found, dtype=float), axis=0)
         if rank:
             return Measured(value, n=best.groupby("seed").size().max(), of="layers")
@@ -120,7 +123,8 @@ def more_redundant_than_early(kept: float) -> Measure:
 
     def measure(evidence: Evidence) -> Measured | Untestable:
         end = redundant(evidence, kept=kept, moment=None)
-        moments = sorted(evidence.systematic["moment"].dropna().unique())
+        last = evidence.baselines()["updates"].max()
+        moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
         early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
         if end is None or not early:
             return Untestable("no earlier moment of training with a translation to speak of (ablation.moments)")

@@ -9,9 +9,13 @@ import numpy as np
 import pandas as pd
 
 from specialized_heads.report.claims.claim import Measured, Untestable, proportion
-from specialized_heads.report.claims.evidence import TOTALS, Evidence, at_share
+from specialized_heads.report.claims.evidence import LEAST_BASELINE, TOTALS, Evidence, at_share
 
 Measure = Callable[[Evidence], Measured | Untestable]
+
+WIDEST = 0.5  # of the heads: where two models lie further apart, the straight line between them is a guess
+ALIKE = 0.05  # of the heads: by how much two models may differ that are said to have as many
+TOO_LOW = f"the baseline has less than {LEAST_BASELINE:.0f} BLEU"
 
 
 def baseline_bleu(data: str) -> Measure:
@@ -33,10 +37,15 @@ def difference(scope: str, left: float) -> Measure:
     def measure(evidence: Evidence) -> Measured | Untestable:
         if evidence.gated(scope).empty:
             return Untestable(f"no model is pruned with scope {scope}")
+        if evidence.too_low():
+            return Untestable(TOO_LOW)
         found = []
         for shares, differences in evidence.curve(scope):
             if shares[0] > left:
                 return Untestable(f"the smallest model has {shares[0]:.0%} of its heads left, not {left:.0%}")
+            below, above = shares[shares <= left].max(), shares[shares >= left].min()
+            if above - below > WIDEST:
+                return Untestable(f"no model between {below:.0%} and {above:.0%} of the heads, too far from {left:.0%}")
             found.append(at_share(shares, differences, left))
         return Measured(*np.mean(found, axis=0), int(evidence.scores["sentences"].iloc[0]), "sentences")
 
@@ -44,7 +53,7 @@ def difference(scope: str, left: float) -> Measure:
 
 
 def better_than(control: str) -> Measure:
-    """BLEU of pruned models minus that of their controls, over all targets where heads were removed.
+    """BLEU of pruned models minus that of controls with as many heads, over all targets where heads were removed.
 
     The interval is that of the mean, with those of both models as if they were independent, which they are not: both are of
     the same sentences. It is too wide rather than too narrow.
@@ -58,9 +67,15 @@ def better_than(control: str) -> Measure:
         )
         baselines = evidence.baselines()
         whole = baselines[TOTALS].sum(axis=1).iloc[0]
-        pairs = pairs[pairs[TOTALS].sum(axis=1) < whole]
+        left, left_control = (pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control"))
+        pairs, alike = pairs[left < whole], (left - left_control).abs() <= ALIKE * whole
         if pairs.empty:
             return Untestable(f"the experiment has no such models (kind {control})")
+        pairs = pairs[alike[pairs.index]]
+        if pairs.empty:
+            return Untestable(f"none of these models has about as many heads left as its control (kind {control})")
+        if evidence.too_low():
+            return Untestable(TOO_LOW)
         updates, full = int(pairs["updates_control"].min()), int(baselines["updates"].iloc[0])
         if updates < full:
             return Untestable(f"trained from scratch for {updates:,} updates, the baseline for {full:,}")
@@ -93,6 +108,8 @@ def centre(kind: str, *, low: bool) -> Measure:
         column = f"{kind}_heads"
         before = mean_layer(evidence.baselines()[column].iloc[0])
         whole = evidence.baselines()[f"{kind}_total"].iloc[0]
+        if len(evidence.baselines()[column].iloc[0]) == 1:
+            return Untestable("the model has one layer")
         pruned = evidence.gated("all")
         layers = [mean_layer(row) for row in pruned.loc[pruned[f"{kind}_total"].between(1, whole - 1), column]]
         if not layers:

@@ -35,8 +35,8 @@ TINTS = {
 CAPTION = (
     "Claims of both papers: what they report, what this experiment shows (with 95% interval where there is one; n: how many "
     "sentences, heads or models), the range that bears the claim out, and the verdict. Reproduced: our value is in the range; "
-    "partly: only its interval reaches it; not testable: for the reason given. With several seeds, values and intervals are "
-    "means."
+    "partly: only its interval reaches it; not testable: for the reason given. With several seeds, scores, accuracies and "
+    "correlations are means over them, intervals too; heads and models are counted over all."
 )
 
 
@@ -92,7 +92,6 @@ def gather(
         read_table(path, HEAD_COLUMNS).assign(**of.model_dump()).astype({"lam": float, "asked": float})
         for path, of in zip(heads, settings.heads, strict=True)
     ]
-    all_heads = pd.concat(tables, ignore_index=True)
     tables_of = {
         "single": read_runs(single, settings.single, columns=(*ABLATION_COLUMNS, *DELTA[1:])),
         "second": read_runs(second, settings.second, columns=ABLATION_COLUMNS),
@@ -102,7 +101,11 @@ def gather(
         Evidence(
             **corpus.model_dump(),
             scores=read_table(path, (*SCORE_COLUMNS, *INTERVAL, *TOTALS, "updates")),
-            heads=all_heads[all_heads["corpus"] == corpus.title],
+            # Corpus by corpus: relations may be named otherwise in another, and columns with them.
+            heads=pd.concat(
+                [table for table, of in zip(tables, settings.heads, strict=True) if of.corpus == corpus.title],
+                ignore_index=True,
+            ),
             **{name: table[table["corpus"] == corpus.title] for name, table in tables_of.items()},
         )
         for corpus, path in zip(settings.corpora, scores, strict=True)

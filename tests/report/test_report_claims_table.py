@@ -1,0 +1,126 @@
+"""Stage claims: verdicts follow the files that they are computed from."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from specialized_heads.report.claims import michel, of_heads, table, voita
+from specialized_heads.report.claims.claim import Measured
+from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.stage import UserError
+
+
+@pytest.fixture
+def files(tmp_path: Path, evidence: Evidence) -> dict[str, list[Path]]:
+    """The evidence as files, in the order of `settings`."""
+    found: dict[str, list[Path]] = {}
+
+    def write(name: str, frame: pd.DataFrame, label: str = "") -> None:
+        path = tmp_path / f"{name}{label}.parquet"
+        frame.to_parquet(path)
+        found.setdefault(name, []).append(path)
+
+    write("scores", evidence.scores)
+    for number, (_, same) in enumerate(evidence.heads.groupby("lam", dropna=False)):
+        own = ["kind", "scope", "lam", "asked", "seed"]
+        write("heads", same.drop(columns=own), str(number))
+    write("single", evidence.single.drop(columns=["seed", "moment"]))
+    write("second", evidence.second.drop(columns=["seed", "moment"]))
+    ends = evidence.systematic[evidence.systematic["moment"].isna()]
+    write("systematic", ends.drop(columns=["seed", "moment"]))
+    return found
+
+
+@pytest.fixture
+def settings() -> dict:
+    run = {"corpus": "a", "seed": 1, "moment": None}
+    head = {"corpus": "a", "seed": 1, "asked": None}
+    pruned = [head | {"kind": "pruned", "scope": "encoder", "lam": lam} for lam in (0.01, 0.02)]
+    return {
+        "corpora": [{"title": "a", "stands_for": "", "pruned": True, "positional_share": 0.9, "least_arcs": 30}],
+        "heads": [*pruned, head | {"kind": "baseline", "scope": "", "lam": None}],
+        "single": [run],
+        "second": [run],
+        "systematic": [run],
+    }
+
+
+def test_another_result_is_another_verdict(
+    call: Callable[..., None], files: dict[str, list[Path]], settings: dict, tmp_path: Path
+) -> None:
+    def verdicts() -> dict[str, str]:
+        call(table, settings=settings, output=tmp_path / "claims", **files)
+        rows = pd.read_csv(tmp_path / "claims.csv").set_index("claim")
+        assert len(rows) == len(voita.claims()) + len(michel.claims())
+        return rows["verdict"].to_dict()
+
+    before = verdicts()
+    assert (before["encoder_opensubtitles"], before["functions_kept"], before["single"]) == (
+        "not testable",  # 12% of the heads are left, not 8%
+        "not testable",  # 12% or half of them, not 35%
+        "reproduced",
+    )
+    assert before["encoder_wmt"] == "partly"  # −0.82 [−1.32, −0.32] at 21%, −0.65 would do
+    written = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    assert "−0.82 \\[−1.32, −0.32\\]" in written and "1,000 sentences" in written
+
+    changed = pd.read_parquet(files["scores"][0])
+    few = changed["encoder_total"] == 3
+    changed.loc[few, ["difference", "difference_low", "difference_high"]] = [-0.3, -0.8, 0.2]
+    changed.to_parquet(files["scores"][0])
+    assert verdicts()["encoder_wmt"] == "reproduced"
+    changed.loc[few, ["difference", "difference_low", "difference_high"]] = [-3.0, -3.5, -2.5]
+    changed.to_parquet(files["scores"][0])
+    after = verdicts()
+    assert after["encoder_wmt"] == "not reproduced"
+    # And nothing else that rests on other files.
+    assert {name for name in after if after[name] != before[name]} == {"encoder_wmt"}
+
+    single = pd.read_parquet(files["single"][0]).assign(p_value=0.001)
+    single.to_parquet(files["single"][0])
+    assert verdicts()["single"] == "not reproduced"
+
+
+def test_corpora_may_name_their_relations_otherwise(files: dict[str, list[Path]], settings: dict) -> None:
+    """A column that another corpus has is none of this one's."""
+    older = {
+        name: name.replace("obj_", "dobj_") for name in pd.read_parquet(files["heads"][0]) if name.startswith("obj_")
+    }
+    other = [path.with_name(f"other_{path.name}") for path in files["heads"]]
+    for path, copy in zip(files["heads"], other, strict=True):
+        pd.read_parquet(path).rename(columns=older).to_parquet(copy)
+    described = settings | {
+        "corpora": [settings["corpora"][0], settings["corpora"][0] | {"title": "b"}],
+        "heads": settings["heads"] + [head | {"corpus": "b"} for head in settings["heads"]],
+    }
+    both = files | {"scores": files["scores"] * 2, "heads": files["heads"] + other}
+    first, second = table.gather(table.Settings.model_validate(described), **both)
+    measure = of_heads.margin("obj", "head_to_dependent")
+    assert measure(first) == measure(second) and isinstance(measure(second), Measured)
+
+
+def test_a_corpus_that_is_not_pruned_has_claims_of_heads_alone(evidence: Evidence) -> None:
+    baseline = evidence.scores[evidence.scores["kind"] == "baseline"]
+    other = replace(evidence, title="b", pruned=False, scores=baseline)
+    rows = table.numbers([evidence, other])
+    of_heads_alone = {claim.name for claim in voita.claims() if not claim.of_pruning}
+    assert set(rows.loc[rows["corpus"] == "b", "claim"]) == of_heads_alone
+    text = table.caption(rows)
+    assert "a: " in text and "b: " in text and "not testable" in text
+    shown = table.shown(rows)
+    # What no corpus can test for the same reason is said once.
+    assert (shown["corpus"] == "any").sum() == shown.loc[shown["corpus"] == "any", "claim"].nunique() > 0
+
+
+def test_a_missing_file_is_an_error(
+    call: Callable[..., None], files: dict[str, list[Path]], settings: dict, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="settings: heads: 3 entries for 2 files"):
+        call(table, settings=settings, output=tmp_path / "claims", **files | {"heads": files["heads"][:2]})
+    frame = pd.read_parquet(files["scores"][0]).drop(columns="difference_low")
+    frame.to_parquet(files["scores"][0])
+    with pytest.raises(UserError, match="difference_low is missing"):
+        call(table, settings=settings, output=tmp_path / "claims", **files)
