@@ -12,13 +12,17 @@ INSTALLED := $(VENV)/installed
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The studies that docs/reference/ keeps: hours on a workstation, and killed and started again as often as you like.
+# The studies that docs/reference/ keeps: hours on a workstation, and killed and started again as often as you like. The last
+# needs Debian or Ubuntu with network, and spaCy.
+KEEP = $(VENV)/bin/python -m specialized_heads.report.keep --results results/$(1) --output docs/reference/$(1)
+
 reference: reproduce
+	$(call KEEP,default)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/pruning.yaml
+	$(call KEEP,pruning)
 	$(PYTHON) -m pip --python $(VENV)/bin/python install -q -c constraints.txt -e '.[spacy]'
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/domains.yaml
-	for name in default pruning domains; do \
-		$(VENV)/bin/python -m specialized_heads.report.keep --results results/$$name --output docs/reference/$$name || exit; done
+	$(call KEEP,domains)
 
 test: $(INSTALLED)
 	$(VENV)/bin/ruff check .
