@@ -190,10 +190,7 @@ def read_card(folder: Path) -> Card:
         raise UserError(f"{folder}: no such folder")
     if path.is_file() and path.stat().st_size > 1_000_000:
         raise UserError(f"{path}: too large for the description of a model")
-    try:
-        values = stage.read_json(path)
-    except RecursionError:
-        raise UserError(f"{path}: not the description of a model (nested too deeply)") from None
+    values = stage.read_json(path)
     if not isinstance(values, dict) or "format" not in values:
         raise UserError(f"{path}: not the description of an exported model; the rule `export` makes one")
     if values["format"] != FORMAT:

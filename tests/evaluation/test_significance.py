@@ -52,6 +52,13 @@ def test_p_values_are_two_sided_where_sacrebleu_s_are_one_sided() -> None:
     assert np.corrcoef(ours, theirs)[0, 1] > 0.95
 
 
+def test_a_single_sentence_is_no_evidence() -> None:
+    """All its resamples are itself."""
+    _, (found,), _ = compare(WORST[1:2], [REFERENCES[1:2]], REFERENCES[1:2], language="en", lowercase=False)
+    assert found.bleu == pytest.approx(100)
+    assert (found.p_value, found.low) == (1.0, found.high)
+
+
 def test_no_system_differs() -> None:
     full, scores, _ = compare(WORSE, [list(WORSE)], REFERENCES, language="en", lowercase=False)
     assert scores == [(full, 1.0, 0.0, 0.0)]

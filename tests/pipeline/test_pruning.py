@@ -69,6 +69,12 @@ def test_a_control_has_the_heads_of_its_model(pruning) -> None:
         pd.testing.assert_frame_equal(scores[scores["kind"] == kind].set_index(keys)[totals], pruned)
 
 
+def test_the_penalty_takes_the_same_share_of_the_updates_to_grow(pruning) -> None:
+    for kind, updates, warmup in (("pruned", 20, 8), ("regularised", 10, 4)):
+        training = read_json(pruning.file(f"{CORPUS}/models/{kind}/all_lambda100/seed1/model.json"))["training"]
+        assert (training["training"]["updates"], training["penalty_warmup"]) == (updates, warmup)
+
+
 def test_systematic_pruning_starts_at_the_score_of_its_model(pruning) -> None:
     for model in ("baseline", "checkpoint/update10"):
         steps = pd.read_parquet(pruning.file(f"{CORPUS}/systematic/{model}/seed2.parquet"))

@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 
 from specialized_heads.corpus.bpe import learn, load_bpe
 from specialized_heads.evaluation import score, translate
-from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.decoding import translate as search
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning import ablation, importance, systematic
@@ -70,14 +70,14 @@ def bleu_without(files: dict[str, Path], sentences, removal: set[tuple[str, int,
 def test_what_is_removed(tiny_model: Callable[..., Transformer]) -> None:
     model = tiny_model(heads=3, width=12)
     model.keep_heads(UNEVEN)
-    found = removals(model, alone=True)
+    found = removals(model.architecture, alone=True)
     assert len(found) == 2 * 8
     by_row = {tuple(row.values()): heads for row, heads in found}
     assert by_row["without", "cross", 1, 3] == {("cross", 1, 3)}
     assert by_row["alone", "cross", 1, 3] == {("cross", 1, 1)}
     assert by_row["alone", "encoder", 1, 2] == {("encoder", 1, 3)}
     assert by_row["alone", "encoder", 2, 1] == NOTHING  # the only head of its layer
-    assert len(removals(model, alone=False)) == 8
+    assert len(removals(model.architecture, alone=False)) == 8
 
 
 def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sentences) -> None:
@@ -85,7 +85,7 @@ def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sen
     table = pd.read_parquet(files["output"])
     assert not files["state"].exists()
     assert table["what"].value_counts().to_dict() == {"without": 8, "alone": 8}
-    wanted = {tuple(row.values()): heads for row, heads in removals(load(files["model"]), alone=True)}
+    wanted = {tuple(row.values()): heads for row, heads in removals(architecture_of(files["model"]), alone=True)}
     full = bleu_without(files, sentences, set())
     for row in table.to_dict("records"):
         heads = wanted[row["what"], row["type"], row["layer"], row["head"]]

@@ -16,7 +16,8 @@ def rows(encoder: list[float], cross: list[float] | None = None, kept: int | Non
 
 
 def said(found: list[dict], **target: object) -> str | None:
-    return remark(found, **({"scope": "encoder", "penalty": None, "heads": None, "init": 2.0} | target))
+    usual = {"scope": "encoder", "penalty": None, "heads": None, "init": 2.0, "updates": "pruning.updates"}
+    return remark(found, **(usual | target))
 
 
 def test_nothing_is_said_of_a_sound_result() -> None:

@@ -282,10 +282,10 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(
     save(tiny_model(), tmp_path / "baseline.safetensors", training={})
     seen = []
 
-    def look(model: Transformer, settings: prune.Settings, files: object, *, soft_model: Path | None) -> None:
+    def look(model: Transformer, settings: prune.Settings, files: object, *, **more: object) -> None:
         seen.append({name: p.detach().clone() for name, p in model.named_parameters()})
         assert all(parameter.requires_grad for parameter in model.parameters())
-        prune.train_gates(model, settings, files, soft_model=soft_model)
+        prune.train_gates(model, settings, files, **more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(regularised, "train_gates", look)

@@ -122,6 +122,7 @@ def pruning_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run
     values["training"] |= {"updates": 30}
     values["pruning"] |= {"encoder": [], "all": [100], "heads": [3], "heads_all": [6], "updates": 20, "speed": []}
     values["pruning"] |= {"retrain_updates": 10, "soft": True, "controls": ["regularised", "count"]}
+    values["pruning"] |= {"penalty_warmup": 8}
     values["ablation"] = {"single": True, "second": "short", "systematic": True, "step": 0.5, "moments": [10]}
     values["comparison"] = {"criteria": ["gates", "importance", "random"]}
     values["heads"] |= {"relevance_rules": ["epsilon"], "viewer_sentences": 0}

@@ -58,6 +58,9 @@ def test_of_two_processes_the_first_one_stops(folder: Path) -> None:
     claim = "import sys, pathlib; from specialized_heads.training import state; state.claim(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", claim, folder], check=True)
     with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
+        state.write_moment(folder, 6, {"a": torch.zeros(20)})
+    assert not (folder / "update6.safetensors").exists()
+    with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
         state.check(folder)
     state.claim(folder)
     state.check(folder)

@@ -11,7 +11,11 @@ def regularised_settings(wildcards):
     training = json.loads(retraining_settings(wildcards))["training"]
     # The weights at the end belong to the gates at the end: no average over earlier ones.
     training |= {"average": 1, "log_every": gate_log_every(training["updates"], training["log_every"])}
-    return json.dumps(json.loads(pruning_settings(wildcards)) | {"training": training})
+    gates = json.loads(pruning_settings(wildcards))
+    # λ takes the same share of the updates to grow.
+    of_pruning = experiment.for_corpus(wildcards.corpus).pruning.updates
+    gates["penalty_warmup"] = round(gates["penalty_warmup"] * training["updates"] / of_pruning)
+    return json.dumps(gates | {"training": training})
 
 
 def gated_corpora():

@@ -58,8 +58,9 @@ def compare(
         score = metric.corpus_score(system, [references]).score
         differences = _resampled(system, references, times, single) - reference
         as_far = np.abs(differences - differences.mean()) >= abs(score - full)
+        p_value = (as_far.sum() + 1) / (SAMPLES + 1) if np.ptp(differences) else 1.0  # a single sentence does not vary
         low, high = np.quantile(differences, (0.025, 0.975))
-        found.append(Compared(score, float((as_far.sum() + 1) / (SAMPLES + 1)), float(low), float(high)))
+        found.append(Compared(score, float(p_value), float(low), float(high)))
     return full, found, signature
 
 

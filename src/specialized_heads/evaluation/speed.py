@@ -49,11 +49,11 @@ def masked(baseline: Transformer, pruned: Transformer) -> Transformer:
 
 
 def batches_of(store: TokenStore, size: int) -> list[np.ndarray]:
-    """At least `SENTENCES` sentences in batches of `size`, sorted by length, each batch with sentences of all lengths."""
+    """At least `SENTENCES` sentences in batches of `size`, sorted by length, each spread evenly over all lengths of the set."""
     order = np.argsort(store.source_lengths, kind="stable")
-    count = math.ceil(min(SENTENCES, len(store)) / size)
-    step = max(len(order) // size, 1)
-    return [order[number * step // count :: step][:size] for number in range(count)]
+    size = min(size, len(order))
+    count = math.ceil(min(SENTENCES, len(order)) / size)
+    return [order[(number + count * np.arange(size)) * len(order) // (count * size)] for number in range(count)]
 
 
 @torch.inference_mode()

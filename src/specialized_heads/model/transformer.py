@@ -1,7 +1,7 @@
 """The Transformer of the paper (appendix B.2), in the variant of its released code.
 
-Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate source, target and softmax embeddings scaled by
-√d, sinusoidal positions, no softmax bias. The number of heads may differ from layer to layer (a pruned configuration).
+Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate source and target embeddings scaled by √d, a softmax
+matrix of its own without bias, sinusoidal positions. The number of heads may differ from layer to layer (a pruned configuration).
 
 Shapes: B sentences, S source and T target tokens, D width, V target vocabulary.
 """
@@ -263,7 +263,10 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def initialise(model: Transformer, *, seed: int) -> None:
-    """Draw all weights: embeddings from N(0, 1/√d), matrices Glorot uniform, biases zero, LayerNorms the identity."""
+    """Draw all weights: embeddings with standard deviation d^-½, other matrices Glorot uniform, biases zero, LayerNorms 1.
+
+    The bound of a matrix follows from its own shape: with fewer heads, those of attention are smaller and their weights larger.
+    """
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         if name.endswith("embedding"):

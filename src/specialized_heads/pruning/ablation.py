@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import torch
 
 from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import compare
-from specialized_heads.model.checkpoint import load
+from specialized_heads.model.checkpoint import architecture_of, load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import Architecture
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.sections import Decoding
@@ -48,10 +49,10 @@ class Settings(Decoded):
     alone: bool  # also with each head alone in its layer
 
 
-def removals(model: Transformer, *, alone: bool) -> list[tuple[dict[str, Any], Removal]]:
+def removals(architecture: Architecture, *, alone: bool) -> list[tuple[dict[str, Any], Removal]]:
     """What is removed in turn, with what the table says of it: what (without | alone), type, layer, head (from 1)."""
     found = []
-    heads = heads_of(model.architecture, scope="all")
+    heads = heads_of(architecture, scope="all")
     for kind, layer, head in heads:
         found.append(
             ({"what": "without", "type": kind, "layer": layer, "head": head}, frozenset([(kind, layer, head)]))
@@ -79,9 +80,11 @@ def score_removals(
         signature; and the state, to be finished once these are written.
     """
     prepare_cpu()
-    stamp = fingerprint(model, model.with_suffix(".json"), tokens, settings=settings.decoding.model_dump())
+    device = choose_device(settings.device)
+    computed = {"device": device.type, "torch": torch.__version__}
+    stamp = fingerprint(model, model.with_suffix(".json"), tokens, settings=settings.decoding.model_dump() | computed)
     saved, store, pieces = State(state, fingerprint=stamp), load_tokens(tokens), load_bpe(bpe)
-    network = load(model, device=choose_device(settings.device))
+    network = load(model, device=device)
     texts = {}
     for removal, outputs in translate_set(network, store, wanted, decoding=settings.decoding, state=saved).items():
         lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]
@@ -131,7 +134,7 @@ def write_scores(
 def main() -> None:
     files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "references", "output", "state"))
     settings = Settings.model_validate(files.settings)
-    write_scores(removals(load(files.model), alone=settings.alone), settings, files, schema=SCHEMA)
+    write_scores(removals(architecture_of(files.model), alone=settings.alone), settings, files, schema=SCHEMA)
 
 
 if __name__ == "__main__":

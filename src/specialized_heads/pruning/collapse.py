@@ -10,7 +10,7 @@ STILL = 0.2  # log α that moved less than this did not decide anything
 
 
 def remark(
-    rows: list[dict[str, Any]], *, scope: str, penalty: float | None, heads: int | None, init: float
+    rows: list[dict[str, Any]], *, scope: str, penalty: float | None, heads: int | None, init: float, updates: str
 ) -> str | None:
     """What a user should know of the gates' decisions; None where there is nothing to say.
 
@@ -20,6 +20,7 @@ def remark(
         penalty: λ, or None where a number of heads was asked for.
         heads: that number, or None.
         init: log α at the start.
+        updates: the key that says for how long the gates were trained.
     """
     if not rows or penalty == 0 or heads == len(rows):
         return None
@@ -28,7 +29,7 @@ def remark(
     if farthest < STILL:
         return (
             f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise pruning.gate_learning_rate "
-            f"or pruning.updates"
+            f"or {updates}"
         )
     if heads is not None:
         open_ = sum(row["log_alpha"] > 0 for row in rows)
@@ -37,7 +38,7 @@ def remark(
         faster = "pruning.gate_learning_rate or " if open_ > heads else ""
         return (
             f"{open_} of {len(rows)} gates were open when {heads} heads were chosen: the penalty had not led them there, "
-            f"and the order of log α alone decided; raise {faster}pruning.updates"
+            f"and the order of log α alone decided; raise {faster}{updates}"
         )
     kept: dict[str, list[bool]] = {}
     for row in rows:
@@ -45,7 +46,7 @@ def remark(
     if all(map(all, kept.values())):
         return (
             f"no gate closed at λ {penalty:g}; try a larger λ, a higher pruning.gate_learning_rate or more "
-            f"pruning.updates, or {ask}"
+            f"{updates}, or {ask}"
         )
     gone = [kind for kind, decisions in kept.items() if not any(decisions)]
     if gone:

@@ -108,7 +108,9 @@ def _keep(model: Transformer, open_: dict[int, torch.Tensor]) -> None:
     model.keep_heads(kept)
 
 
-def train_gates(model: Transformer, settings: Settings, files: argparse.Namespace, *, soft_model: Path | None) -> None:
+def train_gates(
+    model: Transformer, settings: Settings, files: argparse.Namespace, *, soft_model: Path | None, updates_key: str
+) -> None:
     """Train a model with gates, decide, and write what is left of it.
 
     Args:
@@ -116,6 +118,7 @@ def train_gates(model: Transformer, settings: Settings, files: argparse.Namespac
         settings: how.
         files: train, dev (read); output, records, gates (written); state.
         soft_model: where the model with soft gates is written; None: nowhere.
+        updates_key: what to raise in the configuration for more updates.
 
     Raises:
         UserError: more heads are asked for than there are.
@@ -146,7 +149,7 @@ def train_gates(model: Transformer, settings: Settings, files: argparse.Namespac
             decisive.load_state_dict(read_moment(files.state, penalty.decision))
         rows = gate_rows(decisive, model)
         asked = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
-        said = remark(rows, init=settings.gate_init, **asked)
+        said = remark(rows, init=settings.gate_init, updates=updates_key, **asked)
         kept, by_themselves = (sum(row["kept"] for row in rows), sum(row["log_alpha"] > 0 for row in rows))
         stage.log.info("%d of %d heads kept; log α above 0: %d", kept, len(rows), by_themselves)
         if said:
@@ -173,7 +176,7 @@ def main() -> None:
     settings = Settings.model_validate(files.settings)
     model = load(files.baseline, dropout=settings.dropout)
     freeze(model, scope=settings.scope)
-    train_gates(model, settings, files, soft_model=files.soft)
+    train_gates(model, settings, files, soft_model=files.soft, updates_key="pruning.updates")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def main() -> None:
     settings = Settings.model_validate(files.settings)
     model = Transformer(architecture_of(files.like), dropout=settings.dropout)
     initialise(model, seed=settings.seed)
-    train_gates(model, settings, files, soft_model=None)
+    train_gates(model, settings, files, soft_model=None, updates_key="pruning.retrain_updates")
 
 
 if __name__ == "__main__":

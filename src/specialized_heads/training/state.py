@@ -97,7 +97,12 @@ def read_state(
 
 
 def write_moment(folder: Path, update: int, weights: dict[str, Tensor]) -> None:
-    """Keep the weights and gates of this update."""
+    """Keep the weights and gates of this update.
+
+    Raises:
+        UserError: another process owns the folder.
+    """
+    check(folder)
     write_tensors(folder / f"update{update}.safetensors", weights)
 
 

@@ -2,7 +2,7 @@
 
 With `--like`, the model gets the heads of another one, layer by layer, and learns them anew (the "from scratch" column of
 table 2); with `evenly`, as many heads of each attention type as the other one has, but spread evenly over the layers.
-Everything else is the same for all, the seed of the data order included.
+Data, their order and the training are the same for all; a smaller model draws its weights for its own size.
 
 With `--checkpoints`, the weights at the updates `moments` are written too, all in one file, as `update{n}/{parameter}`.
 They are those of that very update, also where the model itself is an average.
