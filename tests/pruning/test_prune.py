@@ -282,7 +282,7 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(
     save(tiny_model(), tmp_path / "baseline.safetensors", training={})
     seen = []
 
-    def look(model: Transformer, settings: prune.Settings, files: object, *, **more: object) -> None:
+    def look(model: Transformer, settings: prune.Settings, files: object, **more: object) -> None:
         seen.append({name: p.detach().clone() for name, p in model.named_parameters()})
         assert all(parameter.requires_grad for parameter in model.parameters())
         prune.train_gates(model, settings, files, **more)
