@@ -124,6 +124,14 @@ def test_the_citation_is_of_this_version() -> None:
     assert f"## [{specialized_heads.__version__}]" in changes
 
 
+@pytest.mark.parametrize("name", ["default", "pruning", "domains"])
+def test_the_configuration_that_is_kept_is_the_one_that_is_shipped(name: str) -> None:
+    shipped = ROOT / ("config.yaml" if name == "default" else f"config/{name}.yaml")
+    kept = ROOT / "docs" / "reference" / name / "configuration.yaml"
+    first, second = (config.load(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in (shipped, kept))
+    assert first == second
+
+
 def test_the_results_in_the_readme_are_those_that_are_kept() -> None:
     kept = [set(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "docs/reference").glob("*/**/*.md")]
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -31,6 +31,20 @@ def test_a_verdict_follows_from_the_value_its_interval_and_the_range(
     assert judge(found, accepted) == verdict
 
 
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (Measured(0.3, 0.1, 0.5), Verdict.REPRODUCED),
+        (Measured(0.03, -0.68, 0.74), Verdict.PARTLY),
+        (Measured(0.3), Verdict.PARTLY),  # no interval, no certainty
+        (Measured(-0.1, -0.3, 0.1), Verdict.PARTLY),
+        (Measured(-0.3, -0.5, -0.1), Verdict.NOT_REPRODUCED),
+    ],
+)
+def test_that_one_thing_is_better_than_another_takes_the_whole_interval(found: Measured, verdict: Verdict) -> None:
+    assert judge(found, (0.01, inf), directed=True) == verdict
+
+
 def test_the_interval_of_a_share_is_wilson_s() -> None:
     found = proportion(3, 3, of="models")
     assert (found.value, found.high, found.n) == (1.0, 1.0, 3)
@@ -109,11 +123,13 @@ def test_functions_of_heads(evidence: Evidence) -> None:
     assert "302 arcs" in of_heads.margin("obj", "head_to_dependent")(replace(evidence, least_arcs=400)).reason
     assert isinstance(of_heads.margin("conj", "head_to_dependent")(evidence), Untestable)
 
-    assert of_heads.positional_share(evidence).value == pytest.approx(heads["positional_share"].max())
+    share = of_heads.positional_share(0.9)
+    assert share(evidence).value == pytest.approx(heads["positional_share"].max())
     few = evidence.heads.assign(positional_share=0.5, positional_ceiling=0.885, positional_offset=-1)
-    assert "88.5%" in of_heads.positional_share(replace(evidence, heads=few)).reason
-    could = few.assign(positional_ceiling=0.95)
-    assert of_heads.positional_share(replace(evidence, heads=could)).value == 0.5
+    assert "88.5%" in share(replace(evidence, heads=few)).reason
+    assert share(replace(evidence, heads=few.assign(positional_ceiling=0.95))).value == 0.5
+    # Three tokens away there is less room than beside a token: that says nothing of how much there is beside it.
+    assert share(replace(evidence, heads=few.assign(positional_offset=-3))).value == 0.5
     positional = heads[[("positional" in names) for names in heads["functions"]]]
     assert of_heads.positional_confidence(evidence).value == pytest.approx(positional["confidence"].min())
     first = heads.loc[heads["layer"] == 1, "rarest"]
@@ -140,6 +156,10 @@ def test_which_heads_survive(evidence: Evidence) -> None:
     idle = evidence.heads["lam"].eq(0.01) & evidence.heads["functions"].str.len().eq(0)
     seven = replace(evidence, heads=evidence.heads[~idle])
     assert of_heads.functions_kept(0.5)(seven).value == of_heads.functions_kept(0.8)(seven).value == 1.0
+    # Where no relation has enough arcs, the two heads that are syntactic alone have no function: 12 left have 5, 3 have 1.
+    sparse = replace(evidence, least_arcs=400)
+    assert of_heads.specialised_last(sparse).value == pytest.approx((5 + 1) / 10 - (7 + 2) / 38)
+    assert of_heads.functions_kept(0.1)(sparse).value == pytest.approx(1 / 2)
     none = evidence.heads.assign(functions=[[] for _ in range(len(evidence.heads))])
     assert isinstance(of_heads.specialised_last(replace(evidence, heads=none)), Untestable)
     assert isinstance(of_heads.functions_kept(0.1)(replace(evidence, heads=none)), Untestable)
@@ -150,14 +170,30 @@ def test_ablation(evidence: Evidence) -> None:
     last = of_ablation.one_left(rank=False)(evidence)
     assert (last.value, last.low, last.high) == pytest.approx((-13 / 30, -13.3 / 30, -12.7 / 30))
     assert of_ablation.one_left(rank=True)(evidence) == Measured(1.0, n=9, of="layers")
-    untrained = evidence.single.assign(bleu_full=0.5)
-    assert "too low" in of_ablation.one_left(rank=False)(replace(evidence, single=untrained)).reason
+    one_head = replace(evidence, single=evidence.single[evidence.single["head"] == 1])
+    assert "one head, which is all of it" in of_ablation.one_left(rank=True)(one_head).reason
     assert of_ablation.two_sets(evidence).value == pytest.approx(1.0)
     other = replace(evidence, second=evidence.second.assign(delta=-evidence.second["delta"]))
     assert of_ablation.two_sets(other).value == pytest.approx(-1.0)
     empty = evidence.single.iloc[:0]
     for measure in (of_ablation.significant, of_ablation.two_sets, of_ablation.one_left(rank=True)):
         assert "ablation.single" in measure(replace(evidence, single=empty, second=empty)).reason
+
+
+def test_nothing_is_said_of_a_model_that_cannot_translate(evidence: Evidence) -> None:
+    weak = replace(evidence, scores=evidence.scores.assign(bleu=4.0))
+    measures = [of_ablation.significant, of_ablation.one_left(rank=False), of_ablation.one_left(rank=True)]
+    measures += [of_ablation.removed("cross", 0.8), of_ablation.redundant_at_the_end(0.9)]
+    for measure in (*measures, of_ablation.more_redundant_than_early(0.9)):
+        assert not isinstance(measure(evidence), Untestable)
+        assert measure(weak).reason == "the baseline has less than 5 BLEU"
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(1, 12.7062), (2, 4.3027), (4.5, 2.6585), (30, 2.0423), (1e4, 1.9602)]
+)
+def test_quantiles_of_student_s_t(freedom: float, quantile: float) -> None:
+    assert of_heads.student_quantile(freedom) == pytest.approx(quantile, abs=1e-3)
 
 
 def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
@@ -172,6 +208,8 @@ def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
     assert "ablation.moments" in of_ablation.more_redundant_than_early(0.9)(no_moment).reason
     end_alone = replace(evidence, systematic=evidence.systematic[evidence.systematic["moment"].isna()])
     assert "ablation.moments" in of_ablation.more_redundant_than_early(0.9)(end_alone).reason
+    coarse = replace(evidence, systematic=evidence.systematic[evidence.systematic["share"].isin([0.0, 1.0])])
+    assert "no model between 0% and 100%" in of_ablation.removed("cross", 0.8)(coarse).reason
     none = replace(evidence, systematic=evidence.systematic.iloc[:0])
     assert "ablation.systematic" in of_ablation.removed("all", 0.2)(none).reason
 
@@ -194,6 +232,7 @@ def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:
         "cross_last": 6 / 7,
         "single": 8 / 96,
         "last_cross": -13.56 / 36.05,
+        "few_decoder": 30 / 36.05 - 1,
         "redundant_late": 0.4,
     }.items():
         assert judge(Measured(reported), ranges[name]) == Verdict.REPRODUCED, name

@@ -40,7 +40,7 @@ def settings() -> dict:
     head = {"corpus": "a", "seed": 1, "asked": None}
     pruned = [head | {"kind": "pruned", "scope": "encoder", "lam": lam} for lam in (0.01, 0.02)]
     return {
-        "corpora": [{"title": "a", "stands_for": "", "pruned": True, "positional_share": 0.9, "least_arcs": 30}],
+        "corpora": [{"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}],
         "heads": [*pruned, head | {"kind": "baseline", "scope": "", "lam": None}],
         "single": [run],
         "second": [run],

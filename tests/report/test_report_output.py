@@ -122,6 +122,14 @@ def test_latex_has_no_special_letter_left():
     assert output.escape_latex("v→s <0.001 λ −1") == r"v$\to$s \textless{}0.001 $\lambda$ $-$1"
 
 
+def test_no_row_gives_the_end_of_the_line_above_an_option(tmp_path):
+    shown = pd.DataFrame({"corpus": ["[news] EN-RU", "* EN-RU", "EN-RU [news]"], "n": ["1", "2", "3"]})
+    output.save_table(tmp_path / "table", shown, shown, caption="Titles")
+    lines = (tmp_path / "table.tex").read_text(encoding="utf-8").splitlines()
+    rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
+    assert rows == [r"{}[news] EN-RU & 1 \\", r"{}* EN-RU & 2 \\", r"EN-RU [news] & 3 \\"]
+
+
 def test_markdown_cells_keep_their_columns(tmp_path):
     shown = pd.DataFrame({"corpus": ["a | b_c"], "BLEU": ["27.1 [26, 28]"]})
     output.save_table(tmp_path / "table", shown, shown, caption="50% of $x$")

@@ -119,6 +119,5 @@ def evidence_of(heads: pd.DataFrame) -> Evidence:
         single=ablation(),
         second=ablation(),
         systematic=systematic(),
-        positional_share=0.9,
         least_arcs=30,
     )

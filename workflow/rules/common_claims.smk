@@ -18,7 +18,7 @@ def claims_settings(wildcards):
     """What each file is of, and the thresholds that the configuration gives functions."""
     described_corpora = [
         {"title": title(name), "stands_for": paper_corpus(name), "pruned": experiment.corpora[name].prune}
-        | experiment.for_corpus(name).heads.model_dump(include={"positional_share", "least_arcs"})
+        | experiment.for_corpus(name).heads.model_dump(include={"least_arcs"})
         for name in corpora()
     ]
     keys = ("kind", "scope", "lam", "asked", "seed")

@@ -172,7 +172,9 @@ def _markdown(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
 
 def _latex(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
     def line(cells: list[str]) -> str:
-        return " & ".join(map(escape_latex, cells)) + r" \\"
+        text = " & ".join(map(escape_latex, cells)) + r" \\"
+        # The end of the line above would take these for an option of its own.
+        return "{}" + text if text.startswith(("[", "*")) else text
 
     return "\n".join(
         [

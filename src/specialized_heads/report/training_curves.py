@@ -7,6 +7,7 @@ drawn anew, the development loss none of them. Behind models that start from the
 baseline's last development loss is dashed.
 """
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from specialized_heads.stage import UserError, arguments, run
 
 ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
 MOST = 6  # entries of a panel's key; of more models so many are named that lie evenly among them
-ROOM = 0.3  # of the height that the lines take, above them for the key
+ROOM = 0.15  # of the height that the lines take, above them, for each row of the key and for two at the least
 KEYS = ["corpus", "kind", "scope", "criterion", "lam", "asked", "seed"]
 COLUMNS = [*KEYS, "update", "loss", "dev_loss"]
 TITLES = {
@@ -105,9 +106,16 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
             key.append(Line2D([], [], color=colour, linewidth=0.9, label=label))
     if key:
         low, high = axes.get_ylim()
-        axes.set_ylim(low, high + ROOM * (high - low))
+        columns = 2 if curves["criterion"].iloc[0] else 3  # names of criteria are longer
+        axes.set_ylim(low, high + ROOM * max(2, math.ceil(len(key) / columns)) * (high - low))
         axes.legend(
-            handles=key, loc="upper center", ncols=3, fontsize=5.5, handlelength=1, labelspacing=0.2, columnspacing=1
+            handles=key,
+            loc="upper center",
+            ncols=columns,
+            fontsize=5.5,
+            handlelength=1,
+            labelspacing=0.2,
+            columnspacing=1,
         )
 
 

@@ -1,8 +1,10 @@
 """What a claim is, and how it is judged: a number, the range that bears the claim out, and one of four verdicts.
 
 The range is the paper's value with a tolerance, both stated. A measured value within it reproduces the claim; one outside
-whose interval reaches into it reproduces it partly; any other does not. Where the experiment cannot tell, the claim is not
-testable and the reason is given. Nothing else enters a verdict.
+whose interval reaches into it reproduces it partly; any other does not. A claim that one thing is better than another, by
+whatever little, asks for more: chance alone gives every second difference its sign, so the whole interval has to lie in the
+range, and a value that lies there by itself reproduces it partly. Where the experiment cannot tell, the claim is not testable
+and the reason is given. Nothing else enters a verdict.
 """
 
 import math
@@ -78,6 +80,7 @@ class Claim:
         tolerance: how the range follows from the paper's value.
         measure: the same quantity on an experiment's corpus.
         of_pruning: whether it needs a corpus that is pruned.
+        directed: whether it says no more than that something is larger than something else.
     """
 
     name: str
@@ -89,15 +92,17 @@ class Claim:
     tolerance: str
     measure: Callable[[Evidence], Measured | Untestable]
     of_pruning: bool = True
+    directed: bool = False
 
 
-def judge(found: Measured | Untestable, accepted: tuple[float, float]) -> Verdict:
+def judge(found: Measured | Untestable, accepted: tuple[float, float], *, directed: bool = False) -> Verdict:
     """The verdict on a claim: see the head of this file."""
     if isinstance(found, Untestable):
         return Verdict.NOT_TESTABLE
     low, high = accepted
     if low <= found.value <= high:
-        return Verdict.REPRODUCED
+        certain = low <= found.low and found.high <= high  # never, where there is no interval
+        return Verdict.REPRODUCED if certain or not directed else Verdict.PARTLY
     if found.low <= high and found.high >= low:  # never, where there is no interval
         return Verdict.PARTLY
     return Verdict.NOT_REPRODUCED

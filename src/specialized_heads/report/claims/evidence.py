@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from specialized_heads.heads.functions import SYNTACTIC
 from specialized_heads.model.transformer import KINDS
+from specialized_heads.parsing.relations import DIRECTIONS
 
 TOTALS = [f"{kind}_total" for kind in KINDS]
 LEAST_BASELINE = 5.0  # of a baseline: no model can lose more BLEU than that
@@ -31,7 +33,7 @@ class Evidence:
         single: BLEU without single heads and with each alone, by seed; empty where it was not asked for. `second` is
             the same on another set.
         systematic: BLEU along the order of importance, by seed and moment of training; empty where it was not asked for.
-        positional_share, least_arcs: thresholds of the configuration.
+        least_arcs: how many arcs of a relation, at the least, an accuracy is taken from; a threshold of the configuration.
     """
 
     title: str
@@ -42,7 +44,6 @@ class Evidence:
     single: pd.DataFrame
     second: pd.DataFrame
     systematic: pd.DataFrame
-    positional_share: float
     least_arcs: int
 
     def baselines(self) -> pd.DataFrame:
@@ -79,6 +80,20 @@ class Evidence:
     def baseline_heads(self) -> pd.DataFrame:
         """The baselines' encoder heads."""
         return self.heads[(self.heads["kind"] == "baseline") & (self.heads["type"] == "encoder")]
+
+    def functions(self, heads: pd.DataFrame) -> list[set[str]]:
+        """The functions of these encoder heads. Syntactic is one only by a relation that has enough arcs to tell."""
+        found = []
+        for head in heads.to_dict("records"):
+            arcs = [
+                head[f"{name.removesuffix(f'_{way}')}_arcs"]
+                for name in head["relations"]
+                for way in DIRECTIONS
+                if name.endswith(way)
+            ]
+            few = max(arcs, default=0) < self.least_arcs
+            found.append({name for name in head["functions"] if name != SYNTACTIC or not few})
+        return found
 
     def survivors(self, scope: str) -> Iterator[tuple[pd.Series, pd.DataFrame, pd.DataFrame]]:
         """Models that gates pruned with a scope: their row of the scores, their encoder heads, and their baseline's."""

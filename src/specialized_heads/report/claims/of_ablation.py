@@ -8,7 +8,7 @@ import pandas as pd
 from specialized_heads.report.ablation_sets import correlation
 from specialized_heads.report.claims.claim import Measured, Untestable, proportion
 from specialized_heads.report.claims.evidence import Evidence
-from specialized_heads.report.claims.of_scores import Measure
+from specialized_heads.report.claims.of_scores import TOO_LOW, Measure, too_far_apart
 from specialized_heads.report.moments import LEAST_BLEU
 from specialized_heads.report.runs import SIGNIFICANT
 
@@ -23,6 +23,8 @@ def significant(evidence: Evidence) -> Measured | Untestable:
     heads = single[(single["what"] == "without") & (single["type"] == "encoder")]
     if heads.empty:
         return Untestable(NO_SINGLE)
+    if evidence.too_low():
+        return Untestable(TOO_LOW)
     return proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads")
 
 
@@ -48,11 +50,14 @@ def removed(pruned: str, share: float) -> Measure:
     def measure(evidence: Evidence) -> Measured | Untestable:
         table = evidence.systematic
         table = table[(table["pruned"] == pruned) & table["moment"].isna() & (table["heads"] > 0)]
-        table = table[table["bleu_full"] >= LEAST_BLEU]
         if table.empty:
-            return Untestable(NO_SYSTEMATIC if evidence.systematic.empty else "too low a BLEU, or no such heads")
+            return Untestable(NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
+        if evidence.too_low():
+            return Untestable(TOO_LOW)
         found = []
         for _, same in table.sort_values("removed").groupby("seed"):
+            if (reason := too_far_apart(same["share"].to_numpy(), share)) is not None:
+                return Untestable(reason)
             values = [np.interp(share, same["share"], same[column] / same["bleu_full"]) for column in DELTA]
             found.append(values)
         return Measured(*np.mean(found, axis=0), int(table["sentences"].iloc[0]), "sentences")
@@ -68,6 +73,9 @@ def one_left(*, rank: bool) -> Measure:
         alone = evidence.single[evidence.single["what"] == "alone"]
         if alone.empty:
             return Untestable(NO_SINGLE)
+        if evidence.too_low():
+            return Untestable(TOO_LOW)
+        heads_of = alone.groupby(["seed", "type", "layer"]).size()
         best = alone.loc[alone.groupby(["seed", "type", "layer"])["bleu"].idxmax()]
         found = []
         for _, same in best.groupby("seed"):
@@ -75,8 +83,8 @@ def one_left(*, rank: bool) -> Measure:
             if cross.empty or cross["layer"].max() < same["layer"].max():
                 return Untestable("the last layer has no cross-attention heads")
             last = cross.loc[cross["layer"].idxmax()]
-            if last["bleu_full"] < LEAST_BLEU:
-                return Untestable("too low a BLEU")
+            if heads_of[(same["seed"].iloc[0], "cross", last["layer"])] == 1:
+                return Untestable("the last layer of cross-attention has one head, which is all of it")
             shares = (last[DELTA] / last["bleu_full"]).tolist()
             found.append([1 + (same["delta"] < last["delta"]).sum(), nan, nan] if rank else shares)
         value, low, high = np.mean(np.array(found, dtype=float), axis=0)
@@ -110,9 +118,12 @@ def redundant_at_the_end(kept: float) -> Measure:
     """The share of heads that the finished model can lose."""
 
     def measure(evidence: Evidence) -> Measured | Untestable:
-        share = redundant(evidence, kept=kept, moment=None)
-        if share is None:
-            return Untestable(NO_SYSTEMATIC if evidence.systematic.empty else "too low a BLEU, or no heads")
+        if evidence.systematic.empty:
+            return Untestable(NO_SYSTEMATIC)
+        if evidence.too_low():
+            return Untestable(TOO_LOW)
+        if (share := redundant(evidence, kept=kept, moment=None)) is None:
+            return Untestable("the model has no heads")
         return Measured(share, n=int(evidence.systematic["heads"].max()), of="heads")
 
     return measure
@@ -128,6 +139,8 @@ def more_redundant_than_early(kept: float) -> Measure:
         early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
         if end is None or not early:
             return Untestable("no earlier moment of training with a translation to speak of (ablation.moments)")
+        if evidence.too_low():
+            return Untestable(TOO_LOW)
         return Measured(end - early[0], n=int(evidence.systematic["heads"].max()), of="heads")
 
     return measure

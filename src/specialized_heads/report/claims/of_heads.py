@@ -36,16 +36,24 @@ def margin(relation: str, direction: str) -> Measure:
     return measure
 
 
-def positional_share(evidence: Evidence) -> Measured | Untestable:
-    """The share of argmaxes of the most positional encoder head at its offset."""
-    heads = evidence.baseline_heads().dropna(subset="positional_share")
-    if heads.empty:
-        return Untestable("the model has no encoder heads")
-    best = heads.groupby("seed")["positional_share"].max().mean()
-    ceiling = heads.loc[heads["positional_offset"] != 0, "positional_ceiling"].max()
-    if best < evidence.positional_share and ceiling < evidence.positional_share:
-        return Untestable(f"sentences are too short: no head beside the diagonal can have more than {ceiling:.1%}")
-    return Measured(best, n=len(heads), of="heads")
+def positional_share(least: float) -> Measure:
+    """The share of argmaxes of the most positional encoder head at its offset.
+
+    Where sentences are so short that no head can have `least` of its maxima at the token before or after, a smaller share
+    says nothing. How many it can have there is known where a head of the model prefers that token.
+    """
+
+    def measure(evidence: Evidence) -> Measured | Untestable:
+        heads = evidence.baseline_heads().dropna(subset="positional_share")
+        if heads.empty:
+            return Untestable("the model has no encoder heads")
+        best = heads.groupby("seed")["positional_share"].max().mean()
+        ceiling = heads.loc[heads["positional_offset"].abs() == 1, "positional_ceiling"].max()
+        if best < least and ceiling < least:
+            return Untestable(f"sentences are too short: no head beside the diagonal can have more than {ceiling:.1%}")
+        return Measured(best, n=len(heads), of="heads")
+
+    return measure
 
 
 def positional_confidence(evidence: Evidence) -> Measured | Untestable:
@@ -80,8 +88,7 @@ def functions_kept(left: float) -> Measure:
         found = []
         for model, own, before in evidence.survivors("encoder"):
             share = len(own) / max(len(before), 1)
-            had = {name for names in before["functions"] for name in names}
-            has = {name for names in own["functions"] for name in names}
+            had, has = (set().union(*evidence.functions(heads)) for heads in (before, own))
             if share <= left + NEAR and had:
                 kept = len(had & has) / len(had)
                 found += [(model["seed"], kept, len(had))] if kept == 1 or share >= left - NEAR else []
@@ -97,22 +104,35 @@ def specialised_last(evidence: Evidence) -> Measured | Untestable:
     """How much oftener heads with a function survive encoder pruning than heads without: difference of shares.
 
     A head of a seed counts once, with the share of the models that it survives in, since those that are pruned the more keep
-    a part of what the others keep. The interval (Welch) is missing where either side has one head, or all heads one fate.
+    a part of what the others keep. The interval is Welch's; none where either side has one head, or all heads one fate.
     """
     fates: dict[tuple[int, int, int], list[float]] = {}
     labelled: dict[tuple[int, int, int], bool] = {}
     for model, own, before in evidence.survivors("encoder"):
         if 0 < len(own) < len(before):
             left = set(zip(own["layer"], own["head"], strict=True))
-            for head in before.itertuples():
-                key = (model["seed"], head.layer, head.head)
-                fates.setdefault(key, []).append((head.layer, head.head) in left)
-                labelled[key] = len(head.functions) > 0
+            for layer, head, functions in zip(before["layer"], before["head"], evidence.functions(before), strict=True):
+                key = (model["seed"], layer, head)
+                fates.setdefault(key, []).append((layer, head) in left)
+                labelled[key] = bool(functions)
     sides = [np.array([np.mean(fates[key]) for key in fates if labelled[key] is side]) for side in (True, False)]
     if not all(map(len, sides)):
         return Untestable("no head of the baseline has a function, or no model has lost some of its heads")
     gap = sides[0].mean() - sides[1].mean()
     if min(map(len, sides)) < 2 or not all(side.var() for side in sides):
         return Measured(gap, n=len(fates), of="heads")
-    half = 1.959964 * math.sqrt(sum(side.var(ddof=1) / len(side) for side in sides))
+    errors = [side.var(ddof=1) / len(side) for side in sides]
+    freedom = sum(errors) ** 2 / sum(error**2 / (len(side) - 1) for error, side in zip(errors, sides, strict=True))
+    half = student_quantile(freedom) * math.sqrt(sum(errors))
     return Measured(gap, gap - half, gap + half, len(fates), "heads")
+
+
+def student_quantile(freedom: float) -> float:
+    """How many standard errors a two-sided 95% interval reaches, by Student's t with so many degrees of freedom, at least 1.
+
+    With t = √ν tan θ the density is proportional to cos^(ν-1) θ, which is summed up over a fine grid.
+    """
+    angles = np.linspace(0, math.pi / 2, 100_001)
+    density = np.cos(angles) ** (freedom - 1)
+    below = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
+    return math.sqrt(freedom) * math.tan(np.interp(0.95 * below[-1], below, angles))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from specialized_heads.report.claims.claim import Measured, Untestable, proportion
+from specialized_heads.report.claims.claim import Measured, Untestable
 from specialized_heads.report.claims.evidence import LEAST_BASELINE, TOTALS, Evidence, at_share
 
 Measure = Callable[[Evidence], Measured | Untestable]
@@ -43,13 +43,20 @@ def difference(scope: str, left: float) -> Measure:
         for shares, differences in evidence.curve(scope):
             if shares[0] > left:
                 return Untestable(f"the smallest model has {shares[0]:.0%} of its heads left, not {left:.0%}")
-            below, above = shares[shares <= left].max(), shares[shares >= left].min()
-            if above - below > WIDEST:
-                return Untestable(f"no model between {below:.0%} and {above:.0%} of the heads, too far from {left:.0%}")
+            if (reason := too_far_apart(shares, left)) is not None:
+                return Untestable(reason)
             found.append(at_share(shares, differences, left))
         return Measured(*np.mean(found, axis=0), int(evidence.scores["sentences"].iloc[0]), "sentences")
 
     return measure
+
+
+def too_far_apart(shares: np.ndarray, share: float) -> str | None:
+    """Why BLEU at this share of heads cannot be read between the models beside it; None where it can."""
+    below, above = shares[shares <= share].max(), shares[shares >= share].min()
+    if above - below <= WIDEST:
+        return None
+    return f"no model between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}"
 
 
 def better_than(control: str) -> Measure:
@@ -88,7 +95,10 @@ def better_than(control: str) -> Measure:
 
 
 def order(holds: Callable[[float, float, float], bool]) -> Measure:
-    """The share of models, pruned in all types but not to nothing, whose shares of heads left (of each type) fulfil this."""
+    """The share of models, pruned in all types but not to nothing, whose shares of heads left (of each type) fulfil this.
+
+    It has no interval, here and in `centre`: the models of one baseline, each pruned a bit more, are not drawn one by one.
+    """
 
     def measure(evidence: Evidence) -> Measured | Untestable:
         whole = evidence.baselines()[TOTALS].iloc[0].to_numpy(float)
@@ -96,7 +106,7 @@ def order(holds: Callable[[float, float, float], bool]) -> Measure:
         partly = [row for row in shares if 0 < row.sum() < len(TOTALS)]
         if not partly:
             return Untestable("no model is pruned in all types to some of its heads")
-        return proportion(sum(holds(*row) for row in partly), len(partly), of="models")
+        return Measured(np.mean([holds(*row) for row in partly]), n=len(partly), of="models")
 
     return measure
 
@@ -114,7 +124,9 @@ def centre(kind: str, *, low: bool) -> Measure:
         layers = [mean_layer(row) for row in pruned.loc[pruned[f"{kind}_total"].between(1, whole - 1), column]]
         if not layers:
             return Untestable(f"no model has lost some of its {kind} heads, and not all")
-        return proportion(sum(layer < before if low else layer > before for layer in layers), len(layers), of="models")
+        return Measured(
+            np.mean([layer < before if low else layer > before for layer in layers]), n=len(layers), of="models"
+        )
 
     return measure
 

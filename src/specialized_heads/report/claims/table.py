@@ -21,7 +21,7 @@ from specialized_heads.stage import Section, UserError, arguments, log, run
 PAPERS = {"Voita et al. 2019": voita.claims, "Michel et al. 2019": michel.claims}
 HEAD_COLUMNS = (
     "type", "layer", "head", "confidence", "positional_offset", "positional_share", "positional_ceiling",
-    "rarest", "two_rarest", "functions",
+    "rarest", "two_rarest", "functions", "relations",
 )  # fmt: skip
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
@@ -34,9 +34,10 @@ TINTS = {
 }
 CAPTION = (
     "Claims of both papers: what they report, what this experiment shows (with 95% interval where there is one; n: how many "
-    "sentences, heads or models), the range that bears the claim out, and the verdict. Reproduced: our value is in the range; "
-    "partly: only its interval reaches it; not testable: for the reason given. With several seeds, scores, accuracies and "
-    "correlations are means over them, intervals too; heads and models are counted over all."
+    "sentences, heads or models), the range that bears the claim out, and the verdict. Reproduced: our value is in the range "
+    "(where a claim only says that one thing is better than another: its whole interval); partly: only a part of its interval "
+    "is; not testable: for the reason given. With several seeds, scores, accuracies and correlations are means over them, "
+    "intervals too; heads and models are counted over all."
 )
 
 
@@ -46,7 +47,6 @@ class CorpusOf(Section):
     title: str
     stands_for: str
     pruned: bool
-    positional_share: float
     least_arcs: int
 
 
@@ -135,7 +135,7 @@ def row(claim: Claim, found: Measured | Untestable) -> dict[str, object]:
         "accepted_low": claim.accepted[0],
         "accepted_high": claim.accepted[1],
         "tolerance": claim.tolerance,
-        "verdict": judge(found, claim.accepted).value,
+        "verdict": judge(found, claim.accepted, directed=claim.directed).value,
     }
 
 

@@ -14,6 +14,7 @@ from specialized_heads.report.claims.claim import Claim, Unit
 BLEU = 0.5  # tolerance of differences of BLEU
 SHARE = 0.2  # tolerance of shares of models, of which there are few
 DATA = {paper.WMT: ("wmt", "WMT"), paper.SUBTITLES: ("opensubtitles", "OpenSubtitles")}
+POSITIONAL = 0.9  # section 5.1: least share of maxima at one relative position
 CONFIDENT = 0.8  # section 5.1: the confidence of positional heads
 RAREST = {paper.SUBTITLES: (0.66, 0.83), paper.WMT: (nan, 0.5)}  # section 5.3: on the rarest, on one of two
 KEPT = 17  # section 6.2.2: of 48 heads, the model that still has every function
@@ -55,11 +56,11 @@ def _positional() -> list[Claim]:
             name="positional",
             section="5.1",
             text="an encoder head has its maxima at one relative position",
-            reported="at least 90%",
+            reported=f"at least {POSITIONAL:.0%}",
             unit=Unit.SHARE,
-            accepted=(0.9, 1.0),
+            accepted=(POSITIONAL, 1.0),
             tolerance="none",
-            measure=of_heads.positional_share,
+            measure=of_heads.positional_share(POSITIONAL),
             of_pruning=False,
         ),
         Claim(
@@ -88,8 +89,8 @@ def _syntactic() -> list[Claim]:
             text=f"{relation} {paper.direction_label(relation, direction)}: accuracy of the best head above a fixed offset's",
             reported=", ".join(values),
             unit=Unit.POINTS,
-            accepted=(min(margins) - 0.05, max(margins) + 0.05),
-            tolerance="5 points beyond both",
+            accepted=(max(0.0, min(margins) - 0.05), max(margins) + 0.05),
+            tolerance="5 points beyond both, above the offset",
             measure=of_heads.margin(relation, direction),
             of_pruning=False,
         )
@@ -156,8 +157,9 @@ def _survivors() -> list[Claim]:
             reported="yes",
             unit=Unit.POINTS,
             accepted=(0.01, 1.0),
-            tolerance="at least 1 point",
+            tolerance="at least 1 point, with its interval",
             measure=of_heads.specialised_last,
+            directed=True,
         ),
         Claim(
             name="functions_kept",
@@ -235,7 +237,8 @@ def _controls() -> list[Claim]:
                 text=f"BLEU of pruned models against {name}: better",
                 reported="yes",
                 accepted=(0.01, inf),
-                tolerance="any advantage that two digits show",
+                tolerance="any advantage that two digits show, with its interval",
+                directed=True,
                 **shared,
             ),
             Claim(
