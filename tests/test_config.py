@@ -143,10 +143,21 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("seeds", [2, 2], "a seed occurs twice"),
         ("corpora", {}, "corpora: "),
         ("corpora first source", {"kind": "ftp"}, "corpora.first.source: "),
+        (
+            "corpora first source",
+            {"path": "x"},
+            "corpora.first.source.kind: required key is missing; it is one of embedded,",
+        ),
+        ("corpora first title", " \n", "corpora.first.title: '' cannot be shown"),
+        ("corpora first title", "a\0b", "corpora.first.title: 'a\\x00b' cannot be shown"),
+        ("corpora second title", "One\n", "corpora: two have the title 'One'"),
+        ("corpora first target_language", "Chinese", "corpora.first.target_language: 'Chinese' is not of the form"),
+        ("training updates", "1e5", "training.updates: '1e5' is not a whole number; write it out, as in 100000"),
         ("corpora second source limit", 0, "corpora.second.source.limit: "),
         ("corpora first override", {"device": {}}, "corpora.first.override.device: only vocabulary, "),
         ("corpora first override", {"seeds": [1]}, "corpora.first.override.seeds: "),
         ("heads relations", [], "heads.relations: "),
+        ("heads relations", ["a/b"], "heads.relations.0: 'a/b' is not of the form"),
         ("heads relevance_rules", ["z_plus", "z_plus"], "heads.relevance_rules: z_plus stands there more than once"),
         ("heads viewer_sentences", -1, "heads.viewer_sentences: "),
         ("parser engine", "corenlp", "parser.engine: "),
@@ -162,6 +173,24 @@ def test_names_that_are_no_plain_folder_names_are_rejected(values: dict[str, Any
     corpora = {name: values["corpora"]["first"]}
     for wrong in (assign(values, "experiment", name), assign(values, "corpora", corpora)):
         assert f"the name {name!r} becomes a folder" in message(wrong)
+
+
+@pytest.mark.parametrize("name", ["README.md", "claims.md", "configuration.yaml"])
+def test_names_of_files_are_rejected(values: dict[str, Any], name: str) -> None:
+    corpora = {name: values["corpora"]["first"]}
+    for wrong in (assign(values, "experiment", name), assign(values, "corpora", corpora)):
+        assert f"the name {name} becomes a folder, beside files with such names" in message(wrong)
+
+
+def test_keys_that_yaml_takes_for_something_else_are_told(values: dict[str, Any]) -> None:
+    values["corpora"][False] = values["corpora"]["first"]
+    assert "corpora.0: a key that is not text; put it into quotes" in message(values)
+    assert "1: a key that is not text; put it into quotes" in message({"experiment": "x", True: 1})
+
+
+def test_a_title_is_on_one_line_and_may_be_in_any_script(values: dict[str, Any]) -> None:
+    for title, shown in ((" T\nU\tV ", "T U V"), ("می\u200cخواهم → 中文", "می\u200cخواهم → 中文")):
+        assert config.load(assign(values, "corpora first title", title)).corpora["first"].title == shown
 
 
 def test_importance_within_a_layer_of_one_head_ranks_nothing(values: dict[str, Any]) -> None:

@@ -11,10 +11,11 @@ import re
 import sys
 import types
 import typing
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from specialized_heads.corpus.sources import Downloads, Source
 from specialized_heads.sections import (
@@ -42,7 +43,19 @@ FOLDERS = (
     "tables",
     "viewer",
 )  # of an experiment, beside those of its corpora
-LANGUAGE = r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
+LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
+FILES = (
+    ".csv",
+    ".html",
+    ".json",
+    ".md",
+    ".pdf",
+    ".png",
+    ".svg",
+    ".tex",
+    ".yaml",
+    ".zip",
+)  # among these folders, and under results/
 
 
 class Corpus(Section):
@@ -56,6 +69,15 @@ class Corpus(Section):
     split: Split = Split()
     prune: bool = Field(True, description="run the pruning part on it too; false: baseline and its heads only")
     override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this corpus")
+
+    @field_validator("title")
+    @classmethod
+    def _on_one_line(cls, title: str) -> str:
+        """White space as it is shown, in figures and in cells of tables."""
+        title = " ".join(title.split())
+        if not any(map(str.isprintable, title)) or any(unicodedata.category(letter) == "Cc" for letter in title):
+            raise ValueError(f"{title!r} cannot be shown; use letters and other signs that are seen")
+        return title
 
 
 class Experiment(Section):
@@ -89,6 +111,10 @@ class Experiment(Section):
                 )
             if len(name) > LONGEST_NAME:
                 raise ValueError(f"the name {name[:20]}... becomes a folder: use at most {LONGEST_NAME} characters")
+            if name.endswith(FILES):
+                raise ValueError(
+                    f"the name {name} becomes a folder, beside files with such names; leave its ending out"
+                )
         for name in self.corpora:
             if name in FOLDERS:
                 raise ValueError(
@@ -246,6 +272,12 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing":
         return f"{where}: required key is missing"
+    if problem["type"] == "union_tag_not_found":
+        return f"{where}.kind: required key is missing; it is one of {', '.join(SOURCE_KINDS)}"
+    if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
+        return f"{where.removesuffix('.[key]')}: a key that is not text; put it into quotes (no, yes, on and off need them too)"
+    if problem["type"] == "int_parsing":
+        return f"{where}: {problem['input'][:50]!r} is not a whole number; write it out, as in 100000"
     if problem["type"] == "string_pattern_mismatch":
         return f"{where}: {problem['input'][:50]!r} is not of the form {problem['ctx']['pattern']}"
     return f"{where}: {message}" if where else message

@@ -1,6 +1,33 @@
-"""Codes of languages: `en`, or with a script or region, written with a hyphen or an underscore (`pt_BR`, `zh-Hant`)."""
+"""Codes of languages: `en`, or with a script or region, written with a hyphen or an underscore (`pt_BR`, `zh-Hant`).
+
+The code of ISO 639-1 has two letters; corpora and models also use those of three (`zho_Hans`), of which there may be several for
+one language: bibliographic ones, and those of its largest member.
+"""
+
+# Two letters: three that mean the same.
+SAME = {
+    "af": "afr", "am": "amh", "ar": "ara arb", "as": "asm", "az": "aze azj", "ba": "bak", "be": "bel", "bg": "bul", "bn": "ben",
+    "bo": "bod tib", "br": "bre", "bs": "bos", "ca": "cat", "ce": "che", "cs": "ces cze", "cv": "chv", "cy": "cym wel",
+    "da": "dan", "de": "deu ger", "dz": "dzo", "el": "ell gre", "en": "eng", "eo": "epo", "es": "spa", "et": "est ekk",
+    "eu": "eus baq", "fa": "fas per pes", "fi": "fin", "fo": "fao", "fr": "fra fre", "fy": "fry", "ga": "gle", "gd": "gla",
+    "gl": "glg", "gu": "guj", "ha": "hau", "he": "heb", "hi": "hin", "hr": "hrv", "hu": "hun", "hy": "hye arm", "id": "ind",
+    "ig": "ibo", "is": "isl ice", "it": "ita", "ja": "jpn", "ka": "kat geo", "kk": "kaz", "km": "khm", "kn": "kan", "ko": "kor",
+    "ku": "kur kmr", "ky": "kir", "lb": "ltz", "lo": "lao", "lt": "lit", "lv": "lav lvs", "mg": "mlg plt", "mi": "mri mao",
+    "mk": "mkd mac", "ml": "mal", "mn": "mon khk", "mr": "mar", "ms": "msa may zsm", "mt": "mlt", "my": "mya bur", "nb": "nob",
+    "ne": "nep npi", "nl": "nld dut", "nn": "nno", "no": "nor", "oc": "oci", "or": "ori ory", "pa": "pan", "pl": "pol",
+    "ps": "pus pbt", "pt": "por", "rm": "roh", "ro": "ron rum", "ru": "rus", "rw": "kin", "sa": "san", "sd": "snd", "si": "sin",
+    "sk": "slk slo", "sl": "slv", "so": "som", "sq": "sqi alb als", "sr": "srp", "st": "sot", "sv": "swe", "sw": "swa swh",
+    "ta": "tam", "te": "tel", "tg": "tgk", "th": "tha", "ti": "tir", "tk": "tuk", "tl": "tgl", "tn": "tsn", "tr": "tur",
+    "tt": "tat", "ug": "uig", "uk": "ukr", "ur": "urd", "uz": "uzb uzn", "vi": "vie", "wo": "wol", "xh": "xho", "yi": "yid ydd",
+    "yo": "yor", "zh": "zho chi cmn", "zu": "zul",
+}  # fmt: skip
+TWO_LETTERS = {three: two for two, same in SAME.items() for three in same.split()}
 
 
 def without_region(code: str) -> str:
-    """The language of a code, in lower case: `pt` for `pt_BR`. What is known of a language seldom depends on the rest."""
-    return code.lower().replace("_", "-").partition("-")[0]
+    """The language of a code, in two letters where it has some: `pt` for `pt_BR`, `zh` for `zho_Hans`.
+
+    What is known of a language seldom depends on the rest.
+    """
+    language = code.lower().replace("_", "-").partition("-")[0]
+    return TWO_LETTERS.get(language, language)

@@ -107,6 +107,7 @@ class Training(Section):
         return self
 
 
+RELATION = r"^[A-Za-z0-9_~-]+(:[A-Za-z0-9_~-]+)*$"  # of dependencies; becomes part of names of columns
 SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
 
 # λ per head, in nats per target token: far below it every gate closes, far above it the optimiser's squares overflow.
@@ -301,7 +302,7 @@ class Parser(Section):
 class Heads(Section):
     """Analysis of heads (sections 4 and 5)."""
 
-    relations: list[str] = Field(
+    relations: list[Annotated[str, Field(pattern=RELATION)]] = Field(
         ["nsubj", "obj", "amod", "advmod"],
         min_length=1,
         description="Universal (obj) or Stanford Dependencies (dobj); a main type counts its subtypes, nsubj:pass itself",
@@ -320,7 +321,7 @@ class Heads(Section):
     from_word: Literal["mean", "first"] = Field(
         "mean", description="attention from a word: mean over its pieces, or first"
     )
-    bootstrap: int = Field(1000, ge=1, description="resamples of sentences for intervals")
+    bootstrap: int = Field(1000, ge=20, description="resamples of sentences for intervals")
     similarity_sentences: int = Field(
         1000,
         ge=1,

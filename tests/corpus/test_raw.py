@@ -120,7 +120,8 @@ def test_a_fetched_file_with_another_hash_is_refused(read, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["tatoeba_en_fr", "libreoffice_en_ru"])
 def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     files = [RESOURCES / name / "corpus.parquet", RESOURCES / name / "provenance.json"]
-    table, card = read({"kind": "embedded", "name": name}, files)
+    languages = tuple(name.split("_")[1:])
+    table, card = read({"kind": "embedded", "name": name}, files, languages=languages)
     pairs, provenance = read_pairs(files[0]), read_json(files[1])
     assert table["source"].to_pylist() == pairs.source
     assert table["target"].to_pylist() == pairs.target
@@ -129,6 +130,13 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     assert card["files"][0]["sha256"] == provenance["corpus_sha256"]
     assert card["made_from"] == provenance["packages"]
     assert (card["licence"], card["pairs"]) == (provenance["licence"], len(pairs))
+    read({"kind": "embedded", "name": name}, files, languages=(f"{languages[0]}_GB", languages[1].upper()))
+    with pytest.raises(
+        UserError, match=rf"this text is {languages[0]}-{languages[1]}.*set them to .*; to translate the other way"
+    ):
+        read({"kind": "embedded", "name": name}, files, languages=languages[::-1])
+    with pytest.raises(UserError, match="are en and de; set them"):
+        read({"kind": "embedded", "name": name}, files, languages=("en", "de"))
 
 
 def test_parquet_keeps_text_and_bytes(tmp_path: Path, everyday: Pairs) -> None:

@@ -318,3 +318,12 @@ def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path
     found = json.loads(outputs["counts"].read_text())["splits"]
     assert (found["analysis"]["source_words"], found["analysis"]["target_words"]) == (4, 0)
     assert [found[name]["pairs"] for name in NAMES[1:]] == [20, 30, 2]
+
+
+def test_a_held_out_set_that_is_the_text_itself_is_told(index) -> None:
+    numbers = range(200)
+    pairs = Pairs([f"a{n} b{n}" for n in numbers], [f"c{n} d{n}" for n in numbers], [f"{n}" for n in numbers])
+    with pytest.raises(
+        UserError, match="200 of them have only sentences of the other held-out sets: are these files of the same"
+    ):
+        divide(index(pairs, {"analysis": pairs}), sizes=SIZES)

@@ -13,6 +13,7 @@ from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
 from specialized_heads.corpus.vocabulary import UNKNOWN
+from specialized_heads.heads.trees import piece_shares
 from specialized_heads.parsing.alignment import (
     check_pieces,
     check_words,
@@ -125,6 +126,14 @@ def test_words_of_a_multi_word_token_share_its_pieces() -> None:
 
 def test_a_word_without_pieces_is_visible_to_the_caller() -> None:
     assert words_to_pieces([(0, 2), (3, 5)], [(5, 0, 2)]) == [[0], []]
+
+
+def test_white_space_inside_of_a_word_is_a_piece_of_it() -> None:
+    """Some treebanks have words of several parts ("New York"); a piece may then be the space between them."""
+    spans = [(5, 0, 3), (6, 3, 3), (7, 4, 8)]
+    assert words_to_pieces([(0, 8)], spans) == [[0, 1, 2]]
+    assert piece_shares([(0, 8)], spans, [[0, 1, 2]]) == [[1.0, 1.0, 1.0]]
+    assert piece_shares([(0, 8), (0, 8)], spans, [[0, 1, 2]] * 2) == [[1.0, 1.0, 1.0]] * 2
 
 
 def test_touching_is_not_overlapping() -> None:

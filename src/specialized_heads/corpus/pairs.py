@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError, atomic
 from specialized_heads.tables import unreadable
 
@@ -24,6 +25,25 @@ SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
 BLOCK = 65_536  # pairs per row group of a file
 WRITING = {"compression": "zstd", "write_page_checksum": True}  # damage is noticed where a page is read
 READ = 8_192  # pairs per block that is read: what is made of it should fit into the caches of a processor
+
+
+def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str]) -> None:
+    """Make sure that a corpus is of the languages, source and target, that the configuration gives it.
+
+    Args:
+        path: the file, for the message.
+        known: its languages.
+        wanted: those of the configuration; their regions do not matter.
+
+    Raises:
+        UserError: it is not.
+    """
+    if known != (found := tuple(map(without_region, wanted))):
+        turned = "; to translate the other way, give its text as a source of kind local" if found == known[::-1] else ""
+        raise UserError(
+            f"{path}: this text is {known[0]}-{known[1]}, and source_language and target_language of the corpus are "
+            f"{wanted[0]} and {wanted[1]}; set them to {known[0]} and {known[1]}{turned}"
+        )
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,7 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
         chosen: list[int] = []
         own_sources: set[int] = set()
         left = np.flatnonzero(~dealt)
+        shared = 0  # of the documents left, those without a sentence of their own
         for document in left:
             if len(chosen) == size:
                 break
@@ -155,6 +156,7 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
             for row, source in apart:
                 if source not in own_sources:
                     first.setdefault(source, row)
+            shared += not apart
             if not first or len(first) > size - len(chosen):
                 continue
             dealt[document] = True
@@ -163,10 +165,12 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
             dropped["held_out_overlap"] += len(group) - len(apart)
             dropped["held_out_duplicate"] += len(apart) - len(first)
         if len(chosen) < LEAST_FILLED * size:
+            advice = "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
+            if 2 * shared > len(left):
+                advice = f"{shared} of them have only sentences of the other held-out sets: are these files of the same text?"
             raise UserError(
                 f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole documents: {len(left)} documents "
-                f"were left, {len(rows) / len(dealt):.0f} pairs each on average; "
-                "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
+                f"were left, {len(rows) / len(dealt):.0f} pairs each on average; {advice}"
             )
         sets[name] = np.array(chosen)
         other_sources |= own_sources

@@ -85,8 +85,9 @@ def piece_shares(
         for each word and each of its pieces, the share of the word, and of all words with the same pieces, in the characters
         that words have in the piece; a piece of one word alone has share 1.
     """
+    # White space inside of a word can be a piece, which has no character of it.
     overlaps = [
-        [min(end, piece_spans[p][2]) - max(start, piece_spans[p][1]) for p in own]
+        [max(1, min(end, piece_spans[p][2]) - max(start, piece_spans[p][1])) for p in own]
         for (start, end), own in zip(word_spans, words, strict=True)
     ]
     whole: Counter[int] = Counter()

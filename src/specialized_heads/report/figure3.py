@@ -79,7 +79,8 @@ def draw(bars: pd.DataFrame) -> Figure:
 
 def _panel(axes: Axes, relation: str, bars: pd.DataFrame, *, top: float) -> None:
     arcs = bars["arcs"].iloc[0]
-    axes.set_title(f"{relation}, {direction_label(relation, 'head_to_dependent')} (n = {arcs:,})")
+    title = f"{relation}, {direction_label(relation, 'head_to_dependent')} (n = {arcs:,})"
+    axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.15))
     ends = {-REACH: f"≤−{REACH}", REACH: f"≥{REACH}"}
     positions = [-REACH, -3, -1, 1, 3, REACH]
     axes.set(xlim=(-REACH - 0.7, REACH + 0.7), ylim=(0, top))

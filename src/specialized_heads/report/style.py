@@ -10,7 +10,7 @@ Text is never read as TeX: a title or a token with `$`, `_` or `%` is shown as i
 """
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -24,8 +24,8 @@ from matplotlib.patheffects import withStroke
 
 SINGLE, DOUBLE = 3.03, 6.29  # column widths, inches
 
+FONT = "DejaVu Sans"  # comes with matplotlib, so that bytes do not depend on the fonts of the machine
 SHEET = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so that bytes do not depend on the fonts of the machine
     "font.size": 7,
     "axes.titlesize": 7.5,
     "axes.labelsize": 7,
@@ -117,9 +117,13 @@ def ordered(index: int, count: int) -> Series:
 
 
 @contextmanager
-def sheet() -> Iterator[None]:
-    """Draw and save under this style sheet alone, whatever the user's own matplotlib settings are."""
-    with matplotlib.style.context(["default", SHEET]):
+def sheet(more_fonts: Sequence[str] = ()) -> Iterator[None]:
+    """Draw and save under this style sheet alone, whatever the user's own matplotlib settings are.
+
+    Args:
+        more_fonts: families for letters that the sheet's own font does not have.
+    """
+    with matplotlib.style.context(["default", SHEET, {"font.family": [FONT, *more_fonts]}]):
         yield
 
 

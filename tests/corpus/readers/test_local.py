@@ -152,6 +152,7 @@ def test_mistakes_in_lines_name_file_line_and_remedy(
         ({"source": ["a"], "target": [1]}, "sentence", "column target is int64; it must be text"),
         ({"source": ["a"] * 2, "target": ["b"] * 2, "document": ["c", None]}, "document", "row 2: no document"),
         ({"source": pa.array([], "string"), "target": pa.array([], "string")}, "sentence", "the file is empty"),
+        ({"source": ["a", None], "target": pa.nulls(2, "string")}, "sentence", "all of its 2 rows lack a side"),
     ],
 )
 def test_mistakes_in_parquet_name_column_and_remedy(
@@ -160,6 +161,25 @@ def test_mistakes_in_parquet_name_column_and_remedy(
     pq.write_table(pa.table(columns), tmp_path / "own.parquet")
     with pytest.raises(UserError, match=rf"own\.parquet: .*{message}"):
         read(path=tmp_path / "own.parquet", group_by=group_by)
+
+
+def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array(["a"])] * 3, names=["source", "target", "source"])
+    pq.write_table(table, tmp_path / "own.parquet")
+    with pytest.raises(UserError, match=r"own\.parquet: there are 2 columns source; leave one"):
+        read(path=tmp_path / "own.parquet")
+
+
+def test_a_file_whose_name_does_not_say_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "own.tsv"
+    path.write_bytes(gzip.compress(b"a\tb\n"))
+    with pytest.raises(UserError, match=r"own\.tsv: what is in it is a \.gz file; let its name end so"):
+        read(path=path)
+    pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), path)
+    with pytest.raises(UserError, match=r"own\.tsv: what is in it is a \.parquet file"):
+        read(path=path)
+    path.write_text("PK, a text\tthat begins so\n")
+    assert read(path=path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])

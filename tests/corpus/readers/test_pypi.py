@@ -3,12 +3,15 @@
 import io
 import tarfile
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from specialized_heads.corpus import sources
 from specialized_heads.corpus.pairs import read_pairs
-from specialized_heads.stage import file_hash, read_json
+from specialized_heads.corpus.readers import pypi
+from specialized_heads.stage import UserError, file_hash, read_json
 
 SETUP = """\
 from pathlib import Path
@@ -89,3 +92,9 @@ def test_what_pip_refuses_is_one_line(stage, package: Path, tmp_path: Path, want
     assert "check name, version, sha256 and the network" in line
     assert said in line or "Could not find a version" in line
     assert not list((tmp_path / "data").iterdir())
+
+
+def test_the_default_text_is_of_its_own_languages(tmp_path: Path) -> None:
+    source = sources.Pypi(kind="pypi")
+    with pytest.raises(UserError, match=r"nmt\.tar\.gz: this text is en-fr, .* are de and fr; set them to en and fr$"):
+        next(pypi.read(source, [tmp_path / "nmt.tar.gz"], source_language="de", target_language="fr", counts=Counter()))

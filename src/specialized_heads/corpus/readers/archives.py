@@ -276,6 +276,15 @@ def _safe(path: Path, name: str) -> str:
     return name.removeprefix("./")
 
 
+def disguised(path: Path) -> str | None:
+    """The suffix that a file should have by its first bytes, where its name has no such suffix and the bytes are no text."""
+    with open(path, "rb") as stream:
+        start = stream.read(512)
+    found = (suffix for suffix, magic in MAGIC.items() if start.startswith(magic) and min(start) < ord("\t"))
+    suffix = next(found, None)
+    return None if suffix is None or path.name.lower().endswith(suffix) else suffix
+
+
 def lines(text: Path | BinaryIO) -> Iterator[str]:
     """The lines of UTF-8 text without their ends, from a packed or plain file, or from a stream with a `name`.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, read_blocks
+from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, check_languages, read_blocks
 from specialized_heads.corpus.sources import Embedded
 from specialized_heads.stage import read_json
 
@@ -18,8 +18,10 @@ def read(
     """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json.
 
     Raises:
-        UserError: a file is missing or broken.
+        UserError: a file is missing or broken, or the corpus is of other languages.
     """
+    known = read_json(files[1])
+    check_languages(files[0], (known["source_language"], known["target_language"]), (source_language, target_language))
     for batch in read_blocks(files[0], columns=COLUMNS):
         yield pa.record_batch([*batch.columns, pa.repeat("", batch.num_rows)], schema=SCHEMA)
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specialized_heads.corpus.pairs import BLOCK, SCHEMA, blocks
-from specialized_heads.corpus.readers.archives import ARCHIVES, data_member, lines, open_packed, packing
+from specialized_heads.corpus.readers.archives import ARCHIVES, data_member, disguised, lines, open_packed, packing
 from specialized_heads.corpus.sources import Local, Unit
 from specialized_heads.stage import UserError
 
@@ -68,14 +68,19 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
     if not path.is_file():
         raise UserError(f"{path}: no such file; check the source's paths in the configuration")
     kind = packing(path)
+    if not kind and (suffix := disguised(path)) is not None:
+        raise UserError(f"{path}: what is in it is a {suffix} file; let its name end so")
     inner = data_member(path) if kind in ARCHIVES else path.stem if kind else path.name
     read_rows = _read_parquet if inner.lower().endswith(".parquet") else _read_tsv
-    rows = 0
+    rows, nulls = 0, counts["null"]
     for batch in read_rows(path, group_by=group_by, counts=counts, set_=set_):
         rows += batch.num_rows
         yield batch
     if not rows:
-        raise UserError(f"{path}: the file is empty; it must hold at least one pair")
+        what = (
+            f"all of its {counts['null'] - nulls} rows lack a side" if counts["null"] > nulls else "the file is empty"
+        )
+        raise UserError(f"{path}: {what}; it must hold at least one pair")
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -125,6 +130,8 @@ def _read_parquet(path: Path, *, group_by: Unit, counts: Counter[str], set_: str
                 raise UserError(
                     f"{path}: column {missing[0]} is missing; there are {', '.join(there) or 'none'}{remedy}"
                 )
+            if twice := [name for name in ("source", "target", "document") if there.count(name) > 1]:
+                raise UserError(f"{path}: there are {there.count(twice[0])} columns {twice[0]}; leave one")
             columns = [name for name in ("source", "target", "document") if name in there]
             columns = columns if group_by == "document" else [name for name in columns if name != "document"]
             for name in columns:

