@@ -87,7 +87,7 @@ def draw(heads: pd.DataFrame) -> Figure:
             line(0, color="#BBBBBB", linewidth=0.7, zorder=0)
         axes.set(xlabel="BLEU without the head − BLEU, test set")
         axes.set_ylabel(style.wrap(f"the same, {own['second'].iloc[0]}", inches=2.2, size=7))
-        axes.set_title(style.wrap(corpus, inches=width / columns - 0.3, size=7), size=7)
+        axes.set_title(style.wrap(corpus, inches=width / columns - 0.8, size=7), size=7)
         _note(axes, own.groupby("seed").first())
     for axes in panels[len(corpora) :]:
         axes.set_axis_off()

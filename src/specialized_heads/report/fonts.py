@@ -33,7 +33,7 @@ def having(letters: set[str]) -> list[str]:
 
     Letters that none has are drawn as empty boxes; a warning names them.
     """
-    files = sorted(findSystemFonts(), key=lambda path: (_is_plain(path), Path(path).name, path))
+    files = sorted(findSystemFonts(), key=lambda path: (_is_special(path), Path(path).name, path))
     left, families = set(letters), []
     while left and files:
         best = max(files, key=lambda path: sum(ord(letter) in _letters_of(path) for letter in left))
@@ -58,8 +58,8 @@ def keep_order(figure: Figure) -> None:
             text.set_text(marked)
 
 
-def _is_plain(path: str) -> bool:
-    """False for the fonts to take first, of those that have the same letters: neither bold nor slanted, and without serifs."""
+def _is_special(path: str) -> bool:
+    """Whether a font is bold, slanted, with serifs, or otherwise not the first to take of those that have the same letters."""
     name = Path(path).stem.lower()
     return any(part in name for part in ("bold", "italic", "oblique", "serif", "mono", "black", "thin", "light"))
 
