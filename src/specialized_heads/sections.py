@@ -43,7 +43,7 @@ class Split(Section):
 
 
 class Vocabulary(Section):
-    """BPE vocabularies, separate for source and target (appendix B.2)."""
+    """BPE vocabularies, separate for source and target (appendix B.1)."""
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
@@ -87,7 +87,11 @@ class Training(Section):
     )
     warmup: int = Field(16_000, ge=1, description="updates of linear warm-up")
     label_smoothing: float = Field(0.1, ge=0, lt=1)
-    precision: Literal["fp32", "bf16"] = Field("fp32", description="of matrix products; weights and sums stay fp32")
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32",
+        description="of matrix products; weights and sums stay fp32. bf16 needs a processor or GPU with instructions for it "
+        "(AVX512_BF16, AMX; NVIDIA from Ampere on): fp32 takes its place elsewhere",
+    )
     log_every: int = Field(50, ge=1, description="updates per line of the log")
     evaluate_every: int = Field(500, ge=1, description="updates per evaluation on the development set")
     average: int = Field(1, ge=1, description="the model is the mean of its weights at so many moments; 1: the last")

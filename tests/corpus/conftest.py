@@ -22,8 +22,8 @@ Stage = Callable[..., subprocess.CompletedProcess]
 def stage() -> Stage:
     """`stage("raw", settings={...}, resource=path, ...)`: run one stage in its own process."""
 
-    def call(module: str, *, settings: dict, **files: Path) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", f"specialized_heads.corpus.{module}", "--settings", json.dumps(settings)]
+    def call(module: str, *, settings: dict | None = None, **files: Path) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", f"specialized_heads.corpus.{module}", "--settings", json.dumps(settings or {})]
         for name, path in files.items():
             command += [f"--{name.replace('_', '-')}", str(path)]
         return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)

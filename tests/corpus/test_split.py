@@ -91,8 +91,11 @@ def plainly_divided(pairs: Pairs, sizes: Split, given: dict[str, Pairs]) -> tupl
     groups: dict[str, list[int]] = {}
     for row in range(len(pairs)):
         groups.setdefault(pairs.document[row], []).append(row)
+    reasons = ("document_overlap", "held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap")
+    dropped = dict.fromkeys(reasons, 0)
+    for document in {name for part in given.values() for name in part.document} - {""}:
+        dropped["document_overlap"] += len(groups.pop(document, []))
     names = sorted(groups, key=lambda name: fingerprint(f"{SALT}\n{name}"))
-    dropped = dict.fromkeys(("held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap"), 0)
     for name in HELD_OUT:
         if name in given:
             continue
@@ -155,6 +158,7 @@ def test_sets_are_those_that_one_document_after_the_other_gives(divided, monkeyp
 def test_every_reason_occurs(divided) -> None:
     # The corpus of these tests is messy enough that they can fail.
     _, dropped = divided(messy())
+    assert dropped.pop("document_overlap") == 0  # the source brings no set
     assert all(dropped.values()), dropped
 
 
@@ -238,7 +242,7 @@ def test_too_large_documents_say_the_numbers(divided, everyday: Pairs) -> None:
 
 
 def test_a_training_set_that_is_all_overlap_says_so(divided, everyday: Pairs) -> None:
-    given = dict.fromkeys(HELD_OUT, everyday)
+    given = dict.fromkeys(HELD_OUT, Pairs(everyday.source, everyday.target, [""] * len(everyday)))
     with pytest.raises(UserError, match=r"no training pair is left of 2000 .*'train_overlap': 500"):
         divided(everyday, SIZES, given)
 
@@ -320,10 +324,28 @@ def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path
     assert [found[name]["pairs"] for name in NAMES[1:]] == [20, 30, 2]
 
 
+def numbered(count: int, *, start: int = 0, per_document: int = 1) -> Pairs:
+    """Pairs of words of their own, so many in a document."""
+    words = ["".join("abcdefghij"[int(digit)] for digit in str(1000 + start + n)) for n in range(count)]
+    documents = [f"doc{n // per_document}" for n in range(count)]
+    return Pairs([f"x{word}" for word in words], [f"y{word}" for word in words], documents)
+
+
 def test_a_held_out_set_that_is_the_text_itself_is_told(index) -> None:
-    numbers = range(200)
-    pairs = Pairs([f"a{n} b{n}" for n in numbers], [f"c{n} d{n}" for n in numbers], [f"{n}" for n in numbers])
+    pairs = numbered(200)
+    given = Pairs(pairs.source, pairs.target, [""] * 200)
     with pytest.raises(
-        UserError, match="200 of them have only sentences of the other held-out sets: are these files of the same"
+        UserError, match="200 of them have only sentences of the other held-out sets: are these files of"
+    ):
+        divide(index(pairs, {"analysis": given}), sizes=SIZES)
+    with pytest.raises(
+        UserError, match=r"0 clean pairs \(200 more are of documents of the sets that you give\), too few"
     ):
         divide(index(pairs, {"analysis": pairs}), sizes=SIZES)
+
+
+def test_the_documents_of_a_given_set_are_in_no_other(index) -> None:
+    pairs, test = numbered(200, per_document=5), numbered(20, start=500, per_document=5)
+    sets, dropped = divide(index(pairs, {"test": test}), sizes=SIZES)
+    assert dropped == dict.fromkeys(dropped, 0) | {"document_overlap": 20}
+    assert not {pairs.document[row] for name in ("train", "dev", "analysis") for row in sets[name]} & set(test.document)

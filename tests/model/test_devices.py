@@ -163,3 +163,25 @@ def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path)
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert sorted(found.stdout.splitlines()) == ["0 of 2 has 1", "1 of 2 has 2"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512f avx512_bf16 vaes\n", True),
+        ("flags\t\t: fpu amx_bf16 amx_tile\n", True),
+        ("Features\t: fp asimd bf16 i8mm\n", True),
+        ("model name\t: bf16\nflags\t\t: fpu avx avx2 avx512f\n", False),
+        (None, False),
+    ],
+)
+def test_bf16_is_used_where_there_are_instructions_for_it(
+    lines: str | None, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lines is not None:
+        (tmp_path / "cpuinfo").write_text(lines)
+    monkeypatch.setattr(devices, "PROCESSOR", tmp_path / "cpuinfo")
+    devices.multiplies_bf16.cache_clear()
+    cpu = torch.device("cpu")
+    assert (devices.products("bf16", cpu), devices.products("fp32", cpu)) == ("bf16" if found else "fp32", "fp32")
+    devices.multiplies_bf16.cache_clear()

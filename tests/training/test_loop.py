@@ -98,7 +98,10 @@ def interrupt(
 
 
 @pytest.mark.parametrize("at, precision", [(1, "fp32"), (13, "fp32"), (22, "fp32"), (20, "bf16")])
-def test_resumed_equals_uninterrupted(gated, data: Data, tmp_path: Path, at: int, precision: str) -> None:
+def test_resumed_equals_uninterrupted(
+    gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, precision: str
+) -> None:
+    monkeypatch.setattr(loop, "products", lambda precision, device: precision)  # whatever this processor has
     plan = replace(PLAN, precision=precision)
     expected = finished(gated(), plan, data, tmp_path / "whole")
     interrupt(gated(), plan, data, tmp_path / "broken", at)
@@ -168,11 +171,12 @@ def test_a_state_of_other_code_or_another_number_of_processes_is_not_taken_up(
     gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = gated(), PLAN, data, None
-    one = loop._fingerprint(*arguments, Team())
-    assert loop._fingerprint(*arguments, Team()) == one
-    assert loop._fingerprint(*arguments, Team(0, 2)) != one
+    one = loop._fingerprint(*arguments, Team(), products="fp32")
+    assert loop._fingerprint(*arguments, Team(), products="fp32") == one
+    assert loop._fingerprint(*arguments, Team(0, 2), products="fp32") != one
+    assert loop._fingerprint(*arguments, Team(), products="bf16") != one
     monkeypatch.setattr(loop, "code_hash", lambda *_: "edited")
-    assert loop._fingerprint(*arguments, Team()) != one
+    assert loop._fingerprint(*arguments, Team(), products="fp32") != one
 
 
 def test_a_resumed_run_does_not_begin_again(gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

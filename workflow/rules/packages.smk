@@ -22,12 +22,11 @@ PYPI = {
 }
 
 
-if DEBIAN or DESCRIBED:
+if DEBIAN:
 
     rule debian_index:
         output:
-            index=directory(f"{DOWNLOADS}/debian/index"),
-            descriptions=f"{DOWNLOADS}/debian/descriptions.tar.gz",
+            directory(f"{DOWNLOADS}/debian/index"),
         log:
             f"{DOWNLOADS}/logs/debian/index.log",
         benchmark:
@@ -36,18 +35,12 @@ if DEBIAN or DESCRIBED:
         localrule: True
         conda:
             "../../envs/pipeline.yaml"
-        params:
-            settings=json.dumps({"languages": sorted(DESCRIBED | {"en"}) if DESCRIBED else []}),
         shell:
-            "python -m specialized_heads.corpus.fetch.debian_index --index {output.index:q}"
-            " --descriptions {output.descriptions:q} --settings {params.settings:q} > {log:q} 2>&1"
-
-
-if DEBIAN:
+            "python -m specialized_heads.corpus.fetch.debian_index --index {output:q} > {log:q} 2>&1"
 
     rule debian_package:
         input:
-            # A newer index, made for another language's descriptions, does not make packages stale.
+            # A newer index does not make packages stale.
             index=ancient(f"{DOWNLOADS}/debian/index"),
         output:
             f"{DOWNLOADS}/debian/{{entry}}.tar.gz",
@@ -66,6 +59,29 @@ if DEBIAN:
             settings=lambda w: json.dumps({"package": DEBIAN[w.entry]}),
         shell:
             "python -m specialized_heads.corpus.fetch.debian_package --index {input.index:q} --output {output:q}"
+            " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+if DESCRIBED:
+
+    rule debian_descriptions:
+        output:
+            f"{DOWNLOADS}/debian/descriptions.{{language}}.tar.gz",
+        log:
+            f"{DOWNLOADS}/logs/debian/descriptions.{{language}}.log",
+        benchmark:
+            f"{DOWNLOADS}/logs/debian/descriptions.{{language}}.tsv"
+        wildcard_constraints:
+            language="|".join(map(re.escape, DESCRIBED)),
+        localrule: True
+        conda:
+            "../../envs/pipeline.yaml"
+        resources:
+            downloads=1,
+        params:
+            settings=lambda w: json.dumps({"language": w.language}),
+        shell:
+            "python -m specialized_heads.corpus.fetch.debian_descriptions --output {output:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 

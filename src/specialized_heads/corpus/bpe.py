@@ -1,4 +1,4 @@
-"""Stage bpe: two byte-pair-encoding vocabularies, one for each language (appendix B.2), learned on the training set alone.
+"""Stage bpe: two byte-pair-encoding vocabularies, one for each language (appendix B.1), learned on the training set alone.
 
 The text is preprocessed as `vocabulary.preprocess` says. SentencePiece is used without any text normalisation of its own
 (`identity`, white space kept), because heads are compared with words: the pieces of a sentence, joined, are exactly

@@ -106,6 +106,16 @@ class Wmt(Section):
     analysis_size: int = Field(50_000, ge=1, description="sentences drawn from `analysis`; never used for training")
     limit: int | None = Field(2_500_000, ge=1, description=LIMIT)
 
+    @model_validator(mode="after")
+    def _once(self) -> "Wmt":
+        for key in ("train", "dev", "test", "analysis"):
+            names = getattr(self, key)
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise ValueError(f"{key}: {twice[0]} stands there more than once")
+        if both := set(self.dev) & set(self.test):
+            raise ValueError(f"{min(both)} is under dev and under test; leave it in one")
+        return self
+
 
 class Debian(Section):
     """Parallel text out of Debian packages, through the apt client of the machine."""
@@ -133,7 +143,7 @@ class Debian(Section):
         languages = ("en-us", target_language.lower().replace("_", "-")) if self.libreoffice else ()
         entries = [("libreoffice", f"libreoffice-help-{language}") for language in languages]
         entries += [("gettext", entry) for entry in self.gettext] + [("manuals", entry) for entry in self.manuals]
-        entries += [("descriptions", "descriptions")] if self.descriptions else []
+        entries += [("descriptions", f"descriptions.{target_language}")] if self.descriptions else []
         # No name of a package has an underscore.
         return {(kind, entry): f"debian/{entry.replace('*', '_')}.tar.gz" for kind, entry in dict.fromkeys(entries)}
 

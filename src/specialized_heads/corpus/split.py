@@ -120,19 +120,24 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
     """
     sets = {name: np.flatnonzero(index.given == number) for number, name in enumerate(HELD_OUT)}
     to_deal = [name for name in HELD_OUT if not len(sets[name])]
-    rows, bounds = ordered(index, np.flatnonzero(index.given < 0))
+    given, free = np.flatnonzero(index.given >= 0), np.flatnonzero(index.given < 0)
+    # A document of a given set is not divided either; pairs of none have the empty name.
+    named = index.place[given][index.place[given] != fingerprint(f"{SALT}\n")]
+    divided = np.isin(index.place[free], named)
+    rows, bounds = ordered(index, free[~divided])
     wanted = sum(getattr(sizes, name) for name in to_deal)
     if len(rows) <= wanted:
         asked = " + ".join(f"{name} {getattr(sizes, name)}" for name in to_deal)
+        gone = f" ({divided.sum()} more are of documents of the sets that you give)" if divided.any() else ""
         raise UserError(
-            f"the corpus has {len(rows)} clean pairs, too few for split: {asked} = {wanted} and a training set; "
+            f"the corpus has {len(rows)} clean pairs{gone}, too few for split: {asked} = {wanted} and a training set; "
             "make the held-out sets smaller, relax `filters` or use more text"
             if to_deal
-            else "the corpus has no clean pair outside of its held-out sets; relax `filters` or use more text"
+            else f"the corpus has no clean pair outside of its held-out sets{gone}; relax `filters` or use more text"
         )
 
-    dropped = dict.fromkeys(("held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap"), 0)
-    given = np.flatnonzero(index.given >= 0)
+    reasons = ("document_overlap", "held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap")
+    dropped = dict.fromkeys(reasons, 0) | {"document_overlap": int(divided.sum())}
     other_sources = set(index.source_bags[given].tolist())
     other_targets = set(index.target_bags[given[index.has_target[given]]].tolist())
     dealt = np.zeros(len(bounds) - 1, bool)

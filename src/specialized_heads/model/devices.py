@@ -1,4 +1,4 @@
-"""Which device a stage computes on, and that jobs side by side on a workstation do not share a GPU.
+"""Which device a stage computes on, in which precision, and that jobs side by side on a workstation do not share a GPU.
 
 Snakemake counts GPUs (`resources: gpu=2`) but does not say which one a job has. So a stage locks the first free one that it
 sees, by a file named after the GPU, and waits where none is free. The kernel drops the lock when the process ends, however it
@@ -18,6 +18,8 @@ import torch
 from specialized_heads.stage import UserError, log
 
 POLL_SECONDS = 1.0
+PROCESSOR = Path("/proc/cpuinfo")
+BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # what Linux calls instructions for products of bf16, on x86 and ARM
 
 
 @cache
@@ -44,6 +46,25 @@ def use_gpu(name: str) -> bool:
     if name == "cuda" and not available:
         raise UserError("device: cuda was asked for, but torch sees no GPU; set device: cpu or auto")
     return available
+
+
+def products(precision: str, device: torch.device) -> str:
+    """The precision of matrix products, fp32 or bf16, on a device that is asked for one of these.
+
+    Without instructions for it bf16 is no help: a processor takes up to fifty times as long as for float32, which takes its
+    place then.
+    """
+    return "fp32" if precision == "bf16" and not multiplies_bf16(device.type) else precision
+
+
+@cache
+def multiplies_bf16(device: str) -> bool:
+    """Whether a device of this type, `cpu` or `cuda`, has instructions for products of bf16."""
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    lines = PROCESSOR.read_text(encoding="utf-8").splitlines() if PROCESSOR.is_file() else []
+    named = (line.partition(":") for line in lines)
+    return any(key.strip() in ("flags", "Features") and BF16 & set(value.split()) for key, _, value in named)
 
 
 def take_gpus(number: int) -> list[int]:

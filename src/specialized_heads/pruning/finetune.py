@@ -8,6 +8,7 @@ from typing import Literal
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.devices import products
 from specialized_heads.pruning.prune import freeze
 from specialized_heads.sections import Training
 from specialized_heads.stage import Section
@@ -35,7 +36,12 @@ def main() -> None:
     with team(settings.device) as (together, device):
         train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
         if together.writes:
-            save(model, files.output, training={**files.settings, "cut": cut, "data_hash": data.hash})
+            used = products(settings.training.precision, device)
+            save(
+                model,
+                files.output,
+                training={**files.settings, "products": used, "cut": cut, "data_hash": data.hash},
+            )
             finish(files.state)
 
 

@@ -19,6 +19,7 @@ import torch
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.devices import products
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning.collapse import remark
@@ -160,7 +161,8 @@ def train_gates(
             "decided_after": penalty.decision if steered else updates,
             "collapse": said,
         }
-        training = {**files.settings, "data_hash": data.hash}
+        used = products(settings.training.precision, device)
+        training = {**files.settings, "products": used, "data_hash": data.hash}
         stage.write_json(files.gates, {**asked, **summary, "rows": rows})
         remove_closed_heads(model)
         save(model, files.output, training=training)

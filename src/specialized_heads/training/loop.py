@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.model.devices import products
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
@@ -114,7 +115,7 @@ def train(
     torch.set_num_threads(1)
     workers = threads if model.source_embedding.device.type == "cpu" else 1
     run = _Run(model, plan, data, state, penalty, workers=workers, team=team)
-    fingerprint = _fingerprint(model, plan, data, penalty, team)
+    fingerprint = _fingerprint(model, plan, data, penalty, team, products=run.products)
     run.resume(fingerprint)
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
@@ -170,7 +171,10 @@ class _Run:
         self.penalty = penalty if self.gates else None
         self.gate_noise = torch.Generator().manual_seed(plan.seed)
         # Products run on a narrow copy of the matrices, made once per update; the weights themselves stay in float32.
-        self.working = model.in_precision(torch.bfloat16) if plan.precision == "bf16" else model
+        self.products = products(plan.precision, self.device)
+        if self.products != plan.precision:
+            log.info("no instructions for bf16 on this device: matrix products are in float32")
+        self.working = model.in_precision(torch.bfloat16) if self.products == "bf16" else model
         if plan.compile:
             for layer in (*self.working.encoder, *self.working.decoder):
                 layer.compile(dynamic=True)
@@ -360,10 +364,13 @@ class _Run:
         log.info("going on at update %d", self.update)
 
 
-def _fingerprint(model: Transformer, plan: Plan, data: Data, penalty: Penalty | None, team: Team) -> str:
+def _fingerprint(
+    model: Transformer, plan: Plan, data: Data, penalty: Penalty | None, team: Team, *, products: str
+) -> str:
     """Hash of all that the result follows from: plan, penalty as it starts, data, weights as they start (and which of them
-    are trained), number of processes (which divides the epochs), kind of device, torch, and the code of this package."""
-    described = [asdict(plan), repr(penalty), data.hash, model.dropout, team.size]
+    are trained), number of processes (which divides the epochs), kind of device, precision of its products, torch, and the
+    code of this package."""
+    described = [asdict(plan), repr(penalty), data.hash, model.dropout, team.size, products]
     described += [model.source_embedding.device.type, torch.__version__, code_hash("model", "pruning", "training")]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for name, parameter in model.named_parameters():

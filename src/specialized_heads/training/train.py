@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
+from specialized_heads.model.devices import products
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
 from specialized_heads.sections import Model, Training, Vocabulary
 from specialized_heads.stage import Section
@@ -75,7 +76,8 @@ def main() -> None:
     with team(settings.device) as (together, device):
         train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
         if together.writes:
-            save(model, files.output, training={**files.settings, "data_hash": data.hash})
+            used = products(settings.training.precision, device)
+            save(model, files.output, training={**files.settings, "products": used, "data_hash": data.hash})
             if files.checkpoints:
                 kept = {n: read_moment(files.state, n) for n in settings.moments}
                 tensors = {f"update{n}/{name}": tensor for n, own in kept.items() for name, tensor in own.items()}

@@ -131,9 +131,12 @@ def archive(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 @needs_apt
 def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None:
     data = tmp_path / "data with space" / "debian"
-    index, descriptions = data / "index", data / "descriptions.tar.gz"
-    done = stage("fetch.debian_index", settings={"languages": ["en", "ru"]}, index=index, descriptions=descriptions)
-    assert done.returncode == 0, done.stderr
+    index, descriptions = data / "index", data / "descriptions.ru.tar.gz"
+    for done in (
+        stage("fetch.debian_index", index=index),
+        stage("fetch.debian_descriptions", settings={"language": "ru"}, output=descriptions),
+    ):
+        assert done.returncode == 0, done.stderr
     # The system's hooks did not run, and the card says which release it is.
     assert not (tmp_path / "apt" / "hook").exists()
     contents = {name: stream.read() for name, stream in walk(descriptions)}
@@ -155,12 +158,12 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
         "usr/share/doc/tiny-faq-ru/copyright",
         "packages.json",
     ]
-    names = {"index", "descriptions.tar.gz", "tiny-f_.tar.gz", *(f"{entry}.tar.gz" for entry in entries[:2])}
+    names = {"index", "descriptions.ru.tar.gz", "tiny-f_.tar.gz", *(f"{entry}.tar.gz" for entry in entries[:2])}
     assert {path.name for path in data.iterdir()} == names
 
     source = {"kind": "debian", "libreoffice": True, "manuals": ["tiny-f*"], "descriptions": True}
     settings = {"source": source, "source_language": "en", "target_language": "ru"}
-    resources = [data / f"{name}.tar.gz" for name in (*entries[:2], "tiny-f_", "descriptions")]
+    resources = [data / f"{name}.tar.gz" for name in (*entries[:2], "tiny-f_", "descriptions.ru")]
     output, card = tmp_path / "raw.parquet", tmp_path / "raw.json"
     done = read(settings, resources, output=output, card=card)
     assert done.returncode == 0, done.stderr
@@ -195,9 +198,7 @@ def read(settings: dict, resources: list[Path], *, output: Path, card: Path) -> 
 @needs_apt
 def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path: Path) -> None:
     index, output = tmp_path / "data" / "index", tmp_path / "data" / "out.tar.gz"
-    done = stage(
-        "fetch.debian_index", settings={"languages": []}, index=index, descriptions=tmp_path / "data" / "d.tar.gz"
-    )
+    done = stage("fetch.debian_index", index=index)
     assert done.returncode == 0, done.stderr
 
     def error(module: str, **options) -> str:
@@ -226,16 +227,21 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
     assert not output.exists()
 
     archive.use(9)  # nothing listens there
-    again = {"index": tmp_path / "again", "descriptions": tmp_path / "d.tar.gz"}
-    line = error("fetch.debian_index", settings={"languages": []}, **again)
-    assert line.startswith("error: apt: the package indices cannot be fetched")
-    assert "check the network" in line
+    kept = (tmp_path / "data" / "index" / "apt.conf").read_bytes()
+    for module, options in (
+        ("fetch.debian_index", {"index": tmp_path / "again"}),
+        ("fetch.debian_descriptions", {"settings": {"language": "ru"}, "output": tmp_path / "d.tar.gz"}),
+    ):
+        line = error(module, **options)
+        assert line.startswith("error: apt: the package indices cannot be fetched")
+        assert "check the network" in line
+    assert not (tmp_path / "d.tar.gz").exists()
+    assert (tmp_path / "data" / "index" / "apt.conf").read_bytes() == kept
 
 
 def test_without_apt_the_error_says_what_is_needed(stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    files = {"index": tmp_path / "index", "descriptions": tmp_path / "descriptions.tar.gz"}
-    done = stage("fetch.debian_index", settings={"languages": []}, **files)
+    done = stage("fetch.debian_index", index=tmp_path / "index")
     assert done.returncode == 2
     assert done.stderr.startswith("error: apt-get: not found; a source of kind debian needs a Debian or Ubuntu system")
 

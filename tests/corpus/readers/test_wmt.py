@@ -121,7 +121,7 @@ def test_training_formats_in_both_directions(data: Path, dataset: str, expected:
 
 
 def test_archives_inside_of_archives(data: Path) -> None:
-    keys = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["giga_fren"]}
+    keys = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["europarl_v7_en_fr"]}
     assert pairs(rows(data, train=["giga_fren"], **keys)) == [(f"giga en {n}", f"giga fr {n}") for n in range(1, 6)]
 
 
@@ -156,7 +156,7 @@ def test_a_news_test_is_that_of_the_direction(data: Path) -> None:
 
 def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(data: Path) -> None:
     analysis = {"analysis": ["europarl_v7_en_fr", "giga_fren"], "analysis_size": 4}
-    english_french = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["giga_fren"]}
+    english_french = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["europarl_v7_en_fr"]}
     everything = rows(data, train=analysis["analysis"], **english_french)
     counts: Counter[str] = Counter()
     own = rows(data, train=analysis["analysis"], **english_french, **analysis, counts=counts)
@@ -220,7 +220,7 @@ def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
     files = {"giga-fren.release2.fixed.en.gz": packed[:-20], "giga-fren.release2.fixed.fr.gz": packed}
     tar(data / "wmt" / "training-giga-fren.tar", files)
     with pytest.raises(UserError, match=r"training-giga-fren\.tar: not a complete"):
-        rows(data, train=["giga_fren"], dev=["giga_fren"], test=["giga_fren"], languages=("en", "fr"))
+        rows(data, train=["giga_fren"], dev=["giga_fren"], test=["europarl_v7_en_fr"], languages=("en", "fr"))
 
 
 @pytest.mark.parametrize(

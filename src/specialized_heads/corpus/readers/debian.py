@@ -1,7 +1,8 @@
 """Source debian: parallel text out of Debian packages and of the translations of their descriptions.
 
 Everything starts from English, and the documents are pages, text domains or packages. The formats have a module each:
-`libreoffice`, `catalogues` (gettext), `manuals` and `descriptions`; they read what `debian_package` and `debian_index` fetch.
+`libreoffice`, `catalogues` (gettext), `manuals` and `descriptions`; they read what the stages
+`debian_package` and `debian_descriptions` fetch.
 """
 
 import json

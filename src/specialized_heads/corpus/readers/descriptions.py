@@ -24,7 +24,7 @@ def rows(
     """Pairs with their package, in the order of the English descriptions.
 
     Args:
-        path: descriptions in both languages, as `debian_index` writes them.
+        path: descriptions in both languages, as `debian_descriptions` writes them.
         counts: gains `description_without_original`, `structure_differs` (translations) and `verbatim` (lines).
 
     Raises:
