@@ -50,6 +50,8 @@ def found(source: str, target: str) -> tuple[list[tuple[str, str]], dict[str, in
         ),
         ("Save _As", "Сохранить _как", ("Save As", "Сохранить как")),
         ("E&xit", "В&ыход", ("Exit", "Выход")),
+        ("Set file_name", "Задайте file_name", ("Set file_name", "Задайте file_name")),
+        ("_OK", "_OK", ("OK", "OK")),
         ("R&D of S&T &amp; more", "НИОКР &amp; др.", ("R&D of S&T &amp; more", "НИОКР &amp; др.")),
         ("Wrapped\nline", "Строка\nпереносится", ("Wrapped line", "Строка переносится")),
         ("About 5 % of x < y", "Около 5 % из x < y", ("About 5 % of x < y", "Около 5 % из x < y")),

@@ -142,7 +142,7 @@ def pairs(source: str, target: str, *, counts: Counter[str]) -> list[tuple[str, 
     if marks[0] != marks[1]:
         counts["shortcut"] += 1
         return []
-    if marks[0] == 1:
+    if marks[0] == 1 and not _same_identifier(source, target):
         source, target = SHORTCUT.sub("", source), SHORTCUT.sub("", target)
     sources, targets = _paragraphs(source), _paragraphs(target)
     if len(sources) != len(targets):
@@ -151,6 +151,12 @@ def pairs(source: str, target: str, *, counts: Counter[str]) -> list[tuple[str, 
     spoken = [(one, other) for one, other in found if has_letters(one) and has_letters(other)]
     counts["no_text"] += (len(found) or 1) - len(spoken)
     return spoken
+
+
+def _same_identifier(source: str, target: str) -> bool:
+    """Whether the mark is inside of a word that both sides have, such as "file_name"; words are translated, names are not."""
+    one, other = (next(word for word in text.split() if SHORTCUT.search(word)) for text in (source, target))
+    return one == other and SHORTCUT.search(one).start() > 0
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -46,7 +46,7 @@ def read(
     """The training pairs, then those of the development, test and analysis sets, with `set` saying which.
 
     Args:
-        counts: gains `drawn_for_analysis`, and what is in the files but is no pair (`blank_line`, `not_two_columns`).
+        counts: gains what is in the files but is no pair (`blank_line`, `not_two_columns`).
 
     Raises:
         UserError: an unknown dataset, a damaged or incomplete file, two sides that do not match, too little text for the
@@ -64,7 +64,7 @@ def read(
     drawn = _draw(sizes, size=source.analysis_size) if sizes else {}
     for name in source.train:
         marked = _marked(rows(name, counts), drawn.get(name, ()))
-        yield from blocks(_undrawn(marked, counts))
+        yield from blocks(row for row, chosen in marked if not chosen)  # the others come with the analysis set
     for set_, datasets in (("dev", source.dev), ("test", source.test)):
         for name in datasets:
             yield from _of_set(set_, rows(name, counts))
@@ -114,14 +114,6 @@ def _marked(rows: Iterator[Row], drawn: Iterable[int]) -> Iterator[tuple[Row, bo
         if chosen:
             following = next(left, None)
         yield row, chosen
-
-
-def _undrawn(marked: Iterator[tuple[Row, bool]], counts: Counter[str]) -> Iterator[Row]:
-    for row, chosen in marked:
-        if chosen:
-            counts["drawn_for_analysis"] += 1
-        else:
-            yield row
 
 
 def _rows(dataset: Dataset, path: Path, *, languages: tuple[str, str], counts: Counter[str]) -> Iterator[Row]:
