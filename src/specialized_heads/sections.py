@@ -325,7 +325,7 @@ class Heads(Section):
     from_word: Literal["mean", "first"] = Field(
         "mean", description="attention from a word: mean over its pieces, or first"
     )
-    bootstrap: int = Field(1000, ge=20, description="resamples of sentences for intervals")
+    bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
     similarity_sentences: int = Field(
         1000,
         ge=1,

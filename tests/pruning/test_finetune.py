@@ -105,7 +105,7 @@ def test_the_description_says_how_it_was_cut_and_trained(run, files: dict) -> No
     description = json.loads(run().with_suffix(".json").read_text())
     data_hash = description["training"].pop("data_hash")
     assert data_hash == loop.load_data(files["train"], files["dev"]).hash
-    assert description["training"] == SETTINGS | {"cut": CUT}
+    assert description["training"] == SETTINGS | {"cut": CUT, "products": "fp32"}
 
 
 def test_it_trains_as_pruning_does(call: Callable[..., None], files: dict, monkeypatch, tmp_path: Path, run) -> None:
