@@ -98,7 +98,7 @@ def test_two_runs_give_the_same_bytes(call: Callable[..., None], tokens: dict[st
     assert contents(first)[2] != contents(third)[2]
     assert not first["state"].exists()
     data_hash = f"{file_hash(tokens['train'])} {file_hash(tokens['dev'])}"
-    assert json.loads(contents(first)[1])["training"] == SETTINGS | {"data_hash": data_hash}
+    assert json.loads(contents(first)[1])["training"] == SETTINGS | {"products": "fp32", "data_hash": data_hash}
 
 
 def test_killed_at_twenty_moments_and_started_again_gives_the_same_bytes(
