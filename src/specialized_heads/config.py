@@ -44,18 +44,8 @@ FOLDERS = (
     "viewer",
 )  # of an experiment, beside those of its corpora
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
-FILES = (
-    ".csv",
-    ".html",
-    ".json",
-    ".md",
-    ".pdf",
-    ".png",
-    ".svg",
-    ".tex",
-    ".yaml",
-    ".zip",
-)  # among these folders, and under results/
+# Endings of files among these folders, and under results/.
+FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".tex", ".yaml", ".zip")
 
 
 class Corpus(Section):

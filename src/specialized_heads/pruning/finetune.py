@@ -8,7 +8,6 @@ from typing import Literal
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.devices import products
 from specialized_heads.pruning.prune import freeze
 from specialized_heads.sections import Training
 from specialized_heads.stage import Section
@@ -34,14 +33,10 @@ def main() -> None:
     plan = Plan(seed=settings.seed, **settings.training.model_dump())
     data = load_data(files.train, files.dev)
     with team(settings.device) as (together, device):
-        train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
+        used = train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
         if together.writes:
-            used = products(settings.training.precision, device)
-            save(
-                model,
-                files.output,
-                training={**files.settings, "products": used, "cut": cut, "data_hash": data.hash},
-            )
+            trained = {**files.settings, "products": used, "cut": cut, "data_hash": data.hash}
+            save(model, files.output, training=trained)
             finish(files.state)
 
 

@@ -19,7 +19,6 @@ import torch
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.devices import products
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning.collapse import remark
@@ -142,7 +141,9 @@ def train_gates(
     )
     data = load_data(files.train, files.dev)
     with team(settings.device) as (together, device):
-        train(model.to(device), plan, data, state=files.state, records=files.records, penalty=penalty, team=together)
+        used = train(
+            model.to(device), plan, data, state=files.state, records=files.records, penalty=penalty, team=together
+        )
         if not together.writes:
             return
         decisive = copy.deepcopy(model)
@@ -161,7 +162,6 @@ def train_gates(
             "decided_after": penalty.decision if steered else updates,
             "collapse": said,
         }
-        used = products(settings.training.precision, device)
         training = {**files.settings, "products": used, "data_hash": data.hash}
         stage.write_json(files.gates, {**asked, **summary, "rows": rows})
         remove_closed_heads(model)

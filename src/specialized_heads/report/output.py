@@ -94,11 +94,10 @@ def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -
     """
     with style.sheet():
         figure = draw()
-    if missing := fonts.missing(figure):
-        with style.sheet(fonts.having(missing)):
-            figure = draw()
-    fonts.keep_order(figure)
-    with style.sheet():
+        if missing := fonts.missing(figure):
+            with style.sheet(fonts.having(missing)):
+                figure = draw()
+        fonts.keep_order(figure)
         _settle(figure)
         for suffix, metadata in METADATA.items():
             with atomic(_path(stem, suffix)) as temporary:

@@ -95,7 +95,7 @@ def train(
     records: Path,
     penalty: Penalty | None = None,
     team: Team | None = None,
-) -> None:
+) -> str:
     """Train the parameters of `model` that require gradients, in place.
 
     The loss is the cross-entropy per target token plus, with a penalty on the model's gates, λ·L_C (section 6.1).
@@ -108,6 +108,9 @@ def train(
         records: JSONL log: training loss, development loss, learning rate, P(open) of the gates.
         penalty: on the model's gates, in its first state; None: λ is 0.
         team: the processes that train together; None: this one alone. Only the first one writes.
+
+    Returns:
+        the precision that matrix products had, fp32 or bf16.
     """
     team = team or Team()
     prepare_cpu()
@@ -138,6 +141,7 @@ def train(
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()
+    return run.products
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
-from specialized_heads.model.devices import products
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
 from specialized_heads.sections import Model, Training, Vocabulary
 from specialized_heads.stage import Section
@@ -74,9 +73,8 @@ def main() -> None:
     plan = Plan(seed=settings.seed, moments=tuple(settings.moments), **settings.training.model_dump())
     data = load_data(files.train, files.dev)
     with team(settings.device) as (together, device):
-        train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
+        used = train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
         if together.writes:
-            used = products(settings.training.precision, device)
             save(model, files.output, training={**files.settings, "products": used, "data_hash": data.hash})
             if files.checkpoints:
                 kept = {n: read_moment(files.state, n) for n in settings.moments}

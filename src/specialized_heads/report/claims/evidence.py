@@ -85,13 +85,7 @@ class Evidence:
         """The functions of these encoder heads. Syntactic is one only by a relation that has enough arcs to tell."""
         found = []
         for head in heads.to_dict("records"):
-            arcs = [
-                head[f"{name.removesuffix(f'_{way}')}_arcs"]
-                for name in head["relations"]
-                for way in DIRECTIONS
-                if name.endswith(way)
-            ]
-            few = max(arcs, default=0) < self.least_arcs
+            few = max((head[f"{_relation(name)}_arcs"] for name in head["relations"]), default=0) < self.least_arcs
             found.append({name for name in head["functions"] if name != SYNTACTIC or not few})
         return found
 
@@ -104,6 +98,13 @@ class Evidence:
             for key in ("lam", "asked"):
                 own = own[own[key].eq(model[key]) | (own[key].isna() & pd.isna(model[key]))]
             yield model, own, same_seed[same_seed["kind"] == "baseline"]
+
+
+def _relation(name: str) -> str:
+    """The relation of a name with a direction, such as nsubj_head_to_dependent."""
+    for direction in DIRECTIONS:
+        name = name.removesuffix(f"_{direction}")
+    return name
 
 
 def at_share(shares: np.ndarray, differences: np.ndarray, share: float) -> np.ndarray:
