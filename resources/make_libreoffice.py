@@ -14,9 +14,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from specialized_heads.corpus.fetch.apt import Apt
+from specialized_heads.corpus.debian import libreoffice
+from specialized_heads.corpus.debian.apt import Apt
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.corpus.readers import libreoffice
 from specialized_heads.stage import UserError, file_hash, run, write_json
 
 FOLDER = Path(__file__).parent / "libreoffice_en_ru"

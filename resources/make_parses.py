@@ -4,14 +4,18 @@ For maintainers, from the repository root, with the extra `spacy`; again wheneve
 the filters of a shipped configuration change:
 
     python resources/make_parses.py config.yaml config/*.yaml
+    python resources/make_parses.py --corpus tatoeba_en_de --filters '{"max_words": 30}'
 
 The split stage orders documents by a hash and deals the first ones to the analysis set, so the trees of the first few
 thousand sentences in that order serve every size of the set up to `SIZE`. Which documents there are depends on the
-filters: the default ones count, and those of each configuration that is named. Sentences are parsed as the clean stage
-writes them.
+filters: the trees cover the default filters, those of the configurations on the command line, and those of `--filters`.
+Sentences are parsed as the clean stage writes them.
 """
 
 import argparse
+import json
+import shlex
+import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -22,13 +26,13 @@ import pyarrow.parquet as pq
 import spacy
 import yaml
 
-from specialized_heads import config
+from specialized_heads.config import experiment as config
+from specialized_heads.config.sections import Filters, Split
+from specialized_heads.config.sources import Embedded
 from specialized_heads.corpus import clean, split
 from specialized_heads.corpus.pairs import read_pairs
-from specialized_heads.corpus.sources import Embedded
 from specialized_heads.parsing import embedded, spacy_engine
 from specialized_heads.parsing.words import Word
-from specialized_heads.sections import Filters, Split
 from specialized_heads.stage import atomic, file_hash, log, read_json, run, write_json
 
 RESOURCES = Path(__file__).parent
@@ -63,16 +67,22 @@ def embedded_table(texts: list[str], parses: list[list[Word]]) -> pa.Table:
 
 
 def main() -> None:
-    """Write parses.parquet and parses.json for every embedded corpus; all have English sources."""
+    """Write parses.parquet and parses.json of the embedded corpora; all have English sources."""
+    corpora = sorted(path.parent.name for path in RESOURCES.glob("*/corpus.parquet"))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("configurations", type=Path, nargs="*")
-    paths = parser.parse_args().configurations
+    parser.add_argument("--corpus", action="append", choices=corpora, help="only this corpus; may be repeated")
+    parser.add_argument("--filters", type=json.loads, action="append", default=[], help="further filters, as JSON")
+    options = parser.parse_args()
 
-    filters: dict[str, list[Filters]] = {path.parent.name: [Filters()] for path in RESOURCES.glob("*/corpus.parquet")}
-    for path in paths:
+    further = [Filters.model_validate(values) for values in options.filters]
+    filters = {name: [Filters(), *further] for name in options.corpus or corpora}
+    for path in options.configurations:
         experiment = config.load(yaml.safe_load(path.read_text(encoding="utf-8")), origin=str(path))
         for corpus in experiment.corpora.values():
-            if isinstance(corpus.source, Embedded) and corpus.filters not in filters[corpus.source.name]:
+            if isinstance(corpus.source, Embedded) and corpus.filters not in filters.get(
+                corpus.source.name, [corpus.filters]
+            ):
                 filters[corpus.source.name].append(corpus.filters)
 
     if (found := version(MODEL)) != MODEL_VERSION:
@@ -90,7 +100,7 @@ def main() -> None:
             "version": spacy.__version__,
             "model": f"{MODEL} {MODEL_VERSION}, restructured to UD by parsing/spacy_engine.py",
             "wheel_sha256": WHEEL_SHA256,
-            "command": " ".join(["python resources/make_parses.py", *map(str, paths)]),
+            "command": shlex.join(["python", *sys.argv]),
             "corpus_sha256": file_hash(folder / "corpus.parquet"),
             "filters": [kind.model_dump() for kind in filters[name]],
             "largest_analysis_set": SIZE,

