@@ -1,16 +1,11 @@
-# What heads are worth, one by one and in order of importance (Michel et al. 2019).
-
-
-wildcard_constraints:
-    other="|".join(map(re.escape, experiment.corpora)),
+# How much heads matter, one by one and in order of importance (Michel et al. 2019).
 
 
 rule importance:
     input:
+        "results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
         model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
-        code=code("specialized_heads.pruning.importance"),
+        dev=rules.train_baseline.input.dev,
     output:
         "results/{experiment}/{corpus}/importance/{model}/seed{seed}.parquet",
     log:
@@ -20,20 +15,20 @@ rule importance:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=json.dumps({"device": experiment.device}),
+        code=code("pruning.importance"),
+        flags=flags,
+        settings=settings(stages.device),
     shell:
-        "python -m specialized_heads.pruning.importance --model {input.model:q} --dev {input.dev:q}"
-        " --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.pruning.importance {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule ablate:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
+        rules.importance.input[0],
+        model=rules.importance.input.model,
         tokens="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
-        references="results/{experiment}/{corpus}/corpus/test.parquet",
-        bpe="results/{experiment}/{corpus}/corpus/bpe.target.model",
-        code=code("specialized_heads.pruning.ablation"),
+        references=rules.corpus_split.output.test,
+        bpe=rules.bpe.output.target_model,
     output:
         "results/{experiment}/{corpus}/ablation/{model}/seed{seed}.parquet",
     log:
@@ -43,51 +38,25 @@ rule ablate:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: decoded_settings(w, alone=True),
-        state=ablation_state,
+        code=code("pruning.ablation"),
+        flags=flags,
+        settings=settings(stages.ablate, alone=True),
+        # Beside the output, which Snakemake deletes when a job fails.
+        state=subpath(output[0], strip_suffix=".parquet"),
     message:
         "ablating the heads of {wildcards.model} of {wildcards.corpus}, one by one; progress in {log}"
     shell:
-        "python -m specialized_heads.pruning.ablation --model {input.model:q} --tokens {input.tokens:q}"
-        " --bpe {input.bpe:q} --references {input.references:q} --output {output:q} --state {params.state:q}"
+        "python -m specialized_heads.pruning.ablation {params.flags:q} --state {params.state:q}.state"
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-# The test set of another corpus, as the models of this one read it.
-rule tokens_of_other:
-    input:
-        text="results/{experiment}/{other}/corpus/test.parquet",
-        source="results/{experiment}/{corpus}/corpus/bpe.source.model",
-        target="results/{experiment}/{corpus}/corpus/bpe.target.model",
-        code=code("specialized_heads.corpus.tokens"),
-    output:
-        "results/{experiment}/{corpus}/corpus/tokens/test_of_{other}.safetensors",
-    log:
-        "results/{experiment}/{corpus}/logs/tokens_test_of_{other}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/tokens_test_of_{other}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
-    params:
-        settings=lambda w: settings(
-            w.corpus,
-            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
-            source_language=experiment.corpora[w.corpus].source_language,
-            target_language=experiment.corpora[w.corpus].target_language,
-        ),
-    shell:
-        "python -m specialized_heads.corpus.tokens --text {input.text:q} --source-model {input.source:q}"
-        " --target-model {input.target:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 use rule ablate as ablate_second with:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        tokens=second_tokens,
-        references=second_text,
-        bpe="results/{experiment}/{corpus}/corpus/bpe.target.model",
-        code=code("specialized_heads.pruning.ablation"),
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        tokens=planned(inputs.second_tokens),
+        references=planned(inputs.second_text),
+        bpe=rules.bpe.output.target_model,
     output:
         "results/{experiment}/{corpus}/ablation/{model}/seed{seed}.second.parquet",
     log:
@@ -95,20 +64,19 @@ use rule ablate as ablate_second with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/ablate_second_{model}_seed{seed}.tsv"
     params:
-        settings=lambda w: decoded_settings(w, alone=False),
+        settings=settings(stages.ablate, alone=False),
     message:
         "ablating the heads of {wildcards.model} of {wildcards.corpus} on a second set; progress in {log}"
 
 
 rule prune_systematically:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        importance="results/{experiment}/{corpus}/importance/{model}/seed{seed}.parquet",
-        tokens="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
-        references="results/{experiment}/{corpus}/corpus/test.parquet",
-        bpe="results/{experiment}/{corpus}/corpus/bpe.target.model",
-        code=code("specialized_heads.pruning.systematic"),
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        importance=rules.importance.output[0],
+        tokens=rules.ablate.input.tokens,
+        references=rules.corpus_split.output.test,
+        bpe=rules.bpe.output.target_model,
     output:
         "results/{experiment}/{corpus}/systematic/{model}/seed{seed}.parquet",
     log:
@@ -118,15 +86,12 @@ rule prune_systematically:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: decoded_settings(
-            w,
-            step=experiment.for_corpus(w.corpus).ablation.step,
-            normalise=experiment.for_corpus(w.corpus).ablation.normalise,
-        ),
-        state=ablation_state,
+        code=code("pruning.systematic"),
+        flags=flags,
+        settings=settings(stages.systematic),
+        state=subpath(output[0], strip_suffix=".parquet"),
     message:
         "removing heads of {wildcards.model} of {wildcards.corpus} in order of importance; progress in {log}"
     shell:
-        "python -m specialized_heads.pruning.systematic --model {input.model:q} --importance {input.importance:q}"
-        " --tokens {input.tokens:q} --bpe {input.bpe:q} --references {input.references:q} --output {output:q}"
-        " --state {params.state:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.pruning.systematic {params.flags:q} --state {params.state:q}.state"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -3,11 +3,9 @@
 
 rule corpus_raw:
     input:
-        resource=corpus_source,
-        code=lambda w: code("specialized_heads.corpus.raw")
-        + code(f"specialized_heads.corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
+        planned(inputs.corpus_cards, resources=RESOURCES),
     output:
-        raw="results/{experiment}/{corpus}/corpus/raw.parquet",
+        "results/{experiment}/{corpus}/corpus/raw.parquet",
         card="results/{experiment}/{corpus}/corpus/raw.json",
     log:
         "results/{experiment}/{corpus}/logs/corpus_raw.log",
@@ -16,21 +14,22 @@ rule corpus_raw:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        files=lambda w: corpus_files(w.corpus),
-        settings=raw_settings,
-        # The rows of the table of datasets: another row makes no other corpus stale.
-        datasets=lambda w: [str(dataset) for dataset in datasets(w.corpus)],
+        code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
+        flags=flags,
+        files=planned(inputs.corpus_files, resources=RESOURCES),
+        settings=settings(stages.raw),
+        # The rows of the table of datasets: a change of another row makes this corpus no different.
+        datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
     shell:
-        "python -m specialized_heads.corpus.raw --resource {params.files:q} --output {output.raw:q}"
-        " --card {output.card:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.corpus.raw {params.flags:q} --resource {params.files:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule corpus_clean:
     input:
-        raw="results/{experiment}/{corpus}/corpus/raw.parquet",
-        code=code("specialized_heads.corpus.clean"),
+        input=rules.corpus_raw.output[0],
     output:
-        clean="results/{experiment}/{corpus}/corpus/clean.parquet",
+        "results/{experiment}/{corpus}/corpus/clean.parquet",
         counts="results/{experiment}/{corpus}/corpus/clean.json",
     log:
         "results/{experiment}/{corpus}/logs/corpus_clean.log",
@@ -39,23 +38,18 @@ rule corpus_clean:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(
-            w.corpus,
-            filters=experiment.corpora[w.corpus].filters.model_dump(),
-            source_language=experiment.corpora[w.corpus].source_language,
-            target_language=experiment.corpora[w.corpus].target_language,
-        ),
+        code=code("corpus.clean"),
+        flags=flags,
+        settings=settings(stages.clean),
     shell:
-        "python -m specialized_heads.corpus.clean --input {input.raw:q} --output {output.clean:q}"
-        " --counts {output.counts:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.corpus.clean {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule corpus_split:
     input:
-        clean="results/{experiment}/{corpus}/corpus/clean.parquet",
-        card="results/{experiment}/{corpus}/corpus/raw.json",
-        counts="results/{experiment}/{corpus}/corpus/clean.json",
-        code=code("specialized_heads.corpus.split"),
+        input=rules.corpus_clean.output[0],
+        raw_card=rules.corpus_raw.output.card,
+        clean_counts=rules.corpus_clean.output.counts,
     output:
         train="results/{experiment}/{corpus}/corpus/train.parquet",
         dev="results/{experiment}/{corpus}/corpus/dev.parquet",
@@ -69,20 +63,19 @@ rule corpus_split:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps({"split": experiment.corpora[w.corpus].split.model_dump()}),
+        code=code("corpus.split"),
+        flags=flags,
+        settings=settings(stages.split),
     shell:
-        "python -m specialized_heads.corpus.split --input {input.clean:q} --raw-card {input.card:q}"
-        " --clean-counts {input.counts:q} --train {output.train:q} --dev {output.dev:q} --test {output.test:q}"
-        " --analysis {output.analysis:q} --counts {output.counts:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.corpus.split {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule bpe:
     input:
-        train="results/{experiment}/{corpus}/corpus/train.parquet",
-        code=code("specialized_heads.corpus.bpe"),
+        train=rules.corpus_split.output.train,
     output:
-        source="results/{experiment}/{corpus}/corpus/bpe.source.model",
-        target="results/{experiment}/{corpus}/corpus/bpe.target.model",
+        source_model="results/{experiment}/{corpus}/corpus/bpe.source.model",
+        target_model="results/{experiment}/{corpus}/corpus/bpe.target.model",
     log:
         "results/{experiment}/{corpus}/logs/bpe.log",
     benchmark:
@@ -90,23 +83,42 @@ rule bpe:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(
-            w.corpus,
-            "vocabulary",
-            source_language=experiment.corpora[w.corpus].source_language,
-            target_language=experiment.corpora[w.corpus].target_language,
-        ),
+        code=code("corpus.bpe"),
+        flags=flags,
+        settings=settings(stages.bpe),
     shell:
-        "python -m specialized_heads.corpus.bpe --train {input.train:q} --source-model {output.source:q}"
-        " --target-model {output.target:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.corpus.bpe {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The vocabularies of a baseline that was trained before.
+rule given_bpe:
+    input:
+        source_model=planned(inputs.given_file, name="bpe.source.model", root=workflow.basedir),
+        target_model=planned(inputs.given_file, name="bpe.target.model", root=workflow.basedir),
+    output:
+        source_model=rules.bpe.output.source_model,
+        target_model=rules.bpe.output.target_model,
+    log:
+        "results/{experiment}/{corpus}/logs/given_bpe.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/given_bpe.tsv"
+    wildcard_constraints:
+        corpus=GIVEN,
+    conda:
+        "../../envs/pipeline.yaml"
+    shell:
+        "(cp {input.source_model:q} {output.source_model:q} && cp {input.target_model:q} {output.target_model:q})"
+        " > {log:q} 2>&1"
+
+
+ruleorder: given_bpe > bpe
 
 
 rule tokens:
     input:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
-        source="results/{experiment}/{corpus}/corpus/bpe.source.model",
-        target="results/{experiment}/{corpus}/corpus/bpe.target.model",
-        code=code("specialized_heads.corpus.tokens"),
+        source_model=rules.bpe.output.source_model,
+        target_model=rules.bpe.output.target_model,
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:
@@ -116,12 +128,24 @@ rule tokens:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(
-            w.corpus,
-            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
-            source_language=experiment.corpora[w.corpus].source_language,
-            target_language=experiment.corpora[w.corpus].target_language,
-        ),
+        code=code("corpus.tokens"),
+        flags=flags,
+        settings=settings(stages.tokens),
     shell:
-        "python -m specialized_heads.corpus.tokens --text {input.text:q} --source-model {input.source:q}"
-        " --target-model {input.target:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.corpus.tokens {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The test set of another corpus, as the models of this one read it.
+use rule tokens as tokens_of_other with:
+    input:
+        text="results/{experiment}/{other}/corpus/test.parquet",
+        source_model=rules.bpe.output.source_model,
+        target_model=rules.bpe.output.target_model,
+    output:
+        "results/{experiment}/{corpus}/corpus/tokens/test_of_{other}.safetensors",
+    log:
+        "results/{experiment}/{corpus}/logs/tokens_test_of_{other}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/tokens_test_of_{other}.tsv"
+    wildcard_constraints:
+        other="|".join(map(re.escape, experiment.corpora)),

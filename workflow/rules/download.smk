@@ -1,20 +1,20 @@
-# Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes what a rule declares
-# before the job and when it fails, and neither a file put there by hand nor hours of download shall be lost like that.
+# Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes declared files before a job
+# starts and when it fails, which would lose files placed by hand and hours of download.
 
 if FETCHED:
 
     rule download:
         output:
-            f"{DOWNLOADS}/{{file}}.json",
+            card=f"{DOWNLOADS}/{{file}}.json",
         log:
             f"{DOWNLOADS}/logs/{{file}}.log",
         benchmark:
             f"{DOWNLOADS}/logs/{{file}}.tsv"
         wildcard_constraints:
-            file="|".join(re.escape(os.path.relpath(path, DOWNLOADS)) for path in FETCHED),
-        # The stage tries again itself, and goes on where it stopped.
+            file="|".join(map(re.escape, FETCHED)),
+        # The stage tries again itself, and resumes where it stopped.
         retries: 0
-        # Compute nodes often have no way out. `--resources downloads=2` fetches two files at a time.
+        # Compute nodes often have no internet access. `--resources downloads=2` fetches two files at a time.
         localrule: True
         conda:
             "../../envs/pipeline.yaml"
@@ -22,11 +22,13 @@ if FETCHED:
             downloads=1,
             mem_mb=500,
         params:
-            path=lambda w: os.path.join(DOWNLOADS, w.file),
-            # The function asks for the output since Snakemake then leaves it out of what makes a file stale: another
-            # time limit or mirror fetches nothing again.
-            settings=lambda w, output: download_settings(w.file, downloads=experiment.downloads.model_dump()),
-            wanted=lambda w: download_settings(w.file),
+            path=subpath(output.card, strip_suffix=".json"),
+            wanted=settings(inputs.download_settings),
+            # It takes the output, so that Snakemake does not count it among what makes a file stale: another time limit or
+            # mirror fetches nothing again.
+            settings=lambda w, output: settings(inputs.download_settings, downloads=experiment.downloads.model_dump())(
+                w
+            ),
         shell:
-            "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output:q}"
+            "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"

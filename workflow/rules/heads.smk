@@ -1,14 +1,13 @@
-# Everything that is measured of the heads of a model: relevance, confidence, functions (sections 4 and 5).
+# What is measured on the heads of a model: relevance, confidence, functions (sections 4 and 5), and their similarity.
 
 
 rule relevance:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
-        code=code("specialized_heads.heads.relevance.measure"),
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        dev=rules.train_baseline.input.dev,
     output:
-        table="results/{experiment}/{corpus}/relevance/{model}/seed{seed}.parquet",
+        "results/{experiment}/{corpus}/relevance/{model}/seed{seed}.parquet",
         report="results/{experiment}/{corpus}/relevance/{model}/seed{seed}.json",
     log:
         "results/{experiment}/{corpus}/logs/relevance_{model}_seed{seed}.log",
@@ -17,25 +16,26 @@ rule relevance:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=relevance_settings,
+        code=code("heads.relevance.measure"),
+        flags=flags,
+        settings=settings(stages.relevance),
     shell:
-        "python -m specialized_heads.heads.relevance.measure --model {input.model:q} --dev {input.dev:q}"
-        " --output {output.table:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.heads.relevance.measure {params.flags:q} --settings {params.settings:q}"
+        " > {log:q} 2>&1"
 
 
 rule analyse_heads:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        bpe="results/{experiment}/{corpus}/corpus/bpe.source.model",
-        text="results/{experiment}/{corpus}/corpus/analysis.parquet",
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        bpe=rules.bpe.output.source_model,
+        text=rules.corpus_split.output.analysis,
         analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
-        train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
-        parses="results/{experiment}/{corpus}/parses/analysis.parquet",
-        relevance="results/{experiment}/{corpus}/relevance/{model}/seed{seed}.parquet",
-        code=code("specialized_heads.heads.analyse"),
+        train=rules.train_baseline.input.train,
+        parses=rules.parse.output[0],
+        relevance=rules.relevance.output[0],
     output:
-        table="results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet",
+        "results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet",
         examples="results/{experiment}/{corpus}/heads/{model}/seed{seed}.examples.json",
         report="results/{experiment}/{corpus}/heads/{model}/seed{seed}.json",
     log:
@@ -45,20 +45,18 @@ rule analyse_heads:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=analysis_settings,
+        code=code("heads.analyse"),
+        flags=flags,
+        settings=settings(stages.analyse),
     shell:
-        "python -m specialized_heads.heads.analyse --model {input.model:q} --bpe {input.bpe:q} --text {input.text:q}"
-        " --analysis {input.analysis:q} --train {input.train:q} --parses {input.parses:q} --relevance {input.relevance:q}"
-        " --output {output.table:q} --examples {output.examples:q} --report {output.report:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.heads.analyse {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule similarity:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
-        code=code("specialized_heads.heads.similarity"),
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        analysis=rules.analyse_heads.input.analysis,
     output:
         "results/{experiment}/{corpus}/heads/{model}/seed{seed}.similarity.parquet",
     log:
@@ -68,12 +66,8 @@ rule similarity:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {
-                "sentences": experiment.for_corpus(w.corpus).heads.similarity_sentences,
-                "device": experiment.device,
-            }
-        ),
+        code=code("heads.similarity"),
+        flags=flags,
+        settings=settings(stages.similarity),
     shell:
-        "python -m specialized_heads.heads.similarity --model {input.model:q} --analysis {input.analysis:q}"
-        " --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.heads.similarity {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"

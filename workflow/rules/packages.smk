@@ -1,25 +1,9 @@
-# Text out of packages, through the apt and pip of the machine: one file per entry of a configuration, shared by all corpora.
-# The code is no input here: an edit of it must not fetch everything again. To follow a newer release of the packages, remove
-# the folder debian/ of the downloads.
+# Text from packages, through apt and pip: one file per entry of a configuration, shared by all corpora. An edit of the code does not
+# fetch everything again. To follow a newer release of the packages, delete the folder debian/ of the downloads.
 
-
-# The entries of packages that are fetched, by the name of their file without suffix; no package has an underscore.
-DEBIAN = {
-    entry.replace("*", "_"): entry
-    for corpus in experiment.corpora.values()
-    if corpus.source.kind == "debian"
-    for kind, entry in corpus.source.files(target_language=corpus.target_language)
-    if kind != "descriptions"
-}
-# The languages, beside English, in which package descriptions are wanted.
-DESCRIBED = {
-    corpus.target_language
-    for corpus in experiment.corpora.values()
-    if corpus.source.kind == "debian" and corpus.source.descriptions
-}
-PYPI = {
-    corpus.source.files()[0]: corpus.source for corpus in experiment.corpora.values() if corpus.source.kind == "pypi"
-}
+DEBIAN = inputs.debian_entries(experiment)
+DESCRIBED = inputs.described_languages(experiment)
+PYPI = inputs.pypi_packages(experiment)
 
 
 if DEBIAN:
@@ -31,17 +15,17 @@ if DEBIAN:
             f"{DOWNLOADS}/logs/debian/index.log",
         benchmark:
             f"{DOWNLOADS}/logs/debian/index.tsv"
-        # Compute nodes often have no way out, and seldom apt's sources.
+        # Compute nodes often have no internet access, and seldom apt's sources.
         localrule: True
         conda:
             "../../envs/pipeline.yaml"
         shell:
-            "python -m specialized_heads.corpus.fetch.debian_index --index {output:q} > {log:q} 2>&1"
+            "python -m specialized_heads.corpus.debian.index --index {output:q} > {log:q} 2>&1"
 
     rule debian_package:
         input:
             # A newer index does not make packages stale.
-            index=ancient(f"{DOWNLOADS}/debian/index"),
+            index=ancient(rules.debian_index.output[0]),
         output:
             f"{DOWNLOADS}/debian/{{entry}}.tar.gz",
         log:
@@ -56,10 +40,11 @@ if DEBIAN:
         resources:
             downloads=1,
         params:
+            flags=flags,
             settings=lambda w: json.dumps({"package": DEBIAN[w.entry]}),
         shell:
-            "python -m specialized_heads.corpus.fetch.debian_package --index {input.index:q} --output {output:q}"
-            " --settings {params.settings:q} > {log:q} 2>&1"
+            "python -m specialized_heads.corpus.debian.package {params.flags:q} --settings {params.settings:q}"
+            " > {log:q} 2>&1"
 
 
 if DESCRIBED:
@@ -79,9 +64,10 @@ if DESCRIBED:
         resources:
             downloads=1,
         params:
+            flags=flags,
             settings=lambda w: json.dumps({"language": w.language}),
         shell:
-            "python -m specialized_heads.corpus.fetch.debian_descriptions --output {output:q}"
+            "python -m specialized_heads.corpus.debian.fetch_descriptions {params.flags:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -102,7 +88,8 @@ if PYPI:
         resources:
             downloads=1,
         params:
-            settings=lambda w: json.dumps({"requirement": PYPI[w.file].requirement, "sha256": PYPI[w.file].sha256}),
+            flags=flags,
+            settings=lambda w: json.dumps(PYPI[w.file]),
         shell:
-            "python -m specialized_heads.corpus.fetch.pypi_package --output {output:q} --settings {params.settings:q}"
+            "python -m specialized_heads.corpus.fetch.pypi_package {params.flags:q} --settings {params.settings:q}"
             " > {log:q} 2>&1"

@@ -1,34 +1,33 @@
-# Dependency trees of the analysis sentences, and what a fixed offset would find of their relations (section 5.2).
+# Dependency trees of the analysis sentences, and how often a fixed offset finds their relations (section 5.2).
 
 
 rule parser_models:
-    input:
-        code=code("specialized_heads.parsing.fetch"),
     output:
         "results/{experiment}/parser_models.json",
     log:
         "results/{experiment}/logs/parser_models.log",
     benchmark:
         "results/{experiment}/benchmarks/parser_models.tsv"
-    # Compute nodes often have no way out.
+    # Compute nodes often have no internet access.
     localrule: True
     conda:
         "../../envs/parsing.yaml"
     params:
-        lists=stanza_lists(),
-        settings=json.dumps({"models": stanza_models()}),
+        code=code("parsing.fetch"),
+        flags=flags,
+        lists=inputs.stanza_lists(experiment),
+        settings=constant(models=inputs.stanza_models(experiment)),
     shell:
-        "python -m specialized_heads.parsing.fetch --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.parsing.fetch {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule parse:
     input:
-        text="results/{experiment}/{corpus}/corpus/analysis.parquet",
-        resource=given_parses,
-        about=parser_about,
-        code=code("specialized_heads.parsing.parse"),
+        planned(inputs.parser_description, resources=RESOURCES),
+        text=rules.corpus_split.output.analysis,
+        resource=planned(inputs.given_parses, resources=RESOURCES),
     output:
-        parses="results/{experiment}/{corpus}/parses/analysis.parquet",
+        "results/{experiment}/{corpus}/parses/analysis.parquet",
         report="results/{experiment}/{corpus}/parses/analysis.json",
     log:
         "results/{experiment}/{corpus}/logs/parse.log",
@@ -38,21 +37,17 @@ rule parse:
         "../../envs/parsing.yaml"
     threads: 2
     params:
-        resource=lambda w, input: (["--resource", input.resource] if input.resource else []),
-        settings=lambda w: json.dumps(
-            experiment.for_corpus(w.corpus).parser.model_dump(exclude={"download"})
-            | {"language": experiment.corpora[w.corpus].source_language}
-        ),
-        spacy=lambda w: json.dumps(spacy_model(w.corpus)),
+        code=code("parsing.parse"),
+        flags=flags,
+        settings=settings(stages.parse),
+        spacy=settings(inputs.spacy_model),
     shell:
-        "python -m specialized_heads.parsing.parse --text {input.text:q} {params.resource:q}"
-        " --output {output.parses:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.parsing.parse {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule relations:
     input:
-        parses="results/{experiment}/{corpus}/parses/analysis.parquet",
-        code=code("specialized_heads.parsing.relations"),
+        parses=rules.parse.output[0],
     output:
         "results/{experiment}/{corpus}/parses/relations.parquet",
     log:
@@ -62,7 +57,8 @@ rule relations:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps({"relations": experiment.for_corpus(w.corpus).heads.relations}),
+        code=code("parsing.relations"),
+        flags=flags,
+        settings=settings(stages.relations),
     shell:
-        "python -m specialized_heads.parsing.relations --parses {input.parses:q} --output {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.parsing.relations {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -3,13 +3,12 @@
 
 rule translate:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        tokens="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
-        bpe="results/{experiment}/{corpus}/corpus/bpe.target.model",
-        code=code("specialized_heads.evaluation.translate"),
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        tokens=rules.ablate.input.tokens,
+        bpe=rules.bpe.output.target_model,
     output:
-        detokenised="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
+        "results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
         tokenised="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.tokenised.txt",
     log:
         "results/{experiment}/{corpus}/logs/translate_{model}_seed{seed}.log",
@@ -18,52 +17,41 @@ rule translate:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: settings(
-            w.corpus,
-            "decoding",
-            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
-            language=experiment.corpora[w.corpus].target_language,
-            device=experiment.device,
-        ),
+        code=code("evaluation.translate"),
+        flags=flags,
+        settings=settings(stages.translate),
     shell:
-        "python -m specialized_heads.evaluation.translate --model {input.model:q} --tokens {input.tokens:q}"
-        " --bpe {input.bpe:q} --output {output.detokenised:q} --tokenised {output.tokenised:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.evaluation.translate {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule score:
     input:
-        translation="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.txt",
-        tokenised="results/{experiment}/{corpus}/models/{model}/seed{seed}/translation.tokenised.txt",
-        baseline=baseline_translation,
-        references="results/{experiment}/{corpus}/corpus/test.parquet",
-        code=code("specialized_heads.evaluation.score"),
+        translation=rules.translate.output[0],
+        tokenised=rules.translate.output.tokenised,
+        baseline=planned(inputs.baseline_translation),
+        references=rules.corpus_split.output.test,
     output:
         "results/{experiment}/{corpus}/models/{model}/seed{seed}/score.json",
     log:
         "results/{experiment}/{corpus}/logs/score_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/score_{model}_seed{seed}.tsv"
+    group:
+        "scores"
     conda:
         "../../envs/pipeline.yaml"
     params:
-        baseline=lambda w, input: (["--baseline", input.baseline] if input.baseline else []),
-        settings=lambda w: settings(
-            w.corpus,
-            preprocess=experiment.for_corpus(w.corpus).vocabulary.preprocess,
-            language=experiment.corpora[w.corpus].target_language,
-        ),
+        code=code("evaluation.score"),
+        flags=flags,
+        settings=settings(stages.score),
     shell:
-        "python -m specialized_heads.evaluation.score --translation {input.translation:q}"
-        " --tokenised {input.tokenised:q} {params.baseline:q} --references {input.references:q} --output {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.evaluation.score {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule gather_scores:
     input:
-        models=model_files("model.json"),
-        scores=model_files("score.json"),
-        code=code("specialized_heads.evaluation.gather"),
+        models=planned(inputs.model_files, name="model.json"),
+        scores=planned(inputs.model_files, name="score.json"),
     output:
         "results/{experiment}/{corpus}/scores.parquet",
     log:
@@ -73,22 +61,18 @@ rule gather_scores:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps({"rows": [describe_model(name, seed) for name, seed in scored_models(w)]}),
+        code=code("evaluation.gather"),
+        flags=flags,
+        settings=settings(stages.gather),
     shell:
-        "python -m specialized_heads.evaluation.gather --models {input.models:q} --scores {input.scores:q}"
-        " --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.evaluation.gather {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule measure_speed:
     input:
-        baseline="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        pruned=lambda w: expand(
-            "results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-            model=models(w.corpus, "pruned", scopes=["encoder"]),
-            **w,
-        ),
-        tokens="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
-        code=code("specialized_heads.evaluation.speed"),
+        baseline=rules.train_baseline.output[0],
+        pruned=planned(inputs.timed_models),
+        tokens=rules.ablate.input.tokens,
     output:
         "results/{experiment}/{corpus}/speed.seed{seed}.parquet",
     log:
@@ -97,15 +81,11 @@ rule measure_speed:
         "results/{experiment}/{corpus}/benchmarks/measure_speed_seed{seed}.tsv"
     conda:
         "../../envs/pipeline.yaml"
-    # Nothing else may run beside a measurement of time.
+    # All cores: nothing else may run while time is measured.
     threads: workflow.resource_settings.cores or 1
     params:
-        settings=lambda w: settings(
-            w.corpus,
-            "decoding",
-            batches=experiment.for_corpus(w.corpus).pruning.speed,
-            device=experiment.device,
-        ),
+        code=code("evaluation.speed"),
+        flags=flags,
+        settings=settings(stages.speed),
     shell:
-        "python -m specialized_heads.evaluation.speed --baseline {input.baseline:q} --pruned {input.pruned:q}"
-        " --tokens {input.tokens:q} --output {output:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.evaluation.speed {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,16 +1,15 @@
-# The baseline, and what it was at moments of its training. Its resumable state lives beside the declared outputs, which
-# Snakemake deletes when a job fails.
+# The baseline, and its checkpoints. The state of a training that can be resumed lies beside the declared outputs, which Snakemake
+# deletes when a job fails.
 
 
 rule train_baseline:
     input:
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
         dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
-        code=code("specialized_heads.training.train"),
     output:
-        weights="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
-        log="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
+        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
+        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
+        records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
         checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
     log:
         "results/{experiment}/{corpus}/logs/train_baseline_seed{seed}.log",
@@ -20,34 +19,56 @@ rule train_baseline:
         "../../envs/pipeline.yaml"
     threads: 2
     params:
+        code=code("training.train"),
+        flags=flags,
         launcher=launcher,
-        settings=lambda w: settings(
-            w.corpus,
-            "vocabulary",
-            "model",
-            "training",
-            seed=int(w.seed),
-            device=experiment.device,
-            moments=moments(w.corpus),
-        ),
-        state=subpath(output.weights, parent=True),
+        settings=settings(stages.baseline),
+        state=subpath(output.records, parent=True),
     message:
         "training the baseline of {wildcards.corpus}; progress in {log}"
     shell:
-        "{params.launcher} specialized_heads.training.train --train {input.train:q} --dev {input.dev:q}"
-        " --output {output.weights:q} --records {output.log:q} --state {params.state:q}.state"
-        " --checkpoints {output.checkpoints:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.launcher} specialized_heads.training.train {params.flags:q} --state {params.state:q}.state"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# A baseline that was trained before, where everything that its training followed from is the same.
+rule given_baseline:
+    input:
+        given=planned(inputs.given_file, name="baseline.json", root=workflow.basedir),
+        train=rules.train_baseline.input.train,
+        dev=rules.train_baseline.input.dev,
+        test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
+        analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
+    output:
+        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
+        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
+        records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
+    log:
+        "results/{experiment}/{corpus}/logs/given_baseline_seed{seed}.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/given_baseline_seed{seed}.tsv"
+    wildcard_constraints:
+        corpus=GIVEN,
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        code=code("training.given"),
+        flags=flags,
+    shell:
+        "python -m specialized_heads.training.given {params.flags:q} > {log:q} 2>&1"
+
+
+ruleorder: given_baseline > train_baseline
 
 
 rule baseline_checkpoint:
     input:
-        baseline="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
-        checkpoints="results/{experiment}/{corpus}/models/baseline/seed{seed}/checkpoints.safetensors",
-        code=code("specialized_heads.training.checkpoint"),
+        rules.train_baseline.output[1],
+        baseline=rules.train_baseline.output[0],
+        checkpoints=rules.train_baseline.output.checkpoints,
     output:
-        weights="results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.json",
+        "results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.safetensors",
+        "results/{experiment}/{corpus}/models/checkpoint/update{moment}/seed{seed}/model.json",
     log:
         "results/{experiment}/{corpus}/logs/checkpoint_update{moment}_seed{seed}.log",
     benchmark:
@@ -55,8 +76,8 @@ rule baseline_checkpoint:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps({"update": int(w.moment)}),
+        code=code("training.checkpoint"),
+        flags=flags,
+        settings=settings(stages.checkpoint),
     shell:
-        "python -m specialized_heads.training.checkpoint --baseline {input.baseline:q}"
-        " --checkpoints {input.checkpoints:q} --output {output.weights:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.training.checkpoint {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -3,18 +3,16 @@
 
 rule view_heads:
     input:
-        model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
-        description="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
-        source_bpe="results/{experiment}/{corpus}/corpus/bpe.source.model",
-        target_bpe="results/{experiment}/{corpus}/corpus/bpe.target.model",
-        text="results/{experiment}/{corpus}/corpus/analysis.parquet",
-        analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
-        parses="results/{experiment}/{corpus}/parses/analysis.parquet",
-        heads="results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet",
-        code=code("specialized_heads.viewer.page"),
-        parts=viewer_files("page.html", "page.css", "page.js", "table.js", "lines.js"),
+        rules.importance.input[0],
+        model=rules.importance.input.model,
+        source_bpe=rules.bpe.output.source_model,
+        target_bpe=rules.bpe.output.target_model,
+        text=rules.corpus_split.output.analysis,
+        analysis=rules.analyse_heads.input.analysis,
+        parses=rules.parse.output[0],
+        heads=rules.analyse_heads.output[0],
     output:
-        PAGE,
+        "results/{experiment}/viewer/{corpus}/{model}/seed{seed}.html",
     log:
         "results/{experiment}/{corpus}/logs/view_heads_{model}_seed{seed}.log",
     benchmark:
@@ -22,31 +20,17 @@ rule view_heads:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {
-                "sentences": experiment.for_corpus(w.corpus).heads.viewer_sentences,
-                "title": title(w.corpus),
-                "model": w.model,
-                "seed": int(w.seed),
-                "preprocess": experiment.for_corpus(w.corpus).vocabulary.preprocess,
-                "language": experiment.corpora[w.corpus].source_language,
-                "device": experiment.device,
-            },
-            ensure_ascii=False,
-        ),
+        code=code("viewer.page", data=("page.html", "page.css", "page.js", "table.js", "lines.js")),
+        flags=flags,
+        settings=settings(stages.view),
     shell:
-        "python -m specialized_heads.viewer.page --model {input.model:q} --source-bpe {input.source_bpe:q}"
-        " --target-bpe {input.target_bpe:q} --text {input.text:q} --analysis {input.analysis:q}"
-        " --parses {input.parses:q} --heads {input.heads:q} --output {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.viewer.page {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule viewer_index:
     input:
-        pages=viewed_files(PAGE),
-        heads=viewed_files("results/{experiment}/{corpus}/heads/{model}/seed{seed}.parquet"),
-        code=code("specialized_heads.viewer.index"),
-        parts=viewer_files("page.css"),
+        planned(inputs.viewed_files, pattern=inputs.PAGE),
+        heads=planned(inputs.viewed_files, pattern=inputs.HEADS),
     output:
         "results/{experiment}/viewer/index.html",
     log:
@@ -56,16 +40,8 @@ rule viewer_index:
     conda:
         "../../envs/pipeline.yaml"
     params:
-        settings=lambda w: json.dumps(
-            {
-                "experiment": w.experiment,
-                "entries": [
-                    {"title": title(corpus), "model": model, "page": f"{corpus}/{model}/seed{SEED}.html"}
-                    for corpus, model in viewed()
-                ],
-            },
-            ensure_ascii=False,
-        ),
+        code=code("viewer.index", data=("page.css",)),
+        flags=flags,
+        settings=settings(stages.view_index),
     shell:
-        "python -m specialized_heads.viewer.index --heads {input.heads:q} --output {output:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.viewer.index {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"

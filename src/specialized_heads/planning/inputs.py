@@ -1,0 +1,266 @@
+"""The input files of stages that depend on the configuration, and the files that the workflow fetches.
+
+Functions take the experiment and the wildcards of a job by name, as those of `planning.stages`; a stage that does not need a file
+gets an empty list. Results are relative to the working directory.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from specialized_heads.config.experiment import Experiment
+from specialized_heads.config.kept import given_folder
+from specialized_heads.corpus.fetch.datasets import Dataset, files_of
+from specialized_heads.parsing import spacy_models
+from specialized_heads.planning.models import KINDS, Run, models, paths, runs, viewed
+from specialized_heads.planning.names import Name, Target
+from specialized_heads.planning.stages import ranked_gates
+from specialized_heads.stage import UserError, file_hash
+
+MODEL = "{corpus}/models/{model}/seed{seed}/"
+HEADS = "{corpus}/heads/{model}/seed{seed}.parquet"
+PAGE = "viewer/{corpus}/{model}/seed{seed}.html"
+
+
+# Text
+
+
+def datasets(experiment: Experiment, corpus: str) -> list[Dataset]:
+    """The known datasets that a corpus is read from; none where its source is not fetched by its address.
+
+    Raises:
+        UserError: the source names a dataset that does not exist, or has other languages.
+    """
+    values = experiment.corpora[corpus]
+    languages = {"source_language": values.source_language, "target_language": values.target_language}
+    try:
+        return files_of(values.source, **languages)
+    except UserError as error:
+        raise UserError(f"corpora.{corpus}.source: {error}") from None
+
+
+def fetched(experiment: Experiment) -> dict[str, Dataset]:
+    """The datasets that are fetched by their address, by the path of their file below the folder of downloads.
+
+    A hash that one corpus gives holds for all.
+    """
+    by_file: dict[str, Dataset] = {}
+    for corpus in experiment.corpora:
+        for dataset in datasets(experiment, corpus):
+            if dataset.url and (dataset.file not in by_file or dataset.sha256):
+                by_file[dataset.file] = dataset
+    return by_file
+
+
+def download_settings(experiment: Experiment, /, *, file: str, **more: Any) -> dict[str, Any]:
+    """Address, size and hash of a file, as far as they are known, and `more` settings."""
+    dataset = fetched(experiment)[file]
+    return {"url": dataset.url, "sha256": dataset.sha256, "bytes": dataset.bytes} | more
+
+
+def debian_entries(experiment: Experiment) -> dict[str, str]:
+    """The entries of Debian packages in the configuration, by the name of their file without suffix."""
+    return {
+        entry.replace("*", "_"): entry  # no name of a package has an underscore
+        for corpus in experiment.corpora.values()
+        if corpus.source.kind == "debian"
+        for kind, entry in corpus.source.files(target_language=corpus.target_language)
+        if kind != "descriptions"
+    }
+
+
+def described_languages(experiment: Experiment) -> set[str]:
+    """The languages, beside English, in which package descriptions are wanted."""
+    return {
+        corpus.target_language
+        for corpus in experiment.corpora.values()
+        if corpus.source.kind == "debian" and corpus.source.descriptions
+    }
+
+
+def pypi_packages(experiment: Experiment) -> dict[str, dict[str, Any]]:
+    """The source distributions of the Python package index: requirement and hash by path below the folder of downloads."""
+    return {
+        corpus.source.files()[0]: corpus.source.model_dump(include={"requirement", "sha256"})
+        for corpus in experiment.corpora.values()
+        if corpus.source.kind == "pypi"
+    }
+
+
+def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
+    """The files that a corpus is read from, in the order in which its reader takes them.
+
+    Args:
+        experiment: the configuration.
+        corpus: its name there.
+        resources: path of the folder with the embedded corpora.
+    """
+    values = experiment.corpora[corpus]
+    source = values.source
+    match source.kind:
+        case "embedded":
+            return [f"{resources}/{source.name}/{name}" for name in ("corpus.parquet", "provenance.json")]
+        case "local":
+            return list(source.files().values())
+        case "debian":
+            names = list(source.files(target_language=values.target_language).values())
+        case "pypi":
+            names = source.files()
+        case _:
+            names = [dataset.file for dataset in datasets(experiment, corpus)]
+    return [os.path.join(experiment.downloads.directory, name) for name in names]
+
+
+def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
+    """The files that a corpus waits for: its own, or for a fetched one the card beside it, which is what the rule declares."""
+    cards = {os.path.join(experiment.downloads.directory, file) for file in fetched(experiment)}
+    files = corpus_files(experiment, corpus=corpus, resources=resources)
+    return [f"{file}.json" if file in cards else file for file in files]
+
+
+# Trees
+
+
+def given_parses(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> str | list[str]:
+    """The trees in the repository, or the user's own, if that is what the parser's engine reads."""
+    parser = experiment.for_corpus(corpus).parser
+    match parser.engine:
+        case "embedded":
+            return f"{resources}/{experiment.corpora[corpus].source.name}/parses.parquet"
+        case "conllu":
+            return str(parser.path)
+        case _:
+            return []
+
+
+def parser_description(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> str | list[str]:
+    """The description of the trees in the repository, or of the models that parse."""
+    match experiment.for_corpus(corpus).parser.engine:
+        case "embedded":
+            return f"{resources}/{experiment.corpora[corpus].source.name}/parses.json"
+        case "stanza":
+            return f"results/{experiment.experiment}/parser_models.json"
+        case _:
+            return []
+
+
+def stanza_models(experiment: Experiment) -> list[dict[str, Any]]:
+    """Every pipeline of Stanza that some corpus is parsed with, once."""
+    pipelines: list[dict[str, Any]] = []
+    for name, corpus in experiment.corpora.items():
+        parser = experiment.for_corpus(name).parser
+        pipeline = {"language": corpus.source_language}
+        pipeline |= parser.model_dump(include={"directory", "package", "download"})
+        if parser.engine == "stanza" and pipeline not in pipelines:
+            pipelines.append(pipeline)
+    return pipelines
+
+
+def stanza_lists(experiment: Experiment) -> list[str]:
+    """Hashes of Stanza's lists of models in directories that the user fills; what is downloaded is not known yet."""
+    pipelines = stanza_models(experiment)
+    directories = dict.fromkeys(each["directory"] for each in pipelines if each["directory"] and not each["download"])
+    lists = [Path(directory).expanduser() / "resources.json" for directory in directories]
+    return [file_hash(path) for path in lists if path.is_file()]
+
+
+def spacy_model(experiment: Experiment, /, *, corpus: str, **_: str) -> dict[str, str | None]:
+    """The installed versions of spaCy and of the model that parses a corpus; empty for other engines."""
+    parser, language = experiment.for_corpus(corpus).parser, experiment.corpora[corpus].source_language
+    return spacy_models.installed(language=language, package=parser.package) if parser.engine == "spacy" else {}
+
+
+# Models
+
+
+def given_file(
+    experiment: Experiment, /, *, corpus: str, name: str, root: str, seed: str | None = None, **_: str
+) -> str:
+    """A file of the baseline that a corpus is given; `root` is the project's folder. Vocabularies do not depend on the seed."""
+    number = experiment.seeds[0] if seed is None else int(seed)
+    return os.path.relpath(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
+
+
+def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:
+    """The translation that a model's is compared with; none for the baseline itself."""
+    compared = [] if model == "baseline" else [Run(corpus, "baseline", int(seed))]
+    return paths(experiment, MODEL + "translation.txt", compared)
+
+
+def model_files(experiment: Experiment, /, *, corpus: str, name: str, **_: str) -> list[str]:
+    """One file of every model of a corpus, in the order of `stages.gather`."""
+    return paths(experiment, MODEL + name, runs(experiment, [corpus], *KINDS))
+
+
+def pruned_gates(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
+    """The gates of every pruned model of a corpus, in the order of `stages.dead_heads`."""
+    return paths(experiment, MODEL + "gates.json", runs(experiment, [corpus], "pruned"))
+
+
+def timed_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
+    """The encoder-pruned models of a corpus, whose speed is compared with the baseline's."""
+    timed = runs(experiment, [corpus], "pruned", scopes=["encoder"], seeds=[int(seed)])
+    return paths(experiment, MODEL + "model.safetensors", timed)
+
+
+def second_tokens(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
+    """The token ids of the second set on which single heads are ablated, cut by the BPE models of this corpus."""
+    second = experiment.for_corpus(corpus).ablation.second
+    name = "dev" if second == "dev" else f"test_of_{second}"
+    return f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"
+
+
+def second_text(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
+    """The text of that set."""
+    second = experiment.for_corpus(corpus).ablation.second
+    folder, name = (corpus, "dev") if second == "dev" else (second, "test")
+    return f"results/{experiment.experiment}/{folder}/corpus/{name}.parquet"
+
+
+# Criteria
+
+
+def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str, **_: str) -> list[str]:
+    """The table of the baseline whose heads a criterion ranks; none for gates and random choice."""
+    pattern = {"importance": "{corpus}/importance/{model}/seed{seed}.parquet", "relevance": HEADS, "confidence": HEADS}
+    tables = [Run(corpus, "baseline", int(seed))] if criterion in pattern else []
+    return paths(experiment, pattern.get(criterion, ""), tables)
+
+
+def rankings(experiment: Experiment, /, *, corpus: str, seed: str, by: tuple[str, ...], **_: str) -> list[str]:
+    """The table by which some of these criteria rank, if any of them is compared."""
+    compared = [criterion for criterion in by if criterion in experiment.for_corpus(corpus).comparison.criteria]
+    return ranking(experiment, corpus=corpus, criterion=compared[0], seed=seed) if compared else []
+
+
+def like_gates(
+    experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
+) -> list[str]:
+    """The pruned model whose heads the criterion `gates` keeps."""
+    pruned = [Run(corpus, _pruned_to(scope, int(heads)), int(seed))] if criterion == "gates" else []
+    return paths(experiment, MODEL + "model.json", pruned)
+
+
+def compared_gates(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
+    """The gates that are ranked as a criterion, by scope."""
+    ranked = ranked_gates(experiment, corpus)
+    pruned = [Run(corpus, _pruned_to(scope, heads), int(seed)) for scope, heads in ranked.items()]
+    return paths(experiment, MODEL + "gates.json", pruned)
+
+
+def compared_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
+    """The cut models of a corpus, in the order of `stages.compare`."""
+    cut = [Run(corpus, model, int(seed)) for model in models(experiment, corpus, "cut")]
+    return paths(experiment, MODEL + "model.json", cut)
+
+
+def _pruned_to(scope: str, heads: int) -> str:
+    return str(Name("pruned", scope, Target(heads=heads)))
+
+
+# Pages
+
+
+def viewed_files(experiment: Experiment, /, *, pattern: str, **_: str) -> list[str]:
+    """One file of each model that has a page in the viewer."""
+    return paths(experiment, pattern, viewed(experiment))

@@ -1,0 +1,117 @@
+"""The models of an experiment, and the paths of what belongs to them."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from specialized_heads.config.experiment import Experiment
+from specialized_heads.planning.names import SCOPES, Name, Target
+
+# In the order of the tables. pruned: by gates; soft: the same, its gates not yet 0 or 1; scratch, count and regularised:
+# controls, from random initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned: the same,
+# trained further.
+KINDS = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
+# The kinds with a log of their training.
+TRAINED = ("baseline", "pruned", "scratch", "count", "regularised", "finetuned")
+
+
+class Run(NamedTuple):
+    """One trained model: the name of its corpus, its own name, and its seed."""
+
+    corpus: str
+    model: str
+    seed: int
+
+
+def corpora(experiment: Experiment, *, pruned: bool = False) -> list[str]:
+    """Names of the corpora, or of those that are pruned."""
+    return [name for name, corpus in experiment.corpora.items() if corpus.prune or not pruned]
+
+
+def models(experiment: Experiment, corpus: str, *kinds: str, scopes: Iterable[str] = SCOPES) -> list[str]:
+    """Names of the models of a corpus, in the order of `kinds` and of the configuration."""
+    if not experiment.corpora[corpus].prune:
+        return [kind for kind in kinds if kind == "baseline"]
+    values = experiment.for_corpus(corpus)
+    pruning, comparison = values.pruning, values.comparison
+    names: list[Name] = []
+    for kind in kinds:
+        match kind:
+            case "baseline":
+                names.append(Name(kind))
+            case "checkpoint":
+                names += [Name(kind, update=update) for update in values.ablation.moments]
+            case "cut" | "finetuned" if kind == "cut" or comparison.finetune:
+                names += [
+                    Name(kind, scope, Target(heads=heads), criterion)
+                    for scope in scopes
+                    for criterion in comparison.criteria
+                    for heads in pruning.head_counts(scope)
+                ]
+            case "pruned" | "soft" if kind == "pruned" or pruning.soft:
+                names += [Name(kind, scope, target) for scope in scopes for target in pruning.targets(scope)]
+            case "scratch" | "count" | "regularised" if kind == "scratch" or kind in pruning.controls:
+                names += [Name(kind, scope, target) for scope in scopes for target in pruning.retrained(scope)]
+    return [str(name) for name in names]
+
+
+def runs(
+    experiment: Experiment,
+    names: Iterable[str],
+    *kinds: str,
+    seeds: Iterable[int] | None = None,
+    scopes: Iterable[str] = SCOPES,
+) -> list[Run]:
+    """The models of these kinds and corpora, one per seed; `seeds`: those of the experiment unless given."""
+    return [
+        Run(corpus, model, seed)
+        for corpus in names
+        for seed in (experiment.seeds if seeds is None else seeds)
+        for model in models(experiment, corpus, *kinds, scopes=scopes)
+    ]
+
+
+def given(experiment: Experiment) -> list[str]:
+    """The corpora whose baseline is given instead of trained."""
+    return [name for name, corpus in experiment.corpora.items() if corpus.baseline]
+
+
+def emerging(experiment: Experiment) -> list[Run]:
+    """The checkpoints of baselines whose heads are analysed."""
+    return [
+        Run(corpus, str(Name("checkpoint", update=update)), seed)
+        for corpus in experiment.corpora
+        for seed in experiment.seeds
+        for update in experiment.for_corpus(corpus).heads.checkpoints
+    ]
+
+
+def viewed(experiment: Experiment) -> list[Run]:
+    """The models with a page in the viewer: baselines and pruned models of the first seed, where sentences are wanted."""
+    shown = [name for name in corpora(experiment) if experiment.for_corpus(name).heads.viewer_sentences]
+    return runs(experiment, shown, "baseline", "pruned", seeds=experiment.seeds[:1])
+
+
+def paths(experiment: Experiment, pattern: str, items: Iterable[Run | str]) -> list[str]:
+    """One file per run, or per corpus.
+
+    Args:
+        experiment: whose results.
+        pattern: the path below the folder of the experiment, with {corpus}, {model} and {seed}.
+        items: runs; the name of a corpus stands for its baseline with the first seed.
+    """
+    whole = [Run(item, "baseline", experiment.seeds[0]) if isinstance(item, str) else item for item in items]
+    return [f"results/{experiment.experiment}/" + pattern.format(**run._asdict()) for run in whole]
+
+
+def columns(name: str, seed: int | None = None) -> dict[str, str | int | float | None]:
+    """What the name of a model says of it, as columns of the table of scores."""
+    model = Name.parse(name)
+    return {
+        "kind": model.kind,
+        "scope": model.scope,
+        "lam": model.target.lambda_,
+        "asked": model.target.heads,
+        "criterion": model.criterion,
+        "moment": model.update,
+        "seed": seed,
+    }

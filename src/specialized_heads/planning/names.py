@@ -1,0 +1,72 @@
+"""Names of models: the part of their paths before the seed. The only place that writes and parses them.
+
+baseline
+checkpoint/update500             the baseline after 500 updates
+pruned/encoder_lambda0.01        kind, scope and target, which is a λ ...
+scratch/all_heads12              ... or a number of heads
+cut/relevance_encoder_heads6     kind, criterion, scope and number of heads
+"""
+
+import re
+from dataclasses import dataclass
+
+SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
+# Patterns of the wildcards in paths.
+SCOPE = "|".join(SCOPES)
+TARGET = r"lambda[0-9.e+-]+|heads\d+"
+CRITERION = "[a-z]+"
+MODEL = rf"baseline|checkpoint/update\d+|[a-z]+/({CRITERION}_)?({SCOPE})_({TARGET})"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What pruning aims at: exactly one of a λ (per head, in nats per target token) and a number of heads."""
+
+    lambda_: float | None = None
+    heads: int | None = None
+
+    def __str__(self) -> str:
+        if self.heads is not None:
+            return f"heads{self.heads}"
+        # The shortest decimal that reads back as the same number.
+        return f"lambda{float(self.lambda_ or 0)!r}".removesuffix(".0")
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """Read `lambda0.01` or `heads6`; a `ValueError` for anything else."""
+        if not re.fullmatch(TARGET, text):
+            raise ValueError(f"{text!r} is not a target such as lambda0.01 or heads6")
+        if text.startswith("heads"):
+            return cls(heads=int(text.removeprefix("heads")))
+        return cls(lambda_=float(text.removeprefix("lambda")))
+
+
+@dataclass(frozen=True)
+class Name:
+    """The name of a model, taken apart. `update` is set for checkpoints alone, scope and target for all pruned models."""
+
+    kind: str
+    scope: str = ""
+    target: Target = Target()
+    criterion: str = ""
+    update: int | None = None
+
+    def __str__(self) -> str:
+        if self.update is not None:
+            return f"{self.kind}/update{self.update}"
+        if not self.scope:
+            return self.kind
+        return f"{self.kind}/" + "_".join(filter(None, [self.criterion, self.scope, str(self.target)]))
+
+    @classmethod
+    def parse(cls, text: str) -> "Name":
+        """Read the name of a model; a `ValueError` for any other text."""
+        if not re.fullmatch(MODEL, text):
+            raise ValueError(f"{text!r} is not the name of a model")
+        kind, _, rest = text.partition("/")
+        if kind == "baseline":
+            return cls(kind)
+        if kind == "checkpoint":
+            return cls(kind, update=int(rest.removeprefix("update")))
+        *criterion, scope, target = rest.split("_")
+        return cls(kind, scope, Target.parse(target), *criterion)

@@ -1,0 +1,287 @@
+"""The settings of every stage, as far as they follow from the configuration: exactly what affects its results.
+
+Each function takes the experiment and the wildcards of a job by name, and returns what the stage's `--settings` holds.
+"""
+
+from typing import Any
+
+from specialized_heads.config.experiment import Experiment
+from specialized_heads.planning.models import KINDS, columns, models, runs, viewed
+from specialized_heads.planning.names import Target
+
+Settings = dict[str, Any]
+
+
+# Text
+
+
+def languages(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    """The two languages of a corpus."""
+    return experiment.corpora[corpus].model_dump(include={"source_language", "target_language"})
+
+
+def raw(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"source": experiment.corpora[corpus].source.model_dump()} | languages(experiment, corpus=corpus)
+
+
+def clean(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"filters": experiment.corpora[corpus].filters.model_dump()} | languages(experiment, corpus=corpus)
+
+
+def split(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"split": experiment.corpora[corpus].split.model_dump()}
+
+
+def bpe(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return _sections(experiment, corpus, "vocabulary") | languages(experiment, corpus=corpus)
+
+
+def tokens(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return _preprocess(experiment, corpus) | languages(experiment, corpus=corpus)
+
+
+# Models
+
+
+def baseline(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
+    """Training of the baseline, with the updates whose weights are kept."""
+    values = experiment.for_corpus(corpus)
+    ablated = values.ablation.moments if experiment.corpora[corpus].prune else []
+    moments = sorted({*ablated, *values.heads.checkpoints})
+    return (
+        _sections(experiment, corpus, "vocabulary", "model", "training") | _job(experiment, seed) | {"moments": moments}
+    )
+
+
+def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
+    return {"update": int(moment)}
+
+
+def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
+    """Fine-tuning with gates. λ grows over `penalty_warmup` updates where it is given; a number of heads steers it instead."""
+    values = experiment.for_corpus(corpus)
+    aim = Target.parse(target)
+    return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | {
+        "penalty": aim.lambda_,
+        "heads": aim.heads,
+        "penalty_warmup": values.pruning.penalty_warmup if aim.heads is None else 0,
+        "gate_learning_rate": values.pruning.gate_learning_rate,
+        "gate_init": values.pruning.gate_init,
+    }
+
+
+def finetune(experiment: Experiment, /, *, corpus: str, scope: str, seed: str, **_: str) -> Settings:
+    """The baseline's training with the schedule that `pruning` gives it."""
+    values = experiment.for_corpus(corpus)
+    training = _logged(values.fine_tuning().model_dump())
+    return {"scope": scope, "dropout": values.model.dropout, "training": training} | _job(experiment, seed)
+
+
+def from_scratch(
+    experiment: Experiment, /, *, corpus: str, seed: str, evenly: bool = False, **_: str | bool
+) -> Settings:
+    """The baseline's training for as many updates as `pruning` says; `evenly`: with the heads spread over the layers."""
+    training = experiment.for_corpus(corpus).retraining().model_dump()
+    return (
+        _sections(experiment, corpus, "vocabulary", "model")
+        | {"training": training, "evenly": evenly}
+        | _job(experiment, seed)
+    )
+
+
+def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
+    """The gates and the penalty of pruning in a training from scratch; λ takes the same share of the updates to grow."""
+    values = experiment.for_corpus(corpus)
+    gates = prune(experiment, corpus=corpus, scope=scope, target=target, seed=seed)
+    # The weights at the end belong to the gates at the end: no average over earlier ones.
+    training = _logged(values.retraining().model_dump() | {"average": 1})
+    warmup = round(gates["penalty_warmup"] * training["updates"] / values.pruning.updates)
+    return gates | {"penalty_warmup": warmup, "training": training}
+
+
+def _logged(training: Settings) -> Settings:
+    """A log that shows how gates move: at least twenty lines, if there are as many updates."""
+    return training | {"log_every": min(training["log_every"], max(1, training["updates"] // 20))}
+
+
+# Criteria
+
+
+def cut(
+    experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
+) -> Settings:
+    return {
+        "criterion": criterion,
+        "scope": scope,
+        "heads": int(heads),
+        "column": ranking_column(experiment, corpus, criterion),
+        "seed": int(seed),
+    }
+
+
+def compare(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
+    """The criteria to compare, and what the files of cut models and of gates are, in their order."""
+    rows = [columns(name) for name in models(experiment, corpus, "cut")]
+    return {
+        "seed": int(seed),
+        "criteria": experiment.for_corpus(corpus).comparison.criteria,
+        "cut": [{"criterion": row["criterion"], "scope": row["scope"], "heads": row["asked"]} for row in rows],
+        "gates": list(ranked_gates(experiment, corpus)),
+        "column": ranking_column(experiment, corpus, "importance"),
+    }
+
+
+def ranking_column(experiment: Experiment, corpus: str, criterion: str) -> str | None:
+    """The column by which a criterion ranks heads; None for gates and random choice."""
+    if criterion in ("gates", "random"):
+        return None
+    normalised = criterion == "importance" and experiment.for_corpus(corpus).ablation.normalise
+    return "importance_normalised" if normalised else criterion
+
+
+def ranked_gates(experiment: Experiment, corpus: str) -> dict[str, int]:
+    """The pruned models whose gates are ranked: by scope, the (lower) median of the numbers of heads."""
+    values = experiment.for_corpus(corpus)
+    counts = {scope: sorted(values.pruning.head_counts(scope)) for scope in ("encoder", "all")}
+    ranked = "gates" in values.comparison.criteria
+    return {scope: numbers[(len(numbers) - 1) // 2] for scope, numbers in counts.items() if numbers and ranked}
+
+
+# Scores
+
+
+def translate(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    """What affects a translation and its score."""
+    return _sections(experiment, corpus, "decoding") | score(experiment, corpus=corpus) | {"device": experiment.device}
+
+
+def score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return _preprocess(experiment, corpus) | {"language": experiment.corpora[corpus].target_language}
+
+
+def gather(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"rows": [columns(model, seed) for _, model, seed in runs(experiment, [corpus], *KINDS)]}
+
+
+def speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    batches = experiment.for_corpus(corpus).pruning.speed
+    return _sections(experiment, corpus, "decoding") | {"batches": batches, "device": experiment.device}
+
+
+def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
+    """`alone`: also with each head alone in its layer."""
+    return translate(experiment, corpus=corpus) | {"alone": alone}
+
+
+def systematic(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    ablation = experiment.for_corpus(corpus).ablation
+    return translate(experiment, corpus=corpus) | ablation.model_dump(include={"step", "normalise"})
+
+
+def dead_heads(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"rows": [{"model": model, "seed": seed} for _, model, seed in runs(experiment, [corpus], "pruned")]}
+
+
+# Heads
+
+
+def parse(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    parser = experiment.for_corpus(corpus).parser.model_dump(exclude={"download"})
+    return parser | {"language": experiment.corpora[corpus].source_language}
+
+
+def relations(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"relations": experiment.for_corpus(corpus).heads.relations}
+
+
+def device(experiment: Experiment, /, **_: str) -> Settings:
+    return {"device": experiment.device}
+
+
+def relevance(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    heads = experiment.for_corpus(corpus).heads.model_dump()
+    keys = {name: value for name, value in heads.items() if name.startswith("relevance_")}
+    return {"heads": keys, "device": experiment.device}
+
+
+# The keys of the section `heads` that functions depend on.
+FUNCTION_KEYS = {
+    "relations",
+    "positional_share",
+    "syntactic_margin",
+    "least_arcs",
+    "rare_cutoff",
+    "rare_share",
+    "from_word",
+    "bootstrap",
+}
+
+
+def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
+    heads = experiment.for_corpus(corpus).heads.model_dump(include=FUNCTION_KEYS)
+    return {"heads": heads} | _text(experiment, corpus) | _job(experiment, seed)
+
+
+def similarity(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"sentences": experiment.for_corpus(corpus).heads.similarity_sentences, "device": experiment.device}
+
+
+# Models for people
+
+
+def view(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
+    return (
+        {
+            "sentences": experiment.for_corpus(corpus).heads.viewer_sentences,
+            "title": experiment.corpora[corpus].title,
+            "model": model,
+        }
+        | _text(experiment, corpus)
+        | _job(experiment, seed)
+    )
+
+
+def view_index(experiment: Experiment, /, **_: str) -> Settings:
+    return {
+        "experiment": experiment.experiment,
+        "entries": [
+            {
+                "title": experiment.corpora[run.corpus].title,
+                "model": run.model,
+                "page": f"{run.corpus}/{run.model}/seed{run.seed}.html",
+            }
+            for run in viewed(experiment)
+        ],
+    }
+
+
+def export(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
+    return (
+        {
+            "experiment": experiment.experiment,
+            "corpus": corpus,
+            "model": model,
+            "seed": int(seed),
+            "entities": experiment.corpora[corpus].filters.entities,
+        }
+        | _sections(experiment, corpus, "decoding")
+        | tokens(experiment, corpus=corpus)
+    )
+
+
+def _sections(experiment: Experiment, corpus: str, *sections: str) -> Settings:
+    """Whole sections of the configuration as it holds for a corpus."""
+    return experiment.for_corpus(corpus).model_dump(include=set(sections))
+
+
+def _job(experiment: Experiment, seed: str) -> Settings:
+    return {"seed": int(seed), "device": experiment.device}
+
+
+def _preprocess(experiment: Experiment, corpus: str) -> Settings:
+    return {"preprocess": experiment.for_corpus(corpus).vocabulary.preprocess}
+
+
+def _text(experiment: Experiment, corpus: str) -> Settings:
+    """How the source side is read."""
+    return _preprocess(experiment, corpus) | {"language": experiment.corpora[corpus].source_language}
