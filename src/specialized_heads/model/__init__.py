@@ -1,1 +1,1 @@
-"""The Transformer whose heads are studied: attention, gates, decoding and its files on disk."""
+"""The Transformer whose heads are studied: attention, gates, beam search, and its files on disk."""

@@ -1,10 +1,10 @@
 """Multi-head attention with any number of heads, down to none, and an optional gate per head.
 
-Differs from the textbook in two ways: the number of heads is a property of the layer, not of the model, so that a pruned
-layer is a smaller one and not a masked one; and there are no biases in the projections, so that a layer without heads adds
-exactly nothing to the residual stream. `heads` keeps the numbers that the heads had before pruning.
+Differs from the textbook in two ways. The number of heads belongs to the layer, not to the model, so pruning makes a layer
+smaller instead of masking it. The projections have no biases, so a layer without heads adds exactly zero to the residual
+stream. `heads` holds the numbers that the remaining heads had before pruning.
 
-Shapes: B sentences, H heads, T queries, S keys, D width, K width of a head.
+Shapes: B sentences, H heads, T queries, S keys, D model width, K head width.
 """
 
 import math
@@ -14,96 +14,120 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from specialized_heads.model.functional import dropout, softmax
+from specialized_heads.model.patterns import LABELS, fixed_weights
 
-# What a forward pass leaves behind for analysis: tensors by (attention type or sub-layer, layer, name).
-Tape = dict[tuple[str, int, str], Tensor]
+# Recorded by a forward pass for analysis: tensors by (attention type or sub-layer, layer, name).
+Activations = dict[tuple[str, int, str], Tensor]
 
 
 class MultiHeadAttention(nn.Module):
-    """Scaled dot-product attention (Vaswani et al. 2017, sec. 3.2.2), its heads gated one by one (section 6.1)."""
+    """Multi-head attention (Vaswani et al. 2017, sec. 3.2.2) with one gate per head (section 6.1)."""
 
     def __init__(
-        self, *, kind: str, layer: int, heads: tuple[int, ...], width: int, head_width: int, dropout: float
+        self,
+        *,
+        kind: str,
+        layer: int,
+        heads: tuple[int, ...],
+        width: int,
+        head_width: int,
+        dropout: float,
+        fixed_patterns: bool = False,
     ) -> None:
         """
         Args:
             kind: "encoder", "decoder" (both self-attention) or "cross".
-            layer: number of the layer, from 0.
-            heads: original numbers of the heads in this layer, from 0.
+            layer: index of the layer, from 0.
+            heads: original numbers of this layer's heads, from 0.
             width: D.
             head_width: K.
             dropout: on the attention weights.
+            fixed_patterns: the first heads have the attention of `patterns.fixed_weights`; self-attention without a causal mask.
         """
         super().__init__()
         self.kind, self.layer, self.heads = kind, layer, heads
-        self.head_width, self.dropout = head_width, dropout
+        self.head_width, self.dropout, self.fixed_patterns = head_width, dropout, fixed_patterns
         inner = len(heads) * head_width
         self.query = nn.Parameter(torch.empty(inner, width))
         self.key = nn.Parameter(torch.empty(inner, width))
         self.value = nn.Parameter(torch.empty(inner, width))
         self.output = nn.Parameter(torch.empty(width, inner))  # W^O
-        self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplied into the heads' outputs
+        self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplies the heads' outputs
 
-    def forward(self, x: Tensor, memory: Tensor | None, bias: Tensor | None, tape: Tape | None = None) -> Tensor:
-        """Attend from x to memory, or to x itself where memory is None.
+    def forward(
+        self, x: Tensor, memory: Tensor | None, attn_mask: Tensor | None, activations: Activations | None = None
+    ) -> Tensor:
+        """Attend from x to memory, or to x itself if memory is None.
 
         Args:
-            x: queries' input (B, T, D).
-            memory: keys' and values' input (B, S, D), or None for self-attention.
-            bias: added to the scores, broadcast over (B, H, T, S): 0 where attention is allowed, -inf where it is not.
-            tape: if given, receives `input`, `keys_input`, `weights`, `values`, `context`.
+            x: input of the queries (B, T, D).
+            memory: input of the keys and values (B, S, D), or None for self-attention.
+            attn_mask: added to the scores, broadcast over (B, H, T, S): 0 where attention is allowed, -inf elsewhere.
+            activations: if given, records `input`, `keys_input`, `weights`, `values` and `context`.
 
         Returns:
-            (B, T, D), to be added to the residual stream.
+            the update of the residual stream (B, T, D).
         """
         if not self.heads:
             return torch.zeros_like(x)
         query, key, value = self.project(x, memory)
-        context = self.attend(query, key, value, bias, tape)
-        if tape is not None:
-            tape[self.kind, self.layer, "input"] = x
-            tape[self.kind, self.layer, "keys_input"] = x if memory is None else memory
+        context = self.attend(query, key, value, attn_mask, activations)
+        if activations is not None:
+            activations[self.kind, self.layer, "input"] = x
+            activations[self.kind, self.layer, "keys_input"] = x if memory is None else memory
         return self.combine(context)
 
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, H, T, K), keys and values (B, H, S, K); one matrix product where the input is the same."""
+        """Queries (B, H, T, K), keys and values (B, H, S, K); with a single matrix product for self-attention."""
         if memory is None:
             q, k, v = F.linear(x, torch.cat([self.query, self.key, self.value])).chunk(3, dim=-1)
             return self.split(q), self.split(k), self.split(v)
         return (self.split(F.linear(x, self.query)), *self.project_memory(memory))
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, K) of a memory (B, S, D)."""
+        """Keys and values (B, H, S, K) from memory (B, S, D)."""
         k, v = F.linear(memory, torch.cat([self.key, self.value])).chunk(2, dim=-1)
         return self.split(k), self.split(v)
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, tape: Tape | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None,
+        activations: Activations | None = None,
     ) -> Tensor:
-        """The heads' outputs (B, H, T, K), gated."""
-        if tape is None and query.is_cuda:
+        """Gated outputs of the heads (B, H, T, K)."""
+        if activations is None and query.is_cuda and not self.fixed_patterns:
             rate = self.dropout if self.training else 0.0
-            mask = None if bias is None else bias.to(query.dtype)
+            mask = None if attn_mask is None else attn_mask.to(query.dtype)
             context = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
-        else:  # on short sentences on a CPU plain products are faster than the fused kernel
+        else:  # plain products beat the fused kernel on short sentences on a CPU
             scores = (query / math.sqrt(self.head_width)) @ key.transpose(-1, -2)  # (B, H, T, S)
-            if bias is not None:
-                scores = scores + bias
+            if attn_mask is not None:
+                scores = scores + attn_mask
             weights = softmax(scores)
+            if self.fixed_patterns:
+                weights = self.fix(weights, keys=attn_mask[:, 0, 0] == 0)
             context = dropout(weights.to(value.dtype), self.dropout, self.training) @ value
         if self.gate is not None:
             gate = self.gate()
-            if gate.dim() == 2:  # in decoding, the hypotheses of a sentence are rows of their own
+            if gate.dim() == 2:  # one row per sentence; in beam search every hypothesis is a row
                 gate = gate.repeat_interleave(len(context) // len(gate), dim=0)
             context = (context * gate[..., None, None]).to(context.dtype)  # gates are float32
-        if tape is not None:
-            tape[self.kind, self.layer, "weights"] = weights
-            tape[self.kind, self.layer, "values"] = value
-            tape[self.kind, self.layer, "context"] = context
+        if activations is not None:
+            for name, tensor in (("weights", weights), ("values", value), ("context", context)):
+                activations[self.kind, self.layer, name] = tensor
         return context
 
+    def fix(self, weights: Tensor, *, keys: Tensor) -> Tensor:
+        """The weights (B, H, S, S) with those of the heads that have a fixed pattern replaced; keys: real tokens (B, S)."""
+        number = sum(head < len(LABELS) for head in self.heads)  # heads are in the order of their numbers
+        patterns = fixed_weights(keys)[:, list(self.heads[:number])].to(weights.dtype)
+        return torch.cat([patterns, weights[:, number:]], dim=1)
+
     def combine(self, context: Tensor) -> Tensor:
-        """Concatenate the heads' outputs (B, H, T, K) and multiply by W^O: (B, T, D)."""
+        """Concatenate the heads' outputs (B, H, T, K) and project them with W^O: (B, T, D)."""
         return F.linear(context.transpose(1, 2).flatten(2), self.output)
 
     def split(self, x: Tensor) -> Tensor:
@@ -111,7 +135,7 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (len(self.heads), self.head_width)).transpose(1, 2)
 
     def keep(self, positions: list[int]) -> None:
-        """Remove all heads but those at `positions` from the weights, for good, together with the gate."""
+        """Permanently remove the gate and all heads except those at `positions` in the current layer."""
         k = self.head_width
         rows = torch.tensor([p * k + i for p in positions for i in range(k)], dtype=torch.long)
         for name in ("query", "key", "value"):

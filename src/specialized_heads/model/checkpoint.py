@@ -1,8 +1,8 @@
-"""Models on disk: weights as safetensors, everything else as the JSON beside them.
+"""Models on disk: the weights as safetensors, everything else as JSON beside them.
 
-A model is two files, `model.safetensors` and `model.json`. The JSON holds the architecture (with the original numbers of
-the heads that are left), the settings and seed it was trained with, and the hash of its data. No pickle is involved.
-The file of weights holds a hash of them, so that a damaged one is an error, not another model.
+The JSON file holds the architecture (with the original numbers of the remaining heads), the training settings, the seed and the
+hash of the data. Nothing is pickled. The weight file holds a hash of the weights, so a damaged file is an error instead of a
+different model.
 """
 
 import hashlib
@@ -23,9 +23,14 @@ from specialized_heads.stage import Section, UserError, atomic, first_line, read
 
 Layers = Annotated[list[list[Annotated[int, Field(ge=0)]]], Field(max_length=1000)]
 
+OUTPUT_EMBEDDING = (
+    "output_embedding",
+    "softmax_embedding",
+)  # name in the model, name in weight files (of all versions)
+
 
 class Sizes(Section):
-    """`model.transformer.Architecture`, as it is read from a file that may hold anything."""
+    """`model.transformer.Architecture`, validated when it is read from a file."""
 
     source_vocabulary: int = Field(ge=4)
     target_vocabulary: int = Field(ge=4)
@@ -35,15 +40,18 @@ class Sizes(Section):
     encoder: Layers
     decoder: Layers
     cross: Layers
+    position_base: float = Field(1e4, gt=1, allow_inf_nan=False)
+    position_scale: float = Field(1.0, gt=0, allow_inf_nan=False)
+    fixed_patterns: bool = False
 
 
 def save(model: Transformer, weights: Path, *, training: dict[str, Any]) -> None:
-    """Write the weights and, beside them, the JSON.
+    """Write the weights and the JSON file beside them.
 
     Args:
         model: without gates.
-        weights: path that ends in `.safetensors`.
-        training: what the model was trained with; stored as it is.
+        weights: path with the suffix `.safetensors`.
+        training: how the model was trained; stored unchanged.
     """
     tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
     write_tensors(weights, tensors)
@@ -60,7 +68,7 @@ def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "c
     """Read a model.
 
     Raises:
-        UserError: a file is missing or damaged, or weights and JSON do not belong together.
+        UserError: a file is missing or damaged, or the weights do not match the JSON file.
     """
     architecture = architecture_of(weights)
     model = assemble(architecture, read_tensors(weights), weights=weights, like=weights, dropout=dropout)
@@ -70,28 +78,30 @@ def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "c
 def assemble(
     architecture: Architecture, tensors: Mapping[str, Tensor], *, weights: Path, like: Path, dropout: float = 0.0
 ) -> Transformer:
-    """A model of these weights, on the CPU; shapes are compared before it takes memory.
+    """Build a model from its weights, on the CPU; shapes are compared before memory is allocated.
 
     Args:
         architecture: of the model.
-        tensors: by the name of the parameter.
-        weights, like: the files that they and the architecture are from, for messages.
+        tensors: by parameter name.
+        weights, like: the files of the tensors and of the architecture, for error messages.
 
     Raises:
-        UserError: they are other weights, or some are no numbers.
+        UserError: the shapes do not match the architecture, or a weight is NaN or infinite.
     """
     try:
         with torch.device("meta"):
             shapes = {n: p.shape for n, p in Transformer(architecture, dropout=0.0).named_parameters()}
-    except (RuntimeError, IndexError):  # sizes whose product is beyond 64 bits, or layers of one kind that others lack
+    except (
+        RuntimeError,
+        IndexError,
+    ):  # sizes whose product exceeds 64 bits; attention types with different numbers of layers
         shapes = None
     if shapes != {n: tensor.shape for n, tensor in tensors.items()}:
+        description = like.with_suffix(".json").name
+        raise UserError(f"{weights}: the weights do not fit {description}; delete both and run again")
+    if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
         raise UserError(
-            f"{weights}: the weights do not fit {like.with_suffix('.json').name}; delete both and run again"
-        )
-    if wrong := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
-        raise UserError(
-            f"{weights}: {wrong[0]} is not all finite numbers; delete the model, and train with a lower learning rate"
+            f"{weights}: {broken[0]} contains NaN or infinity; delete it and train with a lower learning rate"
         )
     model = Transformer(architecture, dropout=dropout)
     model.load_state_dict(tensors)
@@ -99,13 +109,14 @@ def assemble(
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, atomically, with their hash."""
+    """Write tensors and their hash as safetensors, atomically; see `OUTPUT_EMBEDDING` for the one renamed tensor."""
+    stored = {name.replace(*OUTPUT_EMBEDDING): tensor for name, tensor in tensors.items()}
     with atomic(path) as temporary:
-        save_file(dict(tensors), temporary, metadata={"sha256": tensors_hash(tensors)})
+        save_file(stored, temporary, metadata={"sha256": tensors_hash(stored)})
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read what `write_tensors` has written; a file of others, without a hash, is believed.
+    """Read what `write_tensors` has written; files without a hash are not verified.
 
     Raises:
         UserError: the file is missing or damaged.
@@ -113,14 +124,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as stored:
             expected = (stored.metadata() or {}).get("sha256")
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 (it is no dictionary)
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 (not a dictionary)
     except PermissionError:
         raise
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path}: cannot read the weights ({error}); delete the file and run again") from None
     if expected not in (None, tensors_hash(tensors)):
-        raise UserError(f"{path}: the weights are damaged (their hash is another one); delete the file and run again")
-    return tensors
+        raise UserError(f"{path}: the weights are damaged (wrong hash); delete the file and run again")
+    return {name.replace(*OUTPUT_EMBEDDING[::-1]): tensor for name, tensor in tensors.items()}
 
 
 def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
@@ -136,15 +147,12 @@ def architecture_of(weights: Path) -> Architecture:
     """The architecture in the JSON beside the weights.
 
     Raises:
-        UserError: there is no such file, or it describes no model.
+        UserError: there is no such file, or it is not the description of a model.
     """
     path = weights.with_suffix(".json")
     try:
         sizes = Sizes.model_validate(read_json(path)["architecture"])
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{path}: not the description of a model ({error}); delete it and run again") from None
-    except ValidationError as error:
-        raise UserError(
-            f"{path}: not the description of a model (architecture.{first_line(error)}); delete it and run again"
-        ) from None
+    except (KeyError, TypeError, ValidationError) as error:
+        problem = f"architecture.{first_line(error)}" if isinstance(error, ValidationError) else error
+        raise UserError(f"{path}: not the description of a model ({problem}); delete it and run again") from None
     return Architecture.from_json(sizes.model_dump())

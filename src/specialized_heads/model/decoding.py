@@ -1,16 +1,18 @@
 """Beam search with cached keys and values, for a batch of sentences at once.
 
-Each step scores one token per hypothesis: self-attention keys and values of the prefix are kept, those of the encoder's
-output are computed once. Sentences that are finished leave the batch. With a beam of one this is greedy search.
+Each step scores one token per hypothesis. Keys and values are cached: those of the prefixes grow with each step, those of the
+encoder's output are computed once. Finished sentences leave the batch. A beam of 1 is greedy search.
 
-One pass can translate each sentence by several models that differ only in the heads that are masked: the sentences stand
-in the batch once per mask, and what no mask changes, often the whole encoder, is computed once.
+One pass can evaluate many head masks: the batch is tiled, one copy per mask, and whatever no mask changes (often the whole
+encoder) is computed once.
 
 Shapes: B sentences still open, W hypotheses per sentence (the beam), S source tokens, V target vocabulary.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -18,36 +20,34 @@ from torch.nn.utils.rnn import pad_sequence
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.stage import progress
+from specialized_heads.training.batching import cut
 
+TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
 
-@dataclass
-class _Search:
-    """Hypotheses of one sentence that have ended: (normalised score, token ids)."""
-
-    limit: int
-    finished: list[tuple[float, list[int]]] = field(default_factory=list)
+Output = TypeVar("Output")
 
 
 class Cache:
-    """Keys and values of every decoder layer: of the prefixes per hypothesis, of the encoder's output per sentence."""
+    """Keys and values of every decoder layer: of the prefix per hypothesis, of the encoder's output per sentence."""
 
-    def __init__(self, model: Transformer, memory: Tensor, bias: Tensor) -> None:
-        self.bias = bias
+    def __init__(self, model: Transformer, memory: Tensor, attn_mask: Tensor) -> None:
+        self.attn_mask = attn_mask
         self.cross = [layer.cross.project_memory(memory) if layer.cross.heads else None for layer in model.decoder]
-        self.own: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
+        self.prefix: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
         self.masks = [a.gate for a in model.attentions("decoder", "cross") if isinstance(a.gate, Mask)]
 
     def repeat(self, copies: int) -> None:
-        """Let the batch of sentences follow itself so many times."""
+        """Tile the batch of sentences `copies` times."""
         self.cross = [pair and tuple(part.repeat(copies, 1, 1, 1) for part in pair) for pair in self.cross]
-        self.bias = self.bias.repeat(copies, 1, 1, 1)
+        self.attn_mask = self.attn_mask.repeat(copies, 1, 1, 1)
 
     def select(self, hypotheses: Tensor, sentences: Tensor | None) -> None:
-        """Keep (and reorder) hypotheses, and sentences where some have left the batch."""
-        self.own = [pair and (pair[0][hypotheses], pair[1][hypotheses]) for pair in self.own]
+        """Keep and reorder hypotheses; keep these sentences if some have left the batch."""
+        self.prefix = [pair and (pair[0][hypotheses], pair[1][hypotheses]) for pair in self.prefix]
         if sentences is not None:
             self.cross = [pair and (pair[0][sentences], pair[1][sentences]) for pair in self.cross]
-            self.bias = self.bias[sentences]
+            self.attn_mask = self.attn_mask[sentences]
             for mask in self.masks:
                 mask.select(sentences)
 
@@ -57,22 +57,22 @@ def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Ten
 
     Args:
         tokens: last token of each hypothesis (B, W).
-        position: its position in the target, from 0.
-        cache: of the hypotheses; the new keys and values are appended.
+        position: its index in the target, from 0.
+        cache: the new keys and values are appended to it.
     """
     b, w = tokens.shape
     x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
     for number, layer in enumerate(model.decoder):
         if layer.attention.heads:
             query, key, value = layer.attention.project(layer.attention_norm(x), None)
-            if (past := cache.own[number]) is not None:
+            if (past := cache.prefix[number]) is not None:
                 key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
-            cache.own[number] = (key, value)
+            cache.prefix[number] = (key, value)
             x = x + layer.attention.combine(layer.attention.attend(query, key, value, None))
         if (pair := cache.cross[number]) is not None:
-            # The hypotheses of a sentence are so many queries to the same keys.
+            # The hypotheses of a sentence are queries over the same keys.
             query = layer.cross.split(torch.nn.functional.linear(layer.cross_norm(x), layer.cross.query).view(b, w, -1))
-            x = x + layer.cross.combine(layer.cross.attend(query, *pair, cache.bias)).view_as(x)
+            x = x + layer.cross.combine(layer.cross.attend(query, *pair, cache.attn_mask)).view_as(x)
         x = x + layer.feed_forward(layer.feed_forward_norm(x))
     return model.logits(model.decoder_norm(x)).float().view(b, w, -1)
 
@@ -90,16 +90,16 @@ def translate(
     """Translate a batch of sentences.
 
     Args:
-        model: in evaluation mode. Masks by sentence have a row for each sentence of each copy, in the order of the result;
-            those of the decoder are used up, since finished sentences leave the batch.
+        model: in evaluation mode. A mask that differs by sentence has one row per sentence of every copy, in the order of
+            the result; those of the decoder lose rows as sentences finish, so they cannot be used again.
         sources: ids of each sentence, without EOS.
         beam: W.
-        length_penalty: α; a hypothesis of n tokens (EOS counted) scores log P / n^α.
-        max_length_ratio: an output has at most so many times the source's tokens, plus 10.
-        copies: how many times the whole batch is translated, for masks that differ between the copies.
+        length_penalty: α; a hypothesis of n tokens (EOS included) scores log P / n^α.
+        max_length_ratio: an output has at most `max_length_ratio` times the tokens of its source, plus 10.
+        copies: number of times the batch is translated, for masks that differ between copies.
 
     Returns:
-        ids of the best hypothesis of each sentence, without EOS; all sentences of the first copy, then of the next.
+        ids of the best hypothesis of each sentence, without EOS: all sentences of the first copy, then of the second, ...
     """
     device = model.source_embedding.device
     source = pad_sequence([torch.tensor([*ids, EOS]) for ids in sources], batch_first=True, padding_value=PAD)
@@ -109,55 +109,68 @@ def translate(
         cache = Cache(model, *model.encode(source.to(device)))
         cache.repeat(copies)
     sources = sources * copies
-    searches = [_Search(limit=int(max_length_ratio * len(ids)) + 10) for ids in sources]
+    limits = [int(max_length_ratio * len(ids)) + 10 for ids in sources]
+    finished: list[list[tuple[float, list[int]]]] = [[] for _ in sources]  # hypotheses: normalised score, ids
     open_ = list(range(len(sources)))
     prefixes = torch.empty(len(sources), beam, 0, dtype=torch.long, device=device)
     tokens = torch.full((len(sources), beam), BOS, device=device)
     scores = torch.full((len(sources), beam), -torch.inf, device=device)
-    scores[:, 0] = 0.0  # all hypotheses are the same at first: only one may branch
+    scores[:, 0] = 0.0  # all hypotheses start out equal: only one may branch
     position = 0
     while open_:
         logits = step(model, tokens, position, cache)
-        mass = logits.logsumexp(-1, keepdim=True)  # over all tokens, those that no output may hold included
+        mass = logits.logsumexp(-1, keepdim=True)  # over all tokens, even those that outputs never contain
         logits[..., PAD] = logits[..., BOS] = -torch.inf
         position += 1
-        # The best of a sentence are among the best of its hypotheses.
+        # A sentence's best candidates are among the best of each of its hypotheses.
         likely, likely_token = logits.topk(min(2 * beam, logits.shape[-1]), dim=-1)
         candidates = (scores[..., None] + (likely - mass)).flatten(1)
         best, index = candidates.topk(2 * beam, dim=1)
         parent, token = index // likely.shape[-1], likely_token.flatten(1).gather(1, index)
         ends = token == EOS
-        _collect(searches, open_, prefixes, best, parent, ends[:, :beam], position**length_penalty)
-        # The best W candidates that go on; there are at least W, since each hypothesis can end in one way only.
+        for row, column in ends[:, :beam].nonzero().tolist():
+            if (score := float(best[row, column])) > -torch.inf:
+                ids = prefixes[row, parent[row, column]].tolist()
+                finished[open_[row]].append((score / position**length_penalty, ids))
+        # Continue with the best W open candidates; there are at least W, since each hypothesis can end in only one way.
         order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :beam]
         scores, parent, token = best.gather(1, order), parent.gather(1, order), token.gather(1, order)
         prefixes = torch.cat([prefixes.gather(1, parent[..., None].expand_as(prefixes)), token[..., None]], dim=2)
         stay = []
         for row, sentence in enumerate(open_):
-            search = searches[sentence]
-            if len(search.finished) < beam and position < search.limit:
+            if len(finished[sentence]) < beam and position < limits[sentence]:
                 stay.append(row)
-            elif not search.finished:  # cut off at the limit: take the best prefix as it is
-                search.finished.append((float(scores[row, 0]) / position**length_penalty, prefixes[row, 0].tolist()))
+            elif not finished[sentence]:  # cut off at the limit: take the best prefix as it is
+                finished[sentence].append((float(scores[row, 0]), prefixes[row, 0].tolist()))
         kept = torch.tensor(stay, dtype=torch.long, device=device)
         scores, prefixes, tokens, parent = scores[kept], prefixes[kept], token[kept], parent[kept]
         cache.select((kept[:, None] * beam + parent).flatten(), kept if len(stay) < len(open_) else None)
         open_ = [open_[row] for row in stay]
-    return [max(search.finished, key=lambda hypothesis: hypothesis[0])[1] for search in searches]
+    return [max(hypotheses, key=lambda hypothesis: hypothesis[0])[1] for hypotheses in finished]
 
 
-def _collect(
-    searches: list[_Search],
-    open_: list[int],
-    prefixes: Tensor,
-    best: Tensor,
-    parent: Tensor,
-    ends: Tensor,
-    normaliser: float,
-) -> None:
-    """Move hypotheses whose best continuation is the end of the sentence to the finished ones."""
-    for row, column in ends.nonzero().tolist():
-        score = float(best[row, column])
-        if score > -torch.inf:
-            search = searches[open_[row]]
-            search.finished.append((score / normaliser, prefixes[row, parent[row, column]].tolist()))
+def in_batches(
+    translate_batch: Callable[[list[list[int]]], Sequence[Output]],
+    sources: Sequence[list[int]],
+    *,
+    tokens: int = TOKENS,
+    show: bool = False,
+) -> list[Output]:
+    """Translate sentences in batches of similar length.
+
+    Args:
+        translate_batch: returns one output per sentence of a batch.
+        sources: ids of each sentence, without EOS.
+        tokens: source tokens per batch at most, padding included; a longer sentence is a batch of its own.
+        show: whether to show a progress bar.
+
+    Returns:
+        the outputs in the order of `sources`.
+    """
+    lengths = np.array([len(ids) + 1 for ids in sources], dtype=int)
+    order = np.argsort(lengths, kind="stable")
+    batches = cut(lengths[order], order, tokens)
+    outputs: dict[int, Output] = {}
+    for batch in progress(batches, what="translating", unit="batch") if show else batches:
+        outputs |= zip(batch.tolist(), translate_batch([sources[index] for index in batch]), strict=True)
+    return [outputs[index] for index in range(len(sources))]

@@ -1,8 +1,8 @@
-"""Which device a stage computes on, in which precision, and that jobs side by side on a workstation do not share a GPU.
+"""Choose a stage's device and precision, and keep concurrent jobs on one workstation off each other's GPUs.
 
-Snakemake counts GPUs (`resources: gpu=2`) but does not say which one a job has. So a stage locks the first free one that it
-sees, by a file named after the GPU, and waits where none is free. The kernel drops the lock when the process ends, however it
-ends. In a slurm job the visible GPUs are the job's own, and nothing is locked.
+Snakemake counts GPUs (`resources: gpu=2`) but does not assign them. A stage therefore locks the first free GPU, by a file
+named after it, and waits if none is free. The operating system releases the lock when the process ends for any reason. A
+Slurm job sees only its own GPUs, so nothing is locked there.
 """
 
 import fcntl
@@ -19,15 +19,15 @@ from specialized_heads.stage import UserError, log
 
 POLL_SECONDS = 1.0
 PROCESSOR = Path("/proc/cpuinfo")
-BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # what Linux calls instructions for products of bf16, on x86 and ARM
+BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags in PROCESSOR of instructions for bf16 products, on x86 and ARM
 
 
 @cache
 def choose_device(name: str) -> torch.device:
-    """The device that `auto`, `cpu` or `cuda` stands for on this machine; a GPU is this process' own until it ends.
+    """Resolve `auto`, `cpu` or `cuda` to a device; a GPU stays locked by this process until it ends.
 
     Raises:
-        UserError: `cuda` was asked for, and there is no GPU.
+        UserError: the setting is `cuda`, but there is no GPU.
     """
     if not use_gpu(name):
         return torch.device("cpu")
@@ -37,64 +37,61 @@ def choose_device(name: str) -> torch.device:
 
 
 def use_gpu(name: str) -> bool:
-    """Whether `auto`, `cpu` or `cuda` stands for a GPU on this machine.
-
-    Raises:
-        UserError: `cuda` was asked for, and there is no GPU.
-    """
+    """Whether `auto`, `cpu` or `cuda` means a GPU on this machine; raises as `choose_device` does."""
     available = name != "cpu" and torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise UserError("device: cuda was asked for, but torch sees no GPU; set device: cpu or auto")
+        raise UserError("device: cuda is set, but torch sees no GPU; set device: cpu or auto")
     return available
 
 
-def products(precision: str, device: torch.device) -> str:
-    """The precision of matrix products, fp32 or bf16, on a device that is asked for one of these.
+def matmul_precision(precision: str, device: torch.device) -> str:
+    """Precision of matrix products on a device, fp32 or bf16, given the one in the configuration.
 
-    Without instructions for it bf16 is no help: a processor takes up to fifty times as long as for float32, which takes its
-    place then.
+    Without hardware instructions, bf16 products on a CPU take up to fifty times as long as fp32, so fp32 replaces bf16 there.
     """
     return "fp32" if precision == "bf16" and not multiplies_bf16(device.type) else precision
 
 
 @cache
 def multiplies_bf16(device: str) -> bool:
-    """Whether a device of this type, `cpu` or `cuda`, has instructions for products of bf16."""
+    """Whether a device of this type, `cpu` or `cuda`, has instructions for bf16 products."""
     if device == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     lines = PROCESSOR.read_text(encoding="utf-8").splitlines() if PROCESSOR.is_file() else []
-    named = (line.partition(":") for line in lines)
-    return any(key.strip() in ("flags", "Features") and BF16 & set(value.split()) for key, _, value in named)
+    fields = (line.partition(":") for line in lines)
+    return any(key.strip() in ("flags", "Features") and BF16 & set(value.split()) for key, _, value in fields)
 
 
 def take_gpus(number: int) -> list[int]:
-    """Indices of GPUs that are this process' own until it ends.
+    """Reserve GPUs for this process until it ends and return their indices.
 
     Raises:
-        UserError: there are fewer.
+        UserError: the machine has fewer GPUs.
     """
-    seen = torch.cuda.device_count()
-    if number > seen:
-        raise UserError(f"the job has {number} processes with a GPU each, but torch sees {seen}; give it gpu={seen}")
-    if number == seen and "SLURM_JOB_ID" in os.environ:  # the job's own; with more, others may run in its allocation
+    visible = torch.cuda.device_count()
+    if number > visible:
+        raise UserError(
+            f"the job has {number} processes with a GPU each, but torch sees {visible} GPUs; give it gpu={visible}"
+        )
+    if number == visible and "SLURM_JOB_ID" in os.environ:  # all of the job's; otherwise job steps may share them
         return list(range(number))
-    # An index stands for different devices as CUDA_VISIBLE_DEVICES varies, the identifier does not.
-    names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(seen)]
+    # CUDA_VISIBLE_DEVICES renumbers the GPUs; their UUIDs stay the same.
+    names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(visible)]
     return lock(names, number, folder=Path(tempfile.gettempdir()))
 
 
 def lock(names: Sequence[str], number: int, *, folder: Path) -> list[int]:
-    """Lock so many of the named devices, all of them at once; wait until there are as many free.
+    """Lock `number` of the named devices at once, waiting until enough are free.
 
     Args:
-        names: of all devices.
-        number: how many are wanted.
-        folder: where the locks are, the same for all processes of the machine.
+        names: all devices.
+        number: how many to lock.
+        folder: of the lock files, shared by all processes of the machine.
 
     Returns:
-        the devices' positions in `names`, ascending.
+        indices into `names`, ascending.
     """
-    told = False
+    logged = False
     while True:
         held: dict[int, int] = {}
         for index, name in enumerate(names):
@@ -102,21 +99,21 @@ def lock(names: Sequence[str], number: int, *, folder: Path) -> list[int]:
             if descriptor is not None:
                 held[index] = descriptor
             if len(held) == number:
-                return list(held)  # the descriptors stay open, and with them the locks
-        # Two jobs that each kept a part of what they need would wait for each other for ever.
+                return list(held)  # the open descriptors hold the locks
+        # Two jobs that each kept some of the devices they need would deadlock.
         for descriptor in held.values():
             os.close(descriptor)
-        if not told:
+        if not logged:
             what = f"waiting for {number} of {len(names)} GPUs, which other jobs hold (locks in {folder})"
             log.info("%s; to compute on the CPU, set device: cpu", what)
-            told = True
+            logged = True
         time.sleep(POLL_SECONDS)
 
 
 def _try(path: Path) -> int | None:
-    """An open file that holds the lock at `path`, or None where another process holds it."""
+    """Descriptor of an open file that holds the lock `path`, or None if another process holds the lock."""
     try:
-        # Where another user made the file, it can be read but, in a shared folder, not be opened for creation.
+        # A lock file of another user in a shared folder can be read, but not opened with O_CREAT.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         try:

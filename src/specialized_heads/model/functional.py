@@ -1,7 +1,7 @@
-"""Dropout, softmax and the loss for short sentences on a CPU, where the library's kernels are not at home.
+"""Dropout, softmax and cross-entropy where PyTorch's kernels are slow: short sentences on a CPU.
 
-Rows of attention over a dozen keys are too short for a vectorised softmax, and a dropout mask costs more random numbers than
-it needs. Each function equals the library's (tested); on a GPU the library's is used.
+Attention rows over a dozen keys are too short for a vectorised softmax, and PyTorch's dropout draws more random numbers than
+needed. The tests compare each function with PyTorch's own, which is used on a GPU.
 """
 
 import ctypes
@@ -16,22 +16,22 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-# Rows of logits that are held at once: on a CPU (rows, V) in float32 should stay within the cache.
+# Rows of logits held at once; on a CPU, (rows, V) in float32 should fit into the cache.
 LOSS_ROWS = 256
 GPU_LOSS_ROWS = 8192
 
 
 def prepare_cpu() -> None:
-    """Two settings of the libraries below torch that speed up many small operations; to be called before the first one.
+    """Tune glibc and oneDNN for many small operations; call this before the first tensor operation.
 
-    glibc shall keep freed memory instead of returning it to the system after every tensor, which saves page faults. oneDNN
-    compiles a kernel for every new shape of a matrix product (half a millisecond each) and keeps 1024 of them, of some half a
-    megabyte each; an epoch of everyday sentences has three times as many shapes.
+    glibc keeps freed memory instead of returning it to the system after every tensor, which avoids page faults. oneDNN
+    compiles a kernel for each new shape of a matrix product (half a millisecond) and by default caches 1024 of them (about
+    half a megabyte each); an epoch of everyday sentences has three times as many shapes.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
     try:
         libc = ctypes.CDLL("libc.so.6")
-    except OSError:  # not glibc: nothing to ask
+    except OSError:  # not glibc
         return
     trim_threshold, top_pad, mmap_max = -1, -2, -4  # malloc.h
     for option, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**28)):
@@ -43,9 +43,9 @@ _random = threading.local()
 
 @contextmanager
 def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
-    """Within the block, masks drawn by this thread follow from `seed` alone, whatever other threads draw."""
+    """Make dropout in this thread depend on `seed` alone within the block, whatever other threads draw."""
     if device.type == "cuda":
-        with torch.cuda.device(device):  # the current device is the thread's own
+        with torch.cuda.device(device):  # the current device is per thread
             torch.cuda.manual_seed(seed)
     _random.generator = np.random.Generator(np.random.SFC64(seed))
     try:
@@ -55,13 +55,13 @@ def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Zero each element with probability `rate` (to the nearest 2^-16 on a CPU) and scale the rest by 1 / (1 - rate)."""
+    """Zero each element with probability `rate` (rounded to a multiple of 2^-16 on a CPU); scale the rest by 1 / (1 - rate)."""
     threshold = round(rate * 2**16)
     if not training or threshold == 0:
         return x
     if x.is_cuda:
         return F.dropout(x, rate)
-    # One 64-bit draw serves four elements; NumPy draws twice as fast as torch, and without holding up other threads.
+    # One 64-bit draw serves four elements. NumPy draws twice as fast as torch and does not block other threads.
     draws = _generator().integers(0, 2**64 - 1, (x.numel() + 3) // 4, np.uint64, endpoint=True)
     uniform = torch.from_numpy(draws.view(np.int16)[: x.numel()]).view(x.shape)
     kept = uniform.clamp_(threshold - 2**15 - 1, threshold - 2**15).sub_(threshold - 2**15 - 1)  # 0 or 1
@@ -69,25 +69,25 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
 
 def _generator() -> np.random.Generator:
-    """This thread's generator: that of `dropout_seed`, or outside of it one that follows from torch's seed."""
+    """This thread's generator: the one set by `dropout_seed`, else a new one seeded by torch's generator."""
     if not hasattr(_random, "generator"):
         return np.random.Generator(np.random.SFC64(int(torch.randint(2**62, ()))))
     return _random.generator
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Softmax over the last axis, in float32."""
+    """Softmax over the last axis, in float32; in float64 for float64 scores."""
     if scores.is_cuda:
-        return torch.softmax(scores, dim=-1, dtype=torch.float32)
+        return torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
     return _Softmax.apply(scores)
 
 
 class _Softmax(torch.autograd.Function):
-    """Softmax out of whole-tensor operations, which do not mind how short the rows are."""
+    """Softmax from whole-tensor operations, whose speed does not depend on the length of the rows."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, scores: Tensor) -> Tensor:
-        scores = scores.float()
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         p = (scores - scores.amax(-1, keepdim=True)).exp_()
         p = p.div_(p.sum(-1, keepdim=True))
         ctx.save_for_backward(p)
@@ -96,22 +96,22 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def backward(ctx: FunctionCtx, gradient: Tensor) -> Tensor:
         (p,) = ctx.saved_tensors
-        gradient = gradient.float() * p
+        gradient = gradient.to(p.dtype) * p
         return gradient.sub_(p * gradient.sum(-1, keepdim=True))
 
 
 def cross_entropy(states: Tensor, table: Tensor, labels: Tensor, *, smoothing: float, ignore: int) -> Tensor:
-    """Label-smoothed cross-entropy of softmax(states @ table.T), summed over the labels, without holding all logits.
+    """Label-smoothed cross-entropy of softmax(states @ table.T), summed over the labels, without storing all logits.
 
     Args:
         states: (N, D).
-        table: softmax embeddings (V, D).
+        table: output embeddings (V, D).
         labels: (N,).
-        smoothing: mass spread evenly over the V tokens.
-        ignore: label of positions that do not count.
+        smoothing: probability mass spread evenly over the V tokens.
+        ignore: label of positions to leave out.
 
     Returns:
-        scalar, in float32. Its gradient is computed together with it, block by block.
+        scalar in float32; its gradient is computed in the same pass, block by block.
     """
     return _CrossEntropy.apply(states, table, labels, smoothing, ignore)
 
@@ -122,11 +122,11 @@ class _CrossEntropy(torch.autograd.Function):
         ctx: FunctionCtx, states: Tensor, table: Tensor, labels: Tensor, smoothing: float, ignore: int
     ) -> Tensor:
         want_states, want_table = states.requires_grad, table.requires_grad
-        # The products run in the precision of the states, the sums in float32.
+        # Products in the precision of the states, sums in float32.
         narrow, size = table.to(states.dtype), len(table)
         real = (labels != ignore).float()[:, None]
         counted = states * real.to(states.dtype)
-        # The mean logit of a row is its product with the mean embedding: no pass over the logits.
+        # The mean logit of a row is its product with the mean embedding, which saves a pass over the logits.
         loss = -smoothing * (counted.float() @ table.float().mean(0)).sum()
         states_gradient = torch.empty_like(states) if want_states else None
         table_gradient = torch.zeros_like(table, dtype=torch.float32) if want_table else None
@@ -170,5 +170,5 @@ def _softmax_with_sum(z: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
     p = torch.softmax(z, -1, dtype=torch.float32)
     chosen = p.gather(1, label)
     if float(chosen.min()) > torch.finfo(torch.float32).tiny:
-        return p, z.gather(1, label).float() - chosen.log()  # the softmax kernel has done the sum
+        return p, z.gather(1, label).float() - chosen.log()  # the softmax kernel has already computed the sum
     return p, torch.logsumexp(z.float(), -1, keepdim=True)

@@ -1,7 +1,7 @@
 """Hard Concrete gates on attention heads (section 6.1; Louizos et al. 2018).
 
-A gate g multiplies a head's output. It is drawn once per head and update, not per example, so that the model has to work
-with whole heads missing. At test time a gate is a decision: 1 where it is likelier to be 1 than 0, else 0.
+A gate g multiplies the output of a head. One value is drawn per head and update, not per example, so the model must work
+with whole heads missing. At test time the gate is a decision: 1 if g = 1 is more likely than g = 0, else 0.
 """
 
 import math
@@ -10,30 +10,32 @@ import torch
 from torch import Tensor, nn
 
 BETA = 0.33  # temperature of the Concrete distribution
-LOW, HIGH = -0.1, 1.1  # stretch, so that clipping puts mass on exactly 0 and exactly 1
-EPSILON = 1e-6  # keeps u away from 0 and 1, where the logit is infinite
+LOW, HIGH = -0.1, 1.1  # stretch; clipping then puts probability mass on exactly 0 and 1
+EPSILON = 1e-6  # keeps u away from 0 and 1, where its logit is infinite
 
 
 class HardConcrete(nn.Module):
-    """One gate per head of an attention sub-layer, with parameters log α of shape (H,), kept in float32."""
+    """One gate per head of an attention sub-layer; the parameters log α (H,) stay in float32."""
 
     def __init__(self, heads: int, *, log_alpha: float) -> None:
         super().__init__()
         self.log_alpha = nn.Parameter(torch.full((heads,), log_alpha))
-        self.register_buffer("fixed", torch.full((heads,), torch.nan))  # gates that have become constants; nan: not yet
+        self.register_buffer(
+            "fixed", torch.full((heads,), torch.nan)
+        )  # constant value of each fixed gate; nan: not fixed
         self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)  # u = 1/2: the median gate
 
     def draw(self, generator: torch.Generator) -> None:
-        """Draw u ~ U(ε, 1-ε) for every head; it holds for all forward passes until the next draw."""
+        """Draw u ~ U(ε, 1-ε) for every head, to be used by all forward passes until the next draw."""
         u = torch.rand(self.noise.shape, generator=generator)
         self.noise.copy_(EPSILON + (1 - 2 * EPSILON) * u)
 
     def fix(self, decisions: Tensor) -> None:
-        """Make each gate a constant from now on: 1 where `decisions` (H,) is true, else 0."""
+        """Turn each gate into a constant: 1 where `decisions` (H,) is true, else 0."""
         self.fixed.copy_(decisions)
 
     def decisions(self) -> Tensor:
-        """Which heads stay (H,): as fixed, else by the rule of `hard`."""
+        """Which heads stay (H,): the fixed value if there is one, else the rule `hard`."""
         return torch.where(self.fixed.isnan(), hard(self.log_alpha.detach()), self.fixed == 1)
 
     def open_probability(self) -> Tensor:
@@ -41,16 +43,16 @@ class HardConcrete(nn.Module):
         return torch.where(self.fixed.isnan(), probability_open(self.log_alpha), self.fixed)
 
     def forward(self) -> Tensor:
-        """The gates (H,): in training in [0, 1] for the noise drawn last, in evaluation mode the decisions, 0 or 1."""
+        """Gates (H,): in training mode in [0, 1], from the noise drawn last; in evaluation mode the decisions, 0 or 1."""
         if self.training:
             return torch.where(self.fixed.isnan(), sample(self.log_alpha, self.noise), self.fixed)
         return self.decisions().float()
 
 
 class Mask(nn.Module):
-    """Fixed gates: the head's output is multiplied by a constant. Used to ablate heads without removing them.
+    """Constant gates, to ablate heads without removing them.
 
-    The values are those of all sentences, (H,), or of each sentence of a batch, (B, H): so many models in one pass.
+    The values are shared by all sentences (H,), or differ by sentence (B, H), which evaluates many masks in one pass.
     """
 
     def __init__(self, values: Tensor) -> None:
@@ -62,17 +64,17 @@ class Mask(nn.Module):
 
     @property
     def by_sentence(self) -> bool:
-        """Whether each sentence has values of its own."""
+        """Whether the values differ by sentence."""
         return self.values.dim() == 2
 
     def select(self, sentences: Tensor) -> None:
-        """Keep the values of these sentences (their positions in the batch), where each has its own."""
+        """Keep the rows of these sentences (indices into the batch) if the values differ by sentence."""
         if self.by_sentence:
             self.values = self.values[sentences]
 
 
 def sample(log_alpha: Tensor, u: Tensor) -> Tensor:
-    """Hard Concrete gates for uniform noise u, of the same shape, differentiable in log α."""
+    """Hard Concrete gates from uniform noise u of the same shape, differentiable in log α."""
     s = torch.sigmoid((torch.log(u) - torch.log1p(-u) + log_alpha) / BETA)
     return torch.clamp(s * (HIGH - LOW) + LOW, 0.0, 1.0)
 
@@ -83,10 +85,10 @@ def probability_open(log_alpha: Tensor) -> Tensor:
 
 
 def hard(log_alpha: Tensor) -> Tensor:
-    """The gate at test time, as booleans: open iff log α > 0, where P(g=1) > P(g=0)."""
+    """Decision at test time, as booleans: open iff log α > 0, that is, P(g=1) > P(g=0)."""
     return log_alpha > 0
 
 
 def soft(log_alpha: Tensor) -> Tensor:
-    """The gate without its noise, in [0, 1]: clip(1.2 σ(log α) - 0.1, 0, 1) (Louizos et al. 2018, their gate at test time)."""
+    """Gate without noise, in [0, 1]: clip(1.2 σ(log α) - 0.1, 0, 1), the test-time gate of Louizos et al. (2018)."""
     return torch.clamp(torch.sigmoid(log_alpha) * (HIGH - LOW) + LOW, 0.0, 1.0)

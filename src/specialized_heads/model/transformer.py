@@ -1,7 +1,7 @@
 """The Transformer of the paper (appendix B.2), in the variant of its released code.
 
-Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate source and target embeddings scaled by √d, a softmax
-matrix of its own without bias, sinusoidal positions. The number of heads may differ from layer to layer (a pruned configuration).
+Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate source, target and output embeddings (the first two
+scaled by √d), no output bias, sinusoidal positions. The number of heads may differ between layers (a pruned configuration).
 
 Shapes: B sentences, S source and T target tokens, D width, V target vocabulary.
 """
@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from specialized_heads.corpus.vocabulary import PAD
-from specialized_heads.model.attention import MultiHeadAttention, Tape
+from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.functional import dropout
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
-Heads = tuple[tuple[int, ...], ...]  # per layer, the numbers of its heads, from 0
+Heads = tuple[tuple[int, ...], ...]  # numbers of the heads of each layer, from 0
 
 
 @dataclass(frozen=True)
@@ -35,23 +35,21 @@ class Architecture:
     encoder: Heads
     decoder: Heads
     cross: Heads
+    position_base: float = 1e4  # ratio of the sinusoids' highest to lowest frequency
+    position_scale: float = 1.0  # amplitude of the sinusoids
+    fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `patterns`
 
     @classmethod
     def full(
-        cls, *, source_vocabulary: int, target_vocabulary: int, layers: int, heads: int, width: int, feed_forward: int
+        cls, *, layers: int, heads: int, width: int, head_width: int | None = None, **sizes: float
     ) -> "Architecture":
-        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` + `layers` layers."""
-        every = tuple(tuple(range(heads)) for _ in range(layers))
-        return cls(
-            source_vocabulary=source_vocabulary,
-            target_vocabulary=target_vocabulary,
-            width=width,
-            feed_forward=feed_forward,
-            head_width=width // heads,
-            encoder=every,
-            decoder=every,
-            cross=every,
-        )
+        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` + `layers` layers.
+
+        Heads are `width` / `heads` wide unless `head_width` is given; `sizes` are the remaining fields.
+        """
+        all_heads = tuple(tuple(range(heads)) for _ in range(layers))
+        by_type = dict.fromkeys(KINDS, all_heads)
+        return cls(width=width, head_width=head_width or width // heads, **by_type, **sizes)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Architecture":
@@ -61,11 +59,11 @@ class Architecture:
 
 
 class LayerNorm(nn.LayerNorm):
-    """LayerNorm with ε 1e-6 in the precision of its weights, its result in that of the products that follow."""
+    """LayerNorm with ε 1e-6, computed in the precision of its weights; the output may have another precision."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width, eps=1e-6)
-        self.precision: torch.dtype | None = None  # None: that of the weights
+        self.precision: torch.dtype | None = None  # of the output; None: that of the weights
 
     def forward(self, x: Tensor) -> Tensor:
         normalised = super().forward(x.to(self.weight.dtype))
@@ -75,78 +73,78 @@ class LayerNorm(nn.LayerNorm):
 class FeedForward(nn.Module):
     """ReLU feed-forward sub-layer (B, T, D) -> (B, T, D)."""
 
-    def __init__(self, *, kind: str, layer: int, width: int, inner: int, dropout: float) -> None:
+    def __init__(self, *, name: str, layer: int, width: int, inner: int, dropout: float) -> None:
         super().__init__()
-        self.kind, self.layer, self.dropout = kind, layer, dropout
+        self.name, self.layer, self.dropout = name, layer, dropout
         self.expand = nn.Linear(width, inner)
         self.contract = nn.Linear(inner, width)
 
-    def forward(self, x: Tensor, tape: Tape | None = None) -> Tensor:
+    def forward(self, x: Tensor, activations: Activations | None = None) -> Tensor:
         hidden = F.relu(self.expand(x))
-        if tape is not None:
-            tape[self.kind, self.layer, "input"], tape[self.kind, self.layer, "hidden"] = x, hidden
+        if activations is not None:
+            activations[self.name, self.layer, "input"], activations[self.name, self.layer, "hidden"] = x, hidden
         return self.contract(dropout(hidden, self.dropout, self.training))
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each on the normalised input and added to it."""
+    """Self-attention and feed-forward, each applied to the normalised residual stream and added to it."""
 
     def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.layer, self.dropout = layer, dropout
+        common = {"layer": layer, "width": a.width, "dropout": dropout}
         self.attention_norm = LayerNorm(a.width)
         self.attention = MultiHeadAttention(
             kind="encoder",
-            layer=layer,
             heads=a.encoder[layer],
-            width=a.width,
             head_width=a.head_width,
-            dropout=dropout,
+            fixed_patterns=a.fixed_patterns,
+            **common,
         )
         self.feed_forward_norm = LayerNorm(a.width)
-        self.feed_forward = FeedForward(
-            kind="encoder_feed_forward", layer=layer, width=a.width, inner=a.feed_forward, dropout=dropout
-        )
+        self.feed_forward = FeedForward(name="encoder_feed_forward", inner=a.feed_forward, **common)
 
-    def forward(self, x: Tensor, bias: Tensor, tape: Tape | None = None) -> Tensor:
-        x = add(x, self.attention(self.attention_norm(x), None, bias, tape), self, "encoder", tape)
-        return add(x, self.feed_forward(self.feed_forward_norm(x), tape), self, "encoder_feed_forward", tape)
+    def forward(self, x: Tensor, attn_mask: Tensor, activations: Activations | None = None) -> Tensor:
+        update = self.attention(self.attention_norm(x), None, attn_mask, activations)
+        x = add(x, update, self, "encoder", activations)
+        update = self.feed_forward(self.feed_forward_norm(x), activations)
+        return add(x, update, self, "encoder_feed_forward", activations)
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's output, feed-forward."""
+    """Causal self-attention, cross-attention to the encoder's output, and feed-forward."""
 
     def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = dropout
-        common = {"layer": layer, "width": a.width, "head_width": a.head_width, "dropout": dropout}
+        self.layer, self.dropout = layer, dropout
+        common = {"layer": layer, "width": a.width, "dropout": dropout}
         self.attention_norm = LayerNorm(a.width)
-        self.attention = MultiHeadAttention(kind="decoder", heads=a.decoder[layer], **common)
+        self.attention = MultiHeadAttention(kind="decoder", heads=a.decoder[layer], head_width=a.head_width, **common)
         self.cross_norm = LayerNorm(a.width)
-        self.cross = MultiHeadAttention(kind="cross", heads=a.cross[layer], **common)
+        self.cross = MultiHeadAttention(kind="cross", heads=a.cross[layer], head_width=a.head_width, **common)
         self.feed_forward_norm = LayerNorm(a.width)
-        self.feed_forward = FeedForward(
-            kind="decoder_feed_forward", layer=layer, width=a.width, inner=a.feed_forward, dropout=dropout
-        )
+        self.feed_forward = FeedForward(name="decoder_feed_forward", inner=a.feed_forward, **common)
 
     def forward(
-        self, x: Tensor, memory: Tensor, causal: Tensor, memory_bias: Tensor, tape: Tape | None = None
+        self, x: Tensor, memory: Tensor, causal: Tensor, memory_mask: Tensor, activations: Activations | None = None
     ) -> Tensor:
-        x = add(x, self.attention(self.attention_norm(x), None, causal, tape), self, "decoder", tape)
-        x = add(x, self.cross(self.cross_norm(x), memory, memory_bias, tape), self, "cross", tape)
-        return add(x, self.feed_forward(self.feed_forward_norm(x), tape), self, "decoder_feed_forward", tape)
+        update = self.attention(self.attention_norm(x), None, causal, activations)
+        x = add(x, update, self, "decoder", activations)
+        update = self.cross(self.cross_norm(x), memory, memory_mask, activations)
+        x = add(x, update, self, "cross", activations)
+        update = self.feed_forward(self.feed_forward_norm(x), activations)
+        return add(x, update, self, "decoder_feed_forward", activations)
 
 
-def add(x: Tensor, update: Tensor, layer: nn.Module, kind: str, tape: Tape | None) -> Tensor:
-    """Residual connection with dropout on the update; the tape keeps both summands."""
-    if tape is not None:
-        number = (layer.cross if kind == "cross" else layer.attention).layer
-        tape[kind, number, "residual"], tape[kind, number, "update"] = x, update
+def add(x: Tensor, update: Tensor, layer: nn.Module, name: str, activations: Activations | None) -> Tensor:
+    """Residual connection with dropout on the update; `activations` records both summands."""
+    if activations is not None:
+        activations[name, layer.layer, "residual"], activations[name, layer.layer, "update"] = x, update
     return x + dropout(update, layer.dropout, layer.training).to(x.dtype)
 
 
 class Transformer(nn.Module):
-    """Encoder-decoder model; `architecture` says how many heads each layer has."""
+    """Encoder-decoder model; `architecture` lists the heads of each layer."""
 
     def __init__(self, architecture: Architecture, *, dropout: float) -> None:
         super().__init__()
@@ -154,59 +152,67 @@ class Transformer(nn.Module):
         self.dropout = dropout
         self.source_embedding = nn.Parameter(torch.empty(a.source_vocabulary, a.width))
         self.target_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
-        self.softmax_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
+        self.output_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
         self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
         self.encoder_norm = LayerNorm(a.width)
         self.decoder = nn.ModuleList(DecoderLayer(a, n, dropout) for n in range(len(a.decoder)))
         self.decoder_norm = LayerNorm(a.width)
-        self.register_buffer("positions", sinusoids(512, a.width), persistent=False)
+        self.register_buffer("positions", self.sinusoids(512), persistent=False)
 
-    def forward(self, source: Tensor, target: Tensor, tape: Tape | None = None) -> Tensor:
+    def forward(self, source: Tensor, target: Tensor, activations: Activations | None = None) -> Tensor:
         """Decoder states for teacher-forced targets.
 
         Args:
-            source: ids (B, S), each sentence ending in EOS, then PAD.
-            target: ids (B, T), each sentence starting with BOS, then PAD after its last token.
-            tape: if given, receives the activations that the analysis needs.
+            source: ids (B, S) of sentences that end in EOS, padded with PAD.
+            target: ids (B, T) of sentences that start with BOS, padded with PAD.
+            activations: if given, records what the analysis needs.
 
         Returns:
-            states (B, T, D); `logits` turns them into scores of the next token.
+            states (B, T, D), from which `logits` computes the scores of the next token.
         """
-        memory, bias = self.encode(source, tape)
-        return self.decode(target, memory, bias, tape)
+        memory, attn_mask = self.encode(source, activations)
+        return self.decode(target, memory, attn_mask, activations)
 
-    def encode(self, source: Tensor, tape: Tape | None = None) -> tuple[Tensor, Tensor]:
-        """Memory (B, S, D) and the attention bias (B, 1, 1, S) that hides padding."""
+    def encode(self, source: Tensor, activations: Activations | None = None) -> tuple[Tensor, Tensor]:
+        """Encoder output (B, S, D), called memory, and the attention mask (B, 1, 1, S) that hides padding."""
         x = self.embed(self.source_embedding, source)
-        bias = torch.zeros(source.shape, device=source.device).masked_fill(source == PAD, -torch.inf)[:, None, None]
+        attn_mask = torch.zeros(source.shape, device=source.device).masked_fill(source == PAD, -torch.inf)
+        attn_mask = attn_mask[:, None, None]
         for layer in self.encoder:
-            x = layer(x, bias.to(x.dtype), tape)
-        if tape is not None:
-            tape["encoder_norm", 0, "input"] = x
-        return self.encoder_norm(x), bias
+            x = layer(x, attn_mask.to(x.dtype), activations)
+        if activations is not None:
+            activations["encoder_norm", 0, "input"] = x
+        return self.encoder_norm(x), attn_mask
 
-    def decode(self, target: Tensor, memory: Tensor, memory_bias: Tensor, tape: Tape | None = None) -> Tensor:
-        """States (B, T, D) of the decoder for target prefixes (B, T)."""
+    def decode(
+        self, target: Tensor, memory: Tensor, memory_mask: Tensor, activations: Activations | None = None
+    ) -> Tensor:
+        """Decoder states (B, T, D) for target prefixes (B, T)."""
         x = self.embed(self.target_embedding, target)
         t = target.shape[1]
         causal = torch.full((t, t), -torch.inf, device=target.device).triu(1)
         for layer in self.decoder:
-            x = layer(x, memory, causal.to(x.dtype), memory_bias.to(x.dtype), tape)
-        if tape is not None:
-            tape["decoder_norm", 0, "input"] = x
+            x = layer(x, memory, causal.to(x.dtype), memory_mask.to(x.dtype), activations)
+        if activations is not None:
+            activations["decoder_norm", 0, "input"] = x
         return self.decoder_norm(x)
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores (..., V) of the next token, from decoder states (..., D)."""
-        return F.linear(states, self.softmax_embedding)
+        return F.linear(states, self.output_embedding)
 
     def embed(self, table: Tensor, ids: Tensor, start: int = 0) -> Tensor:
-        """Embeddings of ids (B, T), scaled by √d, plus positions from `start` on."""
+        """Embeddings of ids (B, T), scaled by √d, plus the encodings of positions `start`, `start` + 1, ..."""
         end = start + ids.shape[1]
         if end > len(self.positions):
-            self.positions = sinusoids(2 * end, self.architecture.width).to(table.device)
+            self.positions = self.sinusoids(2 * end).to(table.device)
         x = F.embedding(ids, table) * math.sqrt(self.architecture.width) + self.positions[start:end]
         return dropout(x, self.dropout, self.training)
+
+    def sinusoids(self, length: int) -> Tensor:
+        """Position encodings (length, D)."""
+        a = self.architecture
+        return a.position_scale * sinusoids(length, a.width, base=a.position_base)
 
     def attentions(self, *kinds: str) -> list[MultiHeadAttention]:
         """The attention sub-layers of these types (default: all), by type, then layer."""
@@ -218,9 +224,9 @@ class Transformer(nn.Module):
         return [attention for kind in kinds or KINDS for attention in by_kind[kind]]
 
     def in_precision(self, dtype: torch.dtype) -> "Transformer":
-        """A copy for training whose matrix products run in a narrower type; `refresh` brings the weights up to date.
+        """A copy for training whose matrix products run in a narrower type; `refresh` updates its weights.
 
-        LayerNorms, embeddings, gates and the residual stream stay in float32, and are the very tensors of this model.
+        LayerNorms, embeddings, gates and the residual stream stay in float32; the copy shares those tensors with this model.
         """
         shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
         narrow = copy.deepcopy(self, shared)
@@ -235,17 +241,17 @@ class Transformer(nn.Module):
         return narrow
 
     def refresh(self, source: "Transformer") -> None:
-        """Copy the weights of `source` into this model, which is in another precision."""
+        """Copy the weights of `source` into this model, which `in_precision` has made from it."""
         pairs = [(new, old) for new, old in zip(self.parameters(), source.parameters(), strict=True) if new is not old]
         with torch.no_grad():
             for new, old in pairs:
                 new.copy_(old)
 
     def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:
-        """Remove heads from the weight matrices for good.
+        """Permanently remove heads from the weight matrices.
 
         Args:
-            kept: by attention type and layer, the positions (in the layer as it is now) of the heads that stay.
+            kept: indices, into each current layer, of the heads that stay, by attention type and layer.
         """
         for kind, layers in kept.items():
             for attention, positions in zip(self.attentions(kind), layers, strict=True):
@@ -254,18 +260,21 @@ class Transformer(nn.Module):
         self.architecture = replace(self.architecture, **heads)
 
 
-def sinusoids(length: int, width: int) -> Tensor:
-    """Positions (length, width): sines in the first half of the channels, cosines in the second, as the released code."""
+def sinusoids(length: int, width: int, *, base: float = 1e4) -> Tensor:
+    """Position encodings (length, width): sines in the first half of the channels, cosines in the second (released code).
+
+    Frequencies fall geometrically from 1 to 1 / `base` radians per token.
+    """
     half = width // 2
-    rates = torch.exp(torch.arange(half) * -(math.log(1e4) / max(half - 1, 1)))
+    rates = torch.exp(torch.arange(half) * -(math.log(base) / max(half - 1, 1)))
     angles = torch.arange(length)[:, None] * rates[None, :]
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
 def initialise(model: Transformer, *, seed: int) -> None:
-    """Draw all weights: embeddings with standard deviation d^-½, other matrices Glorot uniform, biases zero, LayerNorms 1.
+    """Draw all weights: embeddings N(0, d^-½), other matrices Glorot uniform, biases 0, LayerNorm gains 1.
 
-    The bound of a matrix follows from its own shape: with fewer heads, those of attention are smaller and their weights larger.
+    The bound of a matrix follows from its own shape, so attention matrices with fewer heads have larger weights.
     """
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():

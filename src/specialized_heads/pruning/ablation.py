@@ -1,7 +1,7 @@
 """Stage: BLEU without each single head, and with each head alone in its layer (Michel et al. 2019, sections 3.2 and 3.3).
 
-All three attention types. Heads are masked, not removed, and the translations come from `masking`, many heads in a pass.
-A difference from the whole model has the p-value and the interval of a paired bootstrap.
+All three attention types. Heads are masked, not removed; `masking` translates with many masks in one pass. The difference from
+the whole model has the p-value and the interval of a paired bootstrap.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
+from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, undo
 from specialized_heads.corpus.tokens import load_tokens
@@ -22,7 +23,6 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Architecture
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
-from specialized_heads.sections import Decoding
 from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 
 
 class Decoded(Section):
-    """What affects a translation and its score, besides the model and the set."""
+    """Settings that affect a translation and its score."""
 
     decoding: Decoding
     preprocess: Mode
@@ -50,34 +50,33 @@ class Settings(Decoded):
 
 
 def removals(architecture: Architecture, *, alone: bool) -> list[tuple[dict[str, Any], Removal]]:
-    """What is removed in turn, with what the table says of it: what (without | alone), type, layer, head (from 1)."""
-    found = []
+    """The heads to remove, with their row of the table: what (without | alone), type, layer, head (from 1)."""
     heads = heads_of(architecture, scope="all")
-    for kind, layer, head in heads:
-        found.append(
-            ({"what": "without", "type": kind, "layer": layer, "head": head}, frozenset([(kind, layer, head)]))
-        )
-    for kind, layer, head in heads if alone else []:
-        others = frozenset(other for other in heads if other[:2] == (kind, layer) and other[2] != head)
-        found.append(({"what": "alone", "type": kind, "layer": layer, "head": head}, others))
-    return found
+    removed = [("without", head, frozenset([head])) for head in heads]
+    for head in heads if alone else []:
+        removed.append(("alone", head, frozenset(other for other in heads if other[:2] == head[:2]) - {head}))
+    names = ("type", "layer", "head")
+    return [({"what": what} | dict(zip(names, head, strict=True)), removal) for what, head, removal in removed]
 
 
 def score_removals(
     wanted: list[Removal], settings: Decoded, *, model: Path, tokens: Path, bpe: Path, references: Path, state: Path
 ) -> tuple[dict[Removal, dict[str, Any]], State]:
-    """Translate a set without these heads, without those, and so on, and score it.
+    """Translate a set under each removal of heads, and score the translations.
 
     Args:
         wanted: the removals.
         settings: beam search, text, device.
         model, tokens, bpe: weights, token ids of the set, BPE model of the target side.
-        references: the set's text, its column `target`.
-        state: folder for what a kill must not lose.
+        references: the set's text, in the column `target`.
+        state: folder for finished translations, from which a run resumes.
 
     Returns:
         per removal: bleu, bleu_full (of the whole model), delta with its 95% interval (_low, _high), p_value, sentences,
-        signature; and the state, to be finished once these are written.
+        signature; and the state, whose folder `finish` removes after the scores are written.
+
+    Raises:
+        UserError: references and set differ in their number of sentences.
     """
     prepare_cpu()
     device = choose_device(settings.device)
@@ -98,10 +97,10 @@ def score_removals(
     )
     common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
     rows = {
-        removal: {"bleu": found.bleu, "p_value": found.p_value}
-        | {"delta": found.bleu - full, "delta_low": found.low, "delta_high": found.high}
+        removal: {"bleu": score.bleu, "p_value": score.p_value}
+        | {"delta": score.bleu - full, "delta_low": score.low, "delta_high": score.high}
         | common
-        for removal, found in zip(texts, scores, strict=True)
+        for removal, score in zip(texts, scores, strict=True)
     }
     return rows, saved
 
@@ -109,23 +108,16 @@ def score_removals(
 def write_scores(
     wanted: list[tuple[dict[str, Any], Removal]], settings: Decoded, files: argparse.Namespace, *, schema: pa.Schema
 ) -> None:
-    """Score removals and write one row for each: what is said of it, and its scores.
+    """Score removals and write one row for each.
 
     Args:
-        wanted: the rows, each with its removal.
+        wanted: for each removal, the first columns of its row.
         settings: beam search, text, device.
         files: model, tokens, bpe, references (read); output (written); state.
         schema: of the table.
     """
-    scores, saved = score_removals(
-        [removal for _, removal in wanted],
-        settings,
-        model=files.model,
-        tokens=files.tokens,
-        bpe=files.bpe,
-        references=files.references,
-        state=files.state,
-    )
+    inputs = {name: getattr(files, name) for name in ("model", "tokens", "bpe", "references", "state")}
+    scores, saved = score_removals([removal for _, removal in wanted], settings, **inputs)
     write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))
     saved.finish()
     stage.log.info("%d removals scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])

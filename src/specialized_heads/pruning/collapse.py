@@ -1,58 +1,82 @@
-"""Whether pruning with gates came to nothing, and what to do about it, in one sentence.
+"""Remarks on pruning that failed: gates that all stayed open, all closed, hardly moved or ended undecided, and what to do.
 
-Gates that all stay open or all close are the common mishap: λ is off by a small factor, or log α moves too slowly, or too
-fast for the weights to follow. A λ of zero is meant to keep all heads.
+The common causes are a λ that is off by a small factor and gates that are too slow, or too fast for the weights to follow.
+With λ 0 all heads are meant to stay.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-STILL = 0.2  # log α that moved less than this did not decide anything
+MIN_MOVE = 0.2  # of log α; a smaller change has decided nothing
+MIN_DECIDED = 0.8  # share of decided gates; with fewer, the model is a rounding of its soft gates
+
+
+def decided_share(rows: Iterable[dict[str, Any]]) -> float:
+    """The share of gates with max(P(g = 0), P(g = 1)) > 0.9, from the rows of `prune.gate_rows`; 1 without gates."""
+    decisions = [row["decided"] for row in rows]
+    return sum(decisions) / len(decisions) if decisions else 1.0
 
 
 def remark(
     rows: list[dict[str, Any]], *, scope: str, penalty: float | None, heads: int | None, init: float, updates: str
 ) -> str | None:
-    """What a user should know of the gates' decisions; None where there is nothing to say.
+    """What went wrong with the gates, and what to do about it; None if nothing did.
 
     Args:
-        rows: one per gated head, with type, log_alpha and kept.
+        rows: one per gated head, with type, log_alpha, decided and kept.
         scope: "encoder" or "all".
-        penalty: λ, or None where a number of heads was asked for.
+        penalty: λ, or None with a target number of heads.
         heads: that number, or None.
         init: log α at the start.
-        updates: the key that says for how long the gates were trained.
+        updates: the configuration key of the number of updates.
     """
     if not rows or penalty == 0 or heads == len(rows):
         return None
-    ask = f"ask for a number of heads (pruning.{'heads' if scope == 'encoder' else 'heads_all'})"
     farthest = max(abs(row["log_alpha"] - init) for row in rows)
-    if farthest < STILL:
+    if farthest < MIN_MOVE:
         return (
             f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise pruning.gate_learning_rate "
             f"or {updates}"
         )
-    if heads is not None:
-        open_ = sum(row["log_alpha"] > 0 for row in rows)
-        if abs(open_ - heads) <= max(2, len(rows) // 10):
-            return None
-        faster = "pruning.gate_learning_rate or " if open_ > heads else ""
-        return (
-            f"{open_} of {len(rows)} gates were open when {heads} heads were chosen: the penalty had not led them there, "
-            f"and the order of log α alone decided; raise {faster}{updates}"
-        )
+    collapse = _wrong_number(rows, heads, updates) if heads is not None else _all_or_none(rows, scope, penalty, updates)
+    return "; ".join(filter(None, [collapse, _undecided(rows, updates)])) or None
+
+
+def _undecided(rows: list[dict[str, Any]], updates: str) -> str | None:
+    if decided_share(rows) >= MIN_DECIDED:
+        return None
+    return (
+        f"{sum(row['decided'] for row in rows)} of {len(rows)} gates are decided (closed or fully open with "
+        f"probability above 0.9), so the choice of heads is a rounding; raise {updates} or pruning.gate_learning_rate"
+    )
+
+
+def _wrong_number(rows: list[dict[str, Any]], heads: int, updates: str) -> str | None:
+    open_ = sum(row["log_alpha"] > 0 for row in rows)
+    if abs(open_ - heads) <= max(2, len(rows) // 10):
+        return None
+    faster = "pruning.gate_learning_rate or " if open_ > heads else ""
+    return (
+        f"{open_} of {len(rows)} gates were open when {heads} heads were chosen: the penalty had not reached that "
+        f"number, and the order of log α alone decided; raise {faster}{updates}"
+    )
+
+
+def _all_or_none(rows: list[dict[str, Any]], scope: str, penalty: float, updates: str) -> str | None:
+    target = f"set a number of heads (pruning.{'heads' if scope == 'encoder' else 'heads_all'})"
     kept: dict[str, list[bool]] = {}
     for row in rows:
         kept.setdefault(row["type"], []).append(row["kept"])
     if all(map(all, kept.values())):
         return (
             f"no gate closed at λ {penalty:g}; try a larger λ, a higher pruning.gate_learning_rate or more "
-            f"{updates}, or {ask}"
+            f"{updates}, or {target}"
         )
     gone = [kind for kind, decisions in kept.items() if not any(decisions)]
-    if gone:
-        what = f"all {len(rows)} gates" if len(gone) == len(kept) else f"all gates of type {' and '.join(gone)}"
-        return (
-            f"{what} closed at λ {penalty:g}; if that is not wanted, try a smaller λ, a longer pruning.penalty_warmup "
-            f"or a lower pruning.gate_learning_rate, or {ask}"
-        )
-    return None
+    if not gone:
+        return None
+    closed = f"all {len(rows)} gates" if len(gone) == len(kept) else f"all gates of type {' and '.join(gone)}"
+    return (
+        f"{closed} closed at λ {penalty:g}; if that is not wanted, try a smaller λ, a longer pruning.penalty_warmup "
+        f"or a lower pruning.gate_learning_rate, or {target}"
+    )

@@ -1,9 +1,9 @@
-"""Stage: what every criterion says of the heads of one baseline, in one table, and which heads it keeps at each count.
+"""Stage: one table of what every criterion gives each head of a baseline, and at which numbers of heads it is kept.
 
-The value of a gate is its log α in one pruning run, that with the lower middle one of the head counts, at the moment when
-the heads to keep were chosen (`pruning.penalty`: after 65% of the updates), since gates are constants from then on. With
-more heads nearly all gates are open, with fewer nearly all are closed, and then their order says little. The value of
-random choice is the place in its order, counted down; there is one draw per seed.
+The value of "gates" is log α of one pruning run, that with the (lower) median of the head counts, at the update at which the
+heads were chosen (`pruning.penalty`: after 65% of the updates), since gates are fixed from then on. With more heads nearly all
+gates are open, with fewer nearly all are closed, and their order says little. The value of "random" is the position in its
+order, counted down; there is one draw per seed.
 """
 
 from typing import Literal
@@ -61,10 +61,8 @@ def main() -> None:
         for criterion in settings.criteria:
             match criterion:
                 case "gates":
-                    values = {
-                        (row["type"], row["layer"], row["head"]): row["log_alpha"]
-                        for row in stage.read_json(gates[scope])["rows"]
-                    }
+                    gated = stage.read_json(gates[scope])["rows"]
+                    values = {(row["type"], row["layer"], row["head"]): row["log_alpha"] for row in gated}
                 case "random":
                     order = at_random(heads, seed=settings.seed)
                     values = {head: float(len(order) - place) for place, head in enumerate(order)}
@@ -72,10 +70,10 @@ def main() -> None:
                     values = values_of(files.importance, heads, column=settings.column)
                 case _:
                     values = values_of(files.heads, heads, column=criterion)
-            for kind, layer, head in heads:
-                counts = kept.get((scope, criterion, (kind, layer, head)), [])
-                row = {"type": kind, "layer": layer, "head": head, "value": values[kind, layer, head]}
-                rows.append({"seed": settings.seed, "scope": scope, "criterion": criterion, **row, "counts": counts})
+            for head in heads:
+                row = {"seed": settings.seed, "scope": scope, "criterion": criterion}
+                row |= dict(zip(("type", "layer", "head"), head, strict=True)) | {"value": values[head]}
+                rows.append(row | {"counts": kept.get((scope, criterion, head), [])})
     write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)))
     stage.log.info("%d criteria", len(settings.criteria))
 

@@ -1,38 +1,24 @@
-"""Stage: the baseline without all but n heads of a scope, chosen by a criterion and removed for good; nothing is trained.
+"""Stage: keep n heads of a scope of the baseline, chosen by a criterion, and remove the others; nothing is trained.
 
-Criterion "gates" keeps the heads that pruning with gates kept when as many were asked for, with the baseline's weights; the
-others keep the n best heads of a table or, for "random", of a random order. What is outside of the scope stays as it is,
-bit for bit.
+Criterion "gates" keeps the heads that pruning with gates to the same number kept, with the baseline's weights; the others
+keep the n best heads of a table or, for "random", of a random order. Everything outside the scope stays bit for bit the same.
 """
 
 from typing import Literal
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of, load, save
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.criteria import at_random, best_first, values_of
-from specialized_heads.pruning.scopes import SCOPES, Head, heads_of
+from specialized_heads.pruning.scopes import heads_of, remove_heads
 from specialized_heads.stage import Section
 
 
 class Settings(Section):
     criterion: Literal["gates", "importance", "relevance", "confidence", "random"]
     scope: Literal["encoder", "all"]
-    heads: int  # how many of the scope's heads to keep
+    heads: int  # number of heads of the scope to keep
     column: str | None  # of the table that ranks them; None: gates and random
     seed: int  # of the random order
-
-
-def keep(model: Transformer, kept: list[Head], *, scope: str) -> None:
-    """Remove the heads of a scope that are not among `kept`; the other types keep theirs."""
-    positions = {
-        kind: [
-            [position for position, head in enumerate(layer) if (kind, number, head + 1) in kept]
-            for number, layer in enumerate(getattr(model.architecture, kind), start=1)
-        ]
-        for kind in SCOPES[scope]
-    }
-    model.keep_heads(positions)
 
 
 def main() -> None:
@@ -54,9 +40,9 @@ def main() -> None:
         values = values_of(files.table, heads, column=settings.column)
         undefined = sum(value != value for value in values.values())
         if undefined:
-            stage.log.info("%d heads without %s count as the worst", undefined, settings.criterion)
+            stage.log.info("%d heads without %s rank last", undefined, settings.criterion)
         kept = best_first(values, origin=f"{files.table}: {settings.column}")[: settings.heads]
-    keep(model, kept, scope=settings.scope)
+    remove_heads(model, set(heads) - set(kept))
     baseline = stage.read_json(files.model.with_suffix(".json"))["training"]
     save(model, files.output, training={**baseline, "cut": files.settings})
     stage.log.info("%d of %d heads kept", len(kept), len(heads))

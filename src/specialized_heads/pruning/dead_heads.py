@@ -1,15 +1,17 @@
-"""Stage: the heads that pruning removed, of every pruned model of a corpus, from what was written down of its gates.
+"""Stage: collect the heads that pruning removed from every pruned model of a corpus, and how decided the gates were.
 
-A scope without gates on a type of attention has no dead heads of that type. Layers and heads are numbered from 1.
+An attention type that the scope does not prune has no dead heads. Layers and heads are numbered from 1.
 """
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.stage import Section
 
+COPIED = ("scope", "penalty", "heads", "expected", "decided", "loss_hard", "loss_soft", "collapse")
+
 
 class Row(Section):
-    """What the path of a model says of it, in the order of `--gates`."""
+    """The name and seed of a model, in the order of `--gates`."""
 
     model: str
     seed: int
@@ -22,23 +24,17 @@ class Settings(Section):
 def main() -> None:
     files = stage.arguments(__doc__, files=("output",), many=("gates",))
     settings = Settings.model_validate(files.settings)
-    found = []
+    models = []
     for row, path in zip(settings.rows, files.gates, strict=True):
         gates = stage.read_json(path)
-        heads = {kind: [head for head in gates["rows"] if head["type"] == kind] for kind in KINDS}
-        found.append(
-            row.model_dump()
-            | {key: gates[key] for key in ("scope", "penalty", "heads", "collapse")}
-            | {"gated": {kind: len(own) for kind, own in heads.items()}}
-            | {
-                "dead": {
-                    kind: [{"layer": head["layer"], "head": head["head"]} for head in own if not head["kept"]]
-                    for kind, own in heads.items()
-                }
-            }
-        )
-    stage.write_json(files.output, found)
-    stage.log.info("%d models", len(found))
+        model = row.model_dump() | {key: gates[key] for key in COPIED} | {"gated": {}, "dead": {}}
+        for kind in KINDS:
+            heads = [head for head in gates["rows"] if head["type"] == kind]
+            model["gated"][kind] = len(heads)
+            model["dead"][kind] = [{key: head[key] for key in ("layer", "head")} for head in heads if not head["kept"]]
+        models.append(model)
+    stage.write_json(files.output, models)
+    stage.log.info("%d models", len(models))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""Stage: train a cut model on as pruning with gates trains, but without gates and penalty.
+"""Stage: fine-tune a cut model exactly as pruning does, but without gates and penalty.
 
-The same updates, schedule, order of data and frozen weights: what is left between a model pruned by gates and one whose heads
-another criterion chose is the choice, and that gates train while they choose.
+Updates, schedule, order of the data and frozen weights are those of pruning. So a model pruned by gates differs from one whose
+heads another criterion chose only by the choice, and by gates that train while they choose.
 """
 
 from typing import Literal
 
 from specialized_heads import stage
+from specialized_heads.config.sections import Training
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.pruning.prune import freeze
-from specialized_heads.sections import Training
 from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.parallel import team
+from specialized_heads.training.parallel import distributed
 from specialized_heads.training.state import finish
 
 
@@ -32,10 +32,10 @@ def main() -> None:
     freeze(model, scope=settings.scope)
     plan = Plan(seed=settings.seed, **settings.training.model_dump())
     data = load_data(files.train, files.dev)
-    with team(settings.device) as (together, device):
-        used = train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
-        if together.writes:
-            trained = {**files.settings, "products": used, "cut": cut, "data_hash": data.hash}
+    with distributed(settings.device) as (context, device):
+        used = train(model.to(device), plan, data, state=files.state, records=files.records, context=context)
+        if context.is_main:
+            trained = {**files.settings, "matmul_precision": used, "cut": cut, "data_hash": data.hash}
             save(model, files.output, training=trained)
             finish(files.state)
 

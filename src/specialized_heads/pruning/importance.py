@@ -1,14 +1,14 @@
 """Stage: the importance I_h of every head, by one forward and backward pass (Michel et al. 2019, section 4.1).
 
-A head's output times a mask ξ_h: I_h says how much the loss would change with ξ_h near 1. By the chain rule
-∂L/∂ξ_h is the product of the head's output (its context) and the gradient there, summed over positions. Here the absolute
-value is taken position by position, before the mean, so that positions with opposite effects do not cancel:
+Multiply a head's output by a mask ξ_h: I_h measures how the loss changes with ξ_h near 1. By the chain rule ∂L/∂ξ_h is the
+product of the head's output (its context) and its gradient, summed over positions. Here the absolute value is taken at each
+position, before the mean, so that positions with opposite effects do not cancel:
 
     I_h = mean over tokens of |Σ_d context · ∂L/∂context|
 
-A token is a query of the head: a source token for encoder heads, a position of the target for the others, end of sentence
-counted, padding not. L is the cross-entropy of the reference, summed over a sentence, without label smoothing. The set is
-the development set, which no weight was trained on.
+A token is a query of the head: a source token for encoder heads, a target position for the others, end of sentence included,
+padding excluded. L is the cross-entropy of the reference, summed over a sentence, without label smoothing. The set is the
+development set, on which no weight was trained.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.corpus.vocabulary import PAD
-from specialized_heads.model.attention import Tape
+from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import cross_entropy, prepare_cpu
@@ -45,25 +45,25 @@ class Settings(Section):
 
 
 def sensitivities(model: Transformer, batch: Batch) -> dict[tuple[str, int], Tensor]:
-    """Σ_d context · ∂L/∂context, with its sign, for every head and query; its sum over the queries is ∂L/∂ξ_h.
+    """Σ_d context · ∂L/∂context with its sign, for every head and query; the sum over queries is ∂L/∂ξ_h.
 
     Args:
-        model: in evaluation mode, its weights wanting gradients, as they do after loading.
+        model: in evaluation mode, with weights that require gradients, as after loading.
         batch: B sentences.
 
     Returns:
-        (B, H, T) per attention type and layer (from 0) that has heads, T being source or target positions.
+        (B, H, T) per attention type and layer (from 0) with heads; T are source or target positions.
     """
-    tape: Tape = {}
+    activations: Activations = {}
     with torch.enable_grad():
-        states = model(batch.source, batch.target_in, tape)
+        states = model(batch.source, batch.target_in, activations)
         loss = cross_entropy(
-            states.flatten(0, 1), model.softmax_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD
+            states.flatten(0, 1), model.output_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD
         )
-    contexts = {key[:2]: value for key, value in tape.items() if key[2] == "context"}
+    contexts = {key[:2]: value for key, value in activations.items() if key[2] == "context"}
     if not contexts:
         return {}
-    # Without cross-attention nothing of the encoder reaches the loss: a gradient of zero.
+    # Without cross-attention the encoder does not affect the loss: its gradient is zero.
     gradients = torch.autograd.grad(loss, list(contexts.values()), materialize_grads=True)
     return {
         key: (context.detach() * gradient).sum(-1)
@@ -76,11 +76,11 @@ def importance(model: Transformer, store: TokenStore, *, tokens: int = TOKENS) -
 
     Args:
         model: in evaluation mode.
-        store: sentences with their references.
-        tokens: most per batch and side; does not show in the result but for rounding.
+        store: sentences with references.
+        tokens: at most, per batch and side; affects the result by rounding only.
 
     Returns:
-        (H,) per attention type and layer, in nats; none for a layer without heads.
+        (H,) in nats per attention type and layer with heads.
     """
     device = model.source_embedding.device
     sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
@@ -94,14 +94,14 @@ def importance(model: Transformer, store: TokenStore, *, tokens: int = TOKENS) -
     return {key: total / queries[key] for key, total in sums.items()}
 
 
-def table(model: Transformer, found: dict[tuple[str, int], np.ndarray]) -> list[dict[str, str | int | float]]:
-    """One row per head: type, layer and head (from 1), importance, and the same divided by its L2 norm over the heads of
-    the layer and type (section 4.1); zero where the whole layer's is zero."""
+def table(model: Transformer, importances: dict[tuple[str, int], np.ndarray]) -> list[dict[str, str | int | float]]:
+    """One row per head: type, layer and head (from 1), importance, and importance divided by its L2 norm over the heads of
+    the layer and type (section 4.1), or 0 if the norm is 0."""
     rows = []
     for attention in model.attentions():
         if not attention.heads:
             continue
-        values = found[attention.kind, attention.layer]
+        values = importances[attention.kind, attention.layer]
         norm = float(np.linalg.norm(values))
         for head, value in zip(attention.heads, values.tolist(), strict=True):
             row = {"type": attention.kind, "layer": attention.layer + 1, "head": head + 1, "importance": value}

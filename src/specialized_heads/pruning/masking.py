@@ -1,11 +1,11 @@
-"""Translating a set by a model without these heads, without those, and so on: many removals in one pass.
+"""Evaluate many head masks in one decoding pass.
 
-A removal is a set of heads whose output is multiplied by zero; since the projections have no biases, that equals the
-model from which they are physically removed. A pass translates every sentence under several removals at once: they stand
-in the batch one after the other. Where none of them touches the encoder, it runs once for all of them.
+A removal is a set of heads whose output is multiplied by zero; since the projections have no biases, this equals removing
+the heads from the weights. A pass translates every sentence under several removals: the batch is tiled, one tile per
+removal. If no removal of a pass includes encoder heads, the encoder runs once for all tiles.
 
-A long run can be killed: after each pass its translations are added to a file beside the output, stamped with a
-fingerprint of all that affects them, and the next run goes on after them.
+Runs are resumable: each pass appends its translations to a file beside the output, which is stamped with a fingerprint of
+everything that affects them.
 """
 
 import hashlib
@@ -15,33 +15,31 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from specialized_heads import stage
+from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.model.decoding import translate
+from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.scopes import Head
-from specialized_heads.sections import Decoding
-from specialized_heads.training import state as kept
-from specialized_heads.training.batching import cut
+from specialized_heads.training import state as ownership
 
 Removal = frozenset[Head]
 NOTHING: Removal = frozenset()
 
 REMOVALS = 8  # in one pass
-TOKENS = 2000  # source tokens in a batch, of all removals together, padding included; each becomes `beam` rows
+TOKENS = 2000  # source tokens in a batch over all removals, padding included; each sentence becomes `beam` rows
 
 
 def mask(model: Transformer, removals: list[Removal], *, sentences: int = 1) -> None:
-    """Mask heads, for a batch that holds its sentences under the first removal, then under the next, and so on.
+    """Mask heads for a tiled batch: all sentences under the first removal, then all under the next.
 
     Args:
         model: without gates.
-        removals: R of them, of heads that the model has.
-        sentences: how many in the batch, B; the masks have R · B rows.
+        removals: R sets of heads of the model.
+        sentences: in one tile, B; the masks have R · B rows.
     """
     for attention in model.attentions():
         names = [(attention.kind, attention.layer + 1, head + 1) for head in attention.heads]
@@ -53,7 +51,7 @@ def mask(model: Transformer, removals: list[Removal], *, sentences: int = 1) -> 
 
 
 def unmask(model: Transformer) -> None:
-    """Take all masks off."""
+    """Remove all masks."""
     for attention in model.attentions():
         attention.gate = None
 
@@ -77,37 +75,36 @@ def translate_without(
 def translate_set(
     model: Transformer, store: TokenStore, removals: Iterable[Removal], *, decoding: Decoding, state: "State"
 ) -> dict[Removal, list[list[int]]]:
-    """Translate a set under each of these removals, and under none.
+    """Translate a set under each removal, and with all heads.
 
-    The unmasked model translates in the batches of the stage `translate`, so that it says the very same.
+    The unmasked model translates the same batches as the stage `translate`, so its translations are identical.
 
     Args:
         model: in evaluation mode, without gates.
         store: the set.
-        removals: may hold some twice.
+        removals: duplicates are translated once.
         decoding: beam search.
-        state: where translations are kept from one pass to the next.
+        state: keeps the translations of finished passes.
 
     Returns:
-        ids of each sentence's translation, in the order of the set, by removal.
+        by removal, the ids of each sentence's translation, in the order of the set.
     """
     wanted = dict.fromkeys([NOTHING, *removals])
-    lengths = store.source_lengths + 1
-    order = np.argsort(lengths, kind="stable")
-    for group in stage.progress(passes(set(wanted) - set(state.found)), what="ablation", unit="pass"):
-        found = [[[]] * len(store) for _ in group]
-        for sentences in cut(lengths[order], order, max(1, TOKENS // len(group))):
-            sources = [store.source_ids(i).tolist() for i in sentences]
-            for outputs, own in zip(translate_without(model, sources, group, decoding=decoding), found, strict=True):
-                for sentence, ids in zip(sentences, outputs, strict=True):
-                    own[sentence] = ids
-        state.add(dict(zip(group, found, strict=True)))
-        stage.log.info("%d of %d removals translated", len(set(wanted) & set(state.found)), len(wanted))
-    return {removal: state.found[removal] for removal in wanted}
+    sources = [store.source_ids(i).tolist() for i in range(len(store))]
+    for group in stage.progress(passes(set(wanted) - set(state.translations)), what="ablation", unit="pass"):
+
+        def under_each(batch: list[list[int]], group: list[Removal] = group) -> list[tuple[list[int], ...]]:
+            """The translations of each sentence, one per removal."""
+            return list(zip(*translate_without(model, batch, group, decoding=decoding), strict=True))
+
+        by_sentence = in_batches(under_each, sources, tokens=max(1, TOKENS // len(group)))
+        state.add({removal: list(lines) for removal, lines in zip(group, zip(*by_sentence, strict=True), strict=True)})
+        stage.log.info("%d of %d removals translated", len(set(wanted) & set(state.translations)), len(wanted))
+    return {removal: state.translations[removal] for removal in wanted}
 
 
 def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
-    """Removals in groups for one pass each: the unmasked model alone, and apart those that leave the encoder whole."""
+    """Group removals by pass: the unmasked model separately, and removals with and without encoder heads separately."""
     kinds: dict[str, list[Removal]] = {"nothing": [], "decoder": [], "encoder": []}
     for removal in sorted(removals, key=sorted):
         in_encoder = any(kind == "encoder" for kind, _, _ in removal)
@@ -116,45 +113,45 @@ def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
 
 
 class State:
-    """Translations by removal, in memory and in a file that survives a kill: a line of JSON per pass, after its hash."""
+    """Translations by removal, in memory and in a file with one line per pass: a hash and JSON."""
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
         """
         Args:
-            folder: made where it is missing; removed by `finish`, once the results are safe.
-            fingerprint: of everything that affects the translations. Those of another one are thrown away.
+            folder: created if missing; `finish` removes it after the results are written.
+            fingerprint: of everything that affects the translations; a file with another one is discarded.
         """
-        kept.claim(folder)
+        ownership.claim(folder)
         self.path = folder / "translations.jsonl"
-        self.found: dict[Removal, list[list[int]]] = {}
+        self.translations: dict[Removal, list[list[int]]] = {}
         stamp = json.dumps({"fingerprint": fingerprint})
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] if self.path.exists() else []
         if lines and lines[0] != stamp:
-            stage.log.info("the saved state %s is of other settings, data or code; starting over", self.path)
+            stage.log.info("the saved state %s has other settings, data or code; starting over", self.path)
             lines = []
         for number, line in enumerate(lines[1:], start=1):
             stamped, _, text = line.partition(" ")
             if stamped != _hash(text):
-                stage.log.info("the saved state %s is damaged in line %d; going on before it", self.path, number + 1)
+                stage.log.info("the saved state %s is damaged in line %d; resuming before it", self.path, number + 1)
                 lines = lines[:number]
                 break
             for heads, translations in json.loads(text):
-                self.found[frozenset((kind, layer, head) for kind, layer, head in heads)] = translations
-        if self.found:
-            stage.log.info("going on after %d removals", len(self.found))
-        with stage.atomic(self.path) as temporary:  # without the half of a line that a kill may have left
+                self.translations[frozenset(map(tuple, heads))] = translations
+        if self.translations:
+            stage.log.info("resuming after %d removals", len(self.translations))
+        with stage.atomic(self.path) as temporary:  # drops an unfinished last line
             temporary.write_text("".join(line + "\n" for line in lines or [stamp]), encoding="utf-8")
 
-    def add(self, found: dict[Removal, list[list[int]]]) -> None:
-        """Keep the translations of one pass; a `UserError` where another process has taken over."""
-        self.found |= found
-        kept.check(self.path.parent)
-        text = json.dumps([[sorted(removal), lines] for removal, lines in found.items()])
+    def add(self, translations: dict[Removal, list[list[int]]]) -> None:
+        """Save the translations of one pass; a `UserError` if another process has taken over the folder."""
+        self.translations |= translations
+        ownership.check(self.path.parent)
+        text = json.dumps([[sorted(removal), lines] for removal, lines in translations.items()])
         with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
             stream.write(f"{_hash(text)} {text}\n")
 
     def finish(self) -> None:
-        """Remove the folder, after the results have been written."""
+        """Remove the folder after the results are written."""
         shutil.rmtree(self.path.parent, ignore_errors=True)
 
 
@@ -163,7 +160,7 @@ def _hash(text: str) -> str:
 
 
 def fingerprint(*paths: Path, settings: dict[str, Any]) -> str:
-    """A hash of files, settings, and the code that translates."""
+    """Hash of files, settings and the code that translates."""
     parts = [stage.file_hash(path) for path in paths] + [json.dumps(settings, sort_keys=True)]
     parts.append(stage.code_hash("model", "pruning"))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()

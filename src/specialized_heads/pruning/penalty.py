@@ -1,36 +1,35 @@
-"""What presses on the gates during pruning: a λ that is given, or one that is steered to a number of heads.
+"""Sparsity penalty on the gates during pruning: a given λ, or a controller of λ that reaches a number of heads.
 
-λ says what a head costs and leaves it to the gates how many stay; small changes of λ close all gates or none. A number of
-heads says what is wanted, and λ follows from it: the heads open now are compared with a target that falls from all of
-them to that number, and λ is a proportional-integral controller's answer to the difference. Its integral is the
-multiplier of a Lagrangian (as in Wang et al. 2020, "Structured Pruning of Large Language Models"). A negative λ opens
-gates again. The heads open now are counted by the gates at their median noise, u = 1/2: that is nearly the number of
-log α > 0, by which gates are decided; the sum of P(open) is far above it until closed gates are far below 0.
+With a given λ the gates decide how many heads stay, and small changes of λ can close all gates or none. With a number of
+heads, a proportional-integral controller sets λ: it compares the number of open heads with a target that falls linearly
+from all heads to that number. The integral term is the multiplier of a Lagrangian (Wang et al. 2020, "Structured Pruning of
+Large Language Models"); a negative λ opens gates again. Open heads are counted by the gates at their median noise, u = 1/2:
+this is close to the number of log α > 0, the rule of the final decision, whereas the sum of P(open) exceeds it until log α
+of the closed gates is far below 0.
 
-Gates are then not what a user asked for yet, only near. After `DECIDED` of the updates the heads with the largest log α
-are chosen, exactly as many as asked for; their gates become 1 and all others 0, and what is left of the updates trains the
-weights of this very configuration. Nothing is rounded at the end.
+The controller only comes close to the number. After `DECIDED` of the updates `fix_largest` keeps exactly that many heads,
+those with the largest log α: their gates become 1, all others 0, and the remaining updates train the weights of this
+configuration.
 """
 
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
 
 from specialized_heads.model.gates import HardConcrete, sample
 
 REACHED = 0.45  # share of the updates after which the target is the number of heads
 DECIDED = 0.65  # share of the updates after which gates become constants
-# λ in nats, for an error of all heads: at once, and for an error that lasts for as many updates as the whole run has.
+# Gains of the controller in nats, for an error of all heads; the integral gain for an error that lasts the whole run.
 PROPORTIONAL, INTEGRAL = 0.07, 0.4
 
 
 @dataclass
 class Lambda:
-    """A given λ, from the first update on or growing linearly from zero."""
+    """A given λ, constant or growing linearly from zero."""
 
     value: float
-    warmup: int  # updates until λ is whole; 0: from the start
+    warmup: int  # updates until λ reaches its value; 0: constant
     weight: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,10 +41,10 @@ class Lambda:
 
 
 @dataclass
-class Steering:
-    """A λ that leads the gates to a number of heads, and the decision for exactly so many.
+class HeadCountController:
+    """Sets λ so that the number of open heads follows the target.
 
-    `weight` and `integral` are its state: with them a run goes on as if it had never been broken off.
+    `weight` and `integral` are its state, which a resumed run restores.
     """
 
     heads: int
@@ -55,19 +54,15 @@ class Steering:
 
     @property
     def decision(self) -> int:
-        """The update after which the gates become constants."""
+        """The update after which the gates are to be fixed; λ is 0 from then on."""
         return max(1, int(DECIDED * self.updates))
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set λ of the next update; after update `decision` fix the gates."""
-        log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
-        if update == self.decision:
-            chosen = largest(log_alpha, self.heads)
-            for gate, own in zip(gates, chosen.split([len(gate.log_alpha) for gate in gates]), strict=True):
-                gate.fix(own)
+        """Set λ of the next update."""
         if update >= self.decision:
             self.weight = 0.0
             return
+        log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
         share = min(1.0, update / (REACHED * self.updates))
         target = len(log_alpha) + share * (self.heads - len(log_alpha))
         median = sample(log_alpha, torch.full_like(log_alpha, 0.5))
@@ -76,9 +71,11 @@ class Steering:
         self.weight = PROPORTIONAL * error + INTEGRAL * self.integral
 
 
-def largest(log_alpha: Tensor, count: int) -> Tensor:
-    """The `count` largest values as booleans, the first ones where values are equal."""
+def fix_largest(gates: list[HardConcrete], count: int) -> None:
+    """Fix the `count` gates with the largest log α at 1, the first ones where values are equal, and all others at 0."""
+    log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
     order = torch.sort(log_alpha, descending=True, stable=True).indices
     chosen = torch.zeros(len(log_alpha), dtype=torch.bool, device=log_alpha.device)
     chosen[order[:count]] = True
-    return chosen
+    for gate, decisions in zip(gates, chosen.split([len(gate.log_alpha) for gate in gates]), strict=True):
+        gate.fix(decisions)

@@ -1,13 +1,13 @@
-"""Stage: fine-tune a trained model with a gate on each head and a penalty on their number; then remove the closed heads.
+"""Stage: fine-tune a trained model with a gate on each head and a sparsity penalty, then remove the closed heads.
 
 Section 6. Scope "encoder" prunes the encoder's self-attention and freezes everything after the encoder: decoder, target
-embeddings and softmax come out bit for bit as they went in. Scope "all" prunes the three attention types and trains all
-weights. The penalty has a given λ, or one that is steered to a number of heads (`penalty`). The last weights are taken,
-never those of the lowest penalised loss.
+embeddings and softmax stay bit for bit the same. Scope "all" prunes the three attention types and trains all weights. The
+penalty has a given λ, or one controlled to reach a number of heads (`penalty`). The last weights are kept; the penalised
+loss selects no model.
 
-A second model is written beside: the one before gates became 0 or 1, with the gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1)
-multiplied into W^O. With λ these are the last weights; with a number of heads, those at the moment when the heads were
-chosen, since the updates after it know hard gates alone.
+A second model keeps the soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O. With a given λ it has the last
+weights; with a number of heads, those of the update at which the heads were chosen, since later updates train with fixed
+gates. The development losses of both models at that update show what rounding the gates to 0 or 1 costs.
 """
 
 import argparse
@@ -15,27 +15,28 @@ import copy
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-
 from specialized_heads import stage
+from specialized_heads.config.sections import Training
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
-from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.pruning.collapse import remark
-from specialized_heads.pruning.penalty import Lambda, Steering
-from specialized_heads.pruning.scopes import SCOPES
-from specialized_heads.sections import Training
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning.collapse import decided_share, remark
+from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
+from specialized_heads.pruning.scopes import SCOPES, remove_heads
 from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.parallel import team
-from specialized_heads.training.state import finish, read_moment
+from specialized_heads.training.objective import evaluate
+from specialized_heads.training.parallel import distributed
+from specialized_heads.training.state import finish, read_checkpoint
+
+CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 
 class Settings(Section):
     seed: int
     scope: Literal["encoder", "all"]
-    penalty: float | None  # λ; None: steered to `heads`
-    heads: int | None  # how many of the scope's heads to keep; None: as many as λ leaves
+    penalty: float | None  # λ; None: controlled to reach `heads`
+    heads: int | None  # target number of heads of the scope; None: as many as λ leaves
     penalty_warmup: int
     dropout: float
     training: Training
@@ -45,130 +46,137 @@ class Settings(Section):
 
 
 def freeze(model: Transformer, *, scope: str) -> None:
-    """Leave alone, in training, what a scope does not train: with "encoder" everything after the encoder; else nothing."""
+    """Freeze what a scope does not train: with "encoder" everything after the encoder, with "all" nothing."""
     if scope == "encoder":
         for name, parameter in model.named_parameters():
             parameter.requires_grad = name.startswith(("source_embedding", "encoder"))
 
 
 def attach_gates(model: Transformer, *, scope: str, log_alpha: float) -> None:
-    """Put a gate on each head that the scope prunes.
-
-    Args:
-        model: a plain model.
-        scope: "encoder" or "all".
-        log_alpha: initial log α of every gate.
-    """
+    """Put a gate with this log α on each head that the scope prunes."""
     for attention in model.attentions(*SCOPES[scope]):
         if attention.heads:
             attention.gate = HardConcrete(len(attention.heads), log_alpha=log_alpha)
 
 
-def gate_rows(decisive: Transformer, decided: Transformer) -> list[dict[str, Any]]:
-    """What became of each gate.
+def gate_rows(deciding: Transformer, final: Transformer) -> list[dict[str, Any]]:
+    """The state of each gate.
 
     Args:
-        decisive: the model with the log α that decided.
-        decided: the same model at the end of training, with the decisions.
+        deciding: the model with the log α that decided.
+        final: the same model at the end of training, with the decisions.
 
     Returns:
-        one row per gated head: type, layer and head (from 1), log α, P(open), soft (ĝ), kept.
+        one row per gated head: type, layer and head (from 1), log α, P(open), soft (ĝ), decided (whether the gate is closed
+        or fully open with probability above 0.9), kept.
     """
     rows = []
-    for before, after in zip(decisive.attentions(), decided.attentions(), strict=True):
+    for before, after in zip(deciding.attentions(), final.attentions(), strict=True):
         if isinstance(before.gate, HardConcrete):
             log_alpha = before.gate.log_alpha.detach()
-            columns = (log_alpha, probability_open(log_alpha), soft(log_alpha), after.gate.decisions())
-            for head, *values in zip(before.heads, *(column.tolist() for column in columns), strict=True):
-                place = {"type": before.kind, "layer": before.layer + 1, "head": head + 1}
-                rows.append(place | dict(zip(("log_alpha", "p_open", "soft", "kept"), values, strict=True)))
+            # P(g = 1) at log α is P(g = 0) at -log α: the larger of the two is P(g = 0) at -|log α|.
+            certainty = 1 - probability_open(-log_alpha.abs())
+            columns = {
+                "log_alpha": log_alpha,
+                "p_open": probability_open(log_alpha),
+                "soft": soft(log_alpha),
+                "decided": certainty > CERTAIN,
+                "kept": after.gate.decisions(),
+            }
+            for place, head in enumerate(before.heads):
+                row = {"type": before.kind, "layer": before.layer + 1, "head": head + 1}
+                rows.append(row | {name: column[place].item() for name, column in columns.items()})
     return rows
-
-
-def remove_closed_heads(model: Transformer) -> None:
-    """Make the gates' decisions final: remove closed heads from the weights, and all gates."""
-    _keep(model, {id(a): a.gate.decisions() for a in model.attentions() if isinstance(a.gate, HardConcrete)})
 
 
 def fold_soft_gates(model: Transformer) -> None:
     """Multiply each head's columns of W^O by its soft gate ĝ; remove heads whose ĝ is 0, and all gates."""
-    gates = {id(a): soft(a.gate.log_alpha.detach()) for a in model.attentions() if isinstance(a.gate, HardConcrete)}
+    closed = {(row["type"], row["layer"], row["head"]) for row in gate_rows(model, model) if row["soft"] == 0}
     for attention in model.attentions():
-        if id(attention) in gates:
-            attention.output.data *= gates[id(attention)].repeat_interleave(attention.head_width)
-    _keep(model, {key: values > 0 for key, values in gates.items()})
-
-
-def _keep(model: Transformer, open_: dict[int, torch.Tensor]) -> None:
-    """Remove heads that are not open; a sub-layer without gates, by its id, keeps all of its own."""
-    kept: dict[str, list[list[int]]] = {kind: [] for kind in KINDS}
-    for attention in model.attentions():
-        stays = open_[id(attention)].tolist() if id(attention) in open_ else [True] * len(attention.heads)
-        kept[attention.kind].append([position for position, stay in enumerate(stays) if stay])
-    model.keep_heads(kept)
+        if isinstance(attention.gate, HardConcrete):
+            gates = soft(attention.gate.log_alpha.detach())
+            attention.output.data *= gates.repeat_interleave(attention.head_width)
+    remove_heads(model, closed)
 
 
 def train_gates(
     model: Transformer, settings: Settings, files: argparse.Namespace, *, soft_model: Path | None, updates_key: str
 ) -> None:
-    """Train a model with gates, decide, and write what is left of it.
+    """Train a model with gates, remove the closed heads, and write the result.
 
     Args:
-        model: a plain model; frozen weights stay as they are.
-        settings: how.
+        model: without gates; its frozen weights stay as they are.
+        settings: see `Settings`.
         files: train, dev (read); output, records, gates (written); state.
-        soft_model: where the model with soft gates is written; None: nowhere.
-        updates_key: what to raise in the configuration for more updates.
+        soft_model: where to write the model with soft gates; None: not written.
+        updates_key: the configuration key of the number of updates, for remarks.
 
     Raises:
-        UserError: more heads are asked for than there are.
+        UserError: the target number of heads is larger than the number of gated heads.
     """
     attach_gates(model, scope=settings.scope, log_alpha=settings.gate_init)
     gated = sum(len(a.heads) for a in model.attentions() if a.gate is not None)
-    if (settings.heads or 0) > gated:
+    updates = decision = settings.training.updates
+    if settings.heads is None:
+        penalty, fix_gates = Lambda(settings.penalty, settings.penalty_warmup), None
+    elif settings.heads > gated:
         raise stage.UserError(
             f"settings: heads: {settings.heads} heads were asked for, but the model has {gated} in scope "
             f"{settings.scope}; ask for {gated} at most"
         )
-    updates = settings.training.updates
-    steered = settings.heads is not None
-    penalty = Steering(settings.heads, updates) if steered else Lambda(settings.penalty, settings.penalty_warmup)
+    else:
+        penalty = HeadCountController(settings.heads, updates)
+        decision = penalty.decision
+
+        def fix_gates(update: int, gates: list[HardConcrete]) -> None:
+            if update == decision:
+                fix_largest(gates, settings.heads)
+
     plan = Plan(
         seed=settings.seed,
         gate_learning_rate=settings.gate_learning_rate,
-        moments=(penalty.decision,) if steered else (),
+        checkpoints=(decision,) if fix_gates else (),
         **settings.training.model_dump(),
     )
     data = load_data(files.train, files.dev)
-    with team(settings.device) as (together, device):
+    with distributed(settings.device) as (context, device):
         used = train(
-            model.to(device), plan, data, state=files.state, records=files.records, penalty=penalty, team=together
+            model.to(device),
+            plan,
+            data,
+            state=files.state,
+            records=files.records,
+            penalty=penalty,
+            after_update=fix_gates,
+            context=context,
         )
-        if not together.writes:
+        if not context.is_main:
             return
-        decisive = copy.deepcopy(model)
-        if steered:
-            decisive.load_state_dict(read_moment(files.state, penalty.decision))
-        rows = gate_rows(decisive, model)
-        asked = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
-        said = remark(rows, init=settings.gate_init, updates=updates_key, **asked)
-        kept, by_themselves = (sum(row["kept"] for row in rows), sum(row["log_alpha"] > 0 for row in rows))
-        stage.log.info("%d of %d heads kept; log α above 0: %d", kept, len(rows), by_themselves)
-        if said:
-            stage.log.info("%s", said)
-        summary = {
-            "kept": kept,
-            "gates_open": by_themselves,  # by log α > 0, at the update of the decision
-            "decided_after": penalty.decision if steered else updates,
-            "collapse": said,
+        deciding = copy.deepcopy(model)
+        if fix_gates:
+            deciding.load_state_dict(read_checkpoint(files.state, decision))
+        rows = gate_rows(deciding, model)
+        loss_hard = evaluate(deciding, data.dev)
+        fold_soft_gates(deciding)
+        target = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
+        text = remark(rows, init=settings.gate_init, updates=updates_key, **target)
+        kept, open_ = (sum(row["kept"] for row in rows), sum(row["log_alpha"] > 0 for row in rows))
+        certainty = {
+            "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
+            "decided": decided_share(rows),
+            "loss_hard": loss_hard,
+            "loss_soft": evaluate(deciding, data.dev),
         }
-        training = {**files.settings, "products": used, "data_hash": data.hash}
-        stage.write_json(files.gates, {**asked, **summary, "rows": rows})
-        remove_closed_heads(model)
+        stage.log.info("%d of %d heads kept; log α above 0: %d", kept, len(rows), open_)
+        if text:
+            stage.log.info("%s", text)
+        summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
+        stage.write_json(files.gates, {**target, **summary, "rows": rows})
+        training = {**files.settings, "matmul_precision": used, "data_hash": data.hash, "gates": certainty}
+        remove_heads(model, {(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
         save(model, files.output, training=training)
         if soft_model:
-            fold_soft_gates(decisive)
-            save(decisive, soft_model, training=training)
+            save(deciding, soft_model, training=training)
         finish(files.state)
 
 

@@ -1,6 +1,6 @@
-"""Stage: the pruning objective from random initialisation, a control of pruning a trained model (footnote 8).
+"""Stage: train with the pruning objective from random initialisation, a control of pruning a trained model (footnote 8).
 
-The model is the baseline before its first update, and is trained as the baseline is, but with a gate on each head of the
+The model starts from the baseline's initial weights and is trained as the baseline, but with a gate on each head of the
 scope and the penalty of a pruned model; closed heads are then removed. All weights are trained, whatever the scope.
 """
 

@@ -1,10 +1,11 @@
-"""Scopes of pruning: which attention types compete for the heads to keep, and the heads that a model has of them.
+"""Scopes of pruning: the attention types whose heads may be removed, and a model's heads in a scope.
 
-Heads are named (type, layer, head), layer and head from 1, as in all tables; a pruned model's heads keep the numbers that
-they had before.
+Heads are named (type, layer, head), layer and head from 1; the heads of a pruned model keep their original numbers.
 """
 
-from specialized_heads.model.transformer import KINDS, Architecture
+from collections.abc import Collection
+
+from specialized_heads.model.transformer import KINDS, Architecture, Transformer
 
 Head = tuple[str, int, int]
 
@@ -19,3 +20,15 @@ def heads_of(architecture: Architecture, *, scope: str) -> list[Head]:
         for number, layer in enumerate(getattr(architecture, kind), start=1)
         for head in layer
     ]
+
+
+def remove_heads(model: Transformer, removed: Collection[Head]) -> None:
+    """Remove these heads from the weights."""
+    positions = {
+        kind: [
+            [position for position, head in enumerate(layer) if (kind, number, head + 1) not in removed]
+            for number, layer in enumerate(getattr(model.architecture, kind), start=1)
+        ]
+        for kind in KINDS
+    }
+    model.keep_heads(positions)

@@ -1,7 +1,7 @@
 """Stage: BLEU as heads are removed in order of importance, the least important first (Michel et al. 2019, section 4).
 
-Heads are removed in steps of a share of them, of all three attention types together and of each type by itself. The model
-is not trained in between, and importance is that of the whole model: it is not computed anew after a step.
+Each step removes a share of the heads, of all three attention types together and of each type separately. The model is not
+trained in between, and importance is that of the whole model, not recomputed after a step.
 """
 
 import math
@@ -15,6 +15,7 @@ from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.pruning.ablation import SCORES, Decoded, write_scores
 from specialized_heads.pruning.masking import Removal
+from specialized_heads.pruning.scopes import Head
 from specialized_heads.tables import read_table
 
 SCHEMA = pa.schema(
@@ -27,8 +28,8 @@ class Settings(Decoded):
     normalise: bool
 
 
-def ranking(importance: pd.DataFrame, kind: str, *, normalise: bool) -> list[tuple[str, int, int]]:
-    """Heads of a type, or of `all`, from the least to the most important; equal ones by type, layer and number.
+def ranking(importance: pd.DataFrame, kind: str, *, normalise: bool) -> list[Head]:
+    """Heads of a type, or of `all`, from the least to the most important; ties by type, layer and number.
 
     Args:
         importance: the table of the stage `importance`.
@@ -36,32 +37,31 @@ def ranking(importance: pd.DataFrame, kind: str, *, normalise: bool) -> list[tup
         normalise: whether importance is divided by its norm in the layer.
     """
     rows = importance if kind == "all" else importance[importance["type"] == kind]
-    place = rows["type"].map({name: number for number, name in enumerate(KINDS)})
     column = "importance_normalised" if normalise else "importance"
-    ordered = rows.assign(place=place).sort_values([column, "place", "layer", "head"])
+    ordered = rows.assign(place=rows["type"].map(KINDS.index)).sort_values([column, "place", "layer", "head"])
     return [(row.type, int(row.layer), int(row.head)) for row in ordered.itertuples()]
 
 
 def steps(heads: int, *, step: float) -> list[int]:
-    """How many of the heads are removed at each step: from none to all, each number once.
+    """The numbers of heads removed, from none to all, without duplicates.
 
     A step is a share of the heads, rounded to a whole number, halves up.
     """
-    share = Fraction(str(step))  # 0.1 as it was written: ten steps make a whole
+    share = Fraction(str(step))  # the decimal as written: ten steps of 0.1 make exactly 1
     numbers = [math.floor(n * share * heads + Fraction(1, 2)) for n in range(math.ceil(1 / share))]
     return sorted({*numbers, heads})
 
 
 def removals(importance: pd.DataFrame, *, step: float, normalise: bool) -> list[tuple[dict[str, Any], Removal]]:
-    """What is removed at every step, with what the table says of it: pruned (all or a type), removed, heads, share."""
-    found = []
+    """The heads removed at every step, with their row of the table: pruned (all or a type), removed, heads, share."""
+    rows = []
     for kind in ("all", *KINDS):
         order = ranking(importance, kind, normalise=normalise)
         for number in steps(len(order), step=step):
             share = number / len(order) if order else 0.0
             row = {"pruned": kind, "removed": number, "heads": len(order), "share": share}
-            found.append((row, frozenset(order[:number])))
-    return found
+            rows.append((row, frozenset(order[:number])))
+    return rows
 
 
 def main() -> None:

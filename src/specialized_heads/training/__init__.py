@@ -1,1 +1,1 @@
-"""Training: batches, objective, schedule and the loop that can be killed at any moment."""
+"""Training: batches, objective, schedule, optimisers and the resumable loop."""

@@ -1,12 +1,11 @@
-"""Batches of sentences of like length, in an order that depends on nothing but the seed and the epoch.
+"""Batches of sentences of similar length, in an order that depends only on the seed and the epoch.
 
-An epoch shuffles the sentences, sorts them by length (of the longer side, then of the one that is shorter in most) and cuts
-them into micro-batches, whose order is shuffled again; a fixed
-number of consecutive micro-batches, all of about the same size, forms an update. Any update of any epoch can be named by two
-numbers, so that a run that goes on after a kill sees the very next batch.
+Each epoch shuffles the sentences, sorts them by length (first of the longer side, then of the side that is shorter overall)
+and cuts them into micro-batches, whose order is shuffled again. A fixed number of consecutive micro-batches of about equal
+size forms an update. Epoch and position identify an update, so a resumed run continues with the very next batch.
 
-A corpus with few sentences of each length would leave much padding in large micro-batches: there they are made smaller, and
-more of them form an update, until at most 5% of the positions are padding.
+In a corpus with few sentences per length, large micro-batches would be mostly padding. Micro-batches are therefore made
+smaller, and more of them form an update, until at most 5% of the positions are padding.
 """
 
 import math
@@ -20,8 +19,8 @@ from torch import Tensor
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 
-PADDING = 0.05  # most, as a share of the positions of an epoch
-LEAST_TOKENS = 500  # of a micro-batch: smaller ones cost more time than padding does
+MAX_PADDING = 0.05  # share of the positions of an epoch
+MIN_TOKENS = 500  # per micro-batch; smaller ones cost more time than padding does
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Batch:
     target_out: Tensor
 
     def to(self, device: torch.device) -> "Batch":
-        """The batch on a device; the copy to a GPU does not wait for it."""
+        """The batch on a device; copies to a GPU are asynchronous."""
         if device.type == "cpu":
             return self
         moved = (t.pin_memory().to(device, non_blocking=True) for t in (self.source, self.target_in, self.target_out))
@@ -44,17 +43,40 @@ class Batch:
         return int((self.target_out != PAD).sum())
 
 
+def joined(store: TokenStore, *, most: int, seed: int, epoch: int) -> TokenStore:
+    """Join sentence pairs in random order into longer ones, each of 1 to `most` pairs (uniformly), for one epoch.
+
+    In longer text, neighbouring words reveal less about a token's position, so attention has to find it. (Kondo et al. 2021
+    join pairs for another reason: their test sentences are longer than those of training.)
+
+    Returns:
+        a store in which every pair of `store` occurs exactly once, sources and targets joined alike.
+    """
+    random = np.random.default_rng([seed, epoch, most])
+    order = random.permutation(len(store))
+    ends = np.cumsum(random.integers(1, most + 1, len(store)))
+    ends = np.append(ends[ends < len(store)], len(store))
+    sides = {}
+    for side in ("source", "target"):
+        offsets = getattr(store, f"{side}_offsets")
+        lengths = np.diff(offsets)[order]
+        starts = np.concatenate([[0], np.cumsum(lengths)])  # of the pairs in their new order, and the end of the last
+        positions = np.arange(starts[-1]) + np.repeat(offsets[order] - starts[:-1], lengths)
+        sides |= {side: getattr(store, side)[positions], f"{side}_offsets": starts[np.append(0, ends)]}
+    return TokenStore(**sides)
+
+
 def epoch_updates(
     store: TokenStore, *, seed: int, epoch: int, batch_tokens: int, micro_batch_tokens: int, multiple: int = 1
 ) -> list[list[np.ndarray]]:
-    """The updates of an epoch: for each, its micro-batches, as arrays of sentence numbers.
+    """The micro-batches of each update of an epoch, as arrays of sentence indices.
 
     Args:
         store: the training set.
         seed, epoch: determine the order.
-        batch_tokens: source tokens per update, on average (EOS counted, padding not).
-        micro_batch_tokens: most tokens of a micro-batch on either side, padding included. A longer sentence stands alone.
-        multiple: the number of micro-batches of an update is a multiple of it.
+        batch_tokens: mean number of source tokens per update (EOS included, padding excluded).
+        micro_batch_tokens: largest size of a micro-batch on either side, padding included; a longer sentence is one by itself.
+        multiple: the number of micro-batches per update is a multiple of this.
     """
     random = np.random.default_rng([seed, epoch])
     source, target = store.source_lengths + 1, store.target_lengths + 1
@@ -63,13 +85,13 @@ def epoch_updates(
     shorter = source if source.sum() <= target.sum() else target
     order = order[np.lexsort((shorter[order], longest[order]))]
     pieces = cut(longest[order], order, micro_batch_tokens)
-    while padding(pieces, source, target) > PADDING and micro_batch_tokens > LEAST_TOKENS:
-        micro_batch_tokens = max(int(0.8 * micro_batch_tokens), LEAST_TOKENS)
+    while padding(pieces, source, target) > MAX_PADDING and micro_batch_tokens > MIN_TOKENS:
+        micro_batch_tokens = max(int(0.8 * micro_batch_tokens), MIN_TOKENS)
         pieces = cut(longest[order], order, micro_batch_tokens)
-    # As few micro-batches per update as the limit allows, then just as large as the update needs them.
+    # As few micro-batches per update as the limit allows, then no larger than the update requires.
     number = math.ceil(max(batch_tokens * len(pieces) / source.sum(), 1) / multiple) * multiple
     limit = micro_batch_tokens
-    for _ in range(2):  # smaller micro-batches hold less padding, which the second cut takes into account
+    for _ in range(2):  # the second cut accounts for the lower padding of smaller micro-batches
         limit = min(math.ceil(limit * batch_tokens * len(pieces) / (number * source.sum())), micro_batch_tokens)
         pieces = cut(longest[order], order, limit)
     shuffled = [pieces[index] for index in random.permutation(len(pieces))]
@@ -77,10 +99,10 @@ def epoch_updates(
 
 
 def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
-    """Cut sentences, sorted by length, into runs whose padded size (count times longest) is at most `limit`."""
+    """Cut sentences sorted by length into runs whose padded size (number times longest) is at most `limit`."""
     pieces, start = [], 0
     while start < len(order):
-        # The padded size grows with the end of a run, so its last possible end is found by bisection.
+        # The padded size grows with the end of the run, so bisection finds the last possible end.
         fits = bisect_right(range(start + 1, len(order)), limit, key=lambda end: (end + 1 - start) * int(lengths[end]))
         pieces.append(order[start : start + 1 + fits])
         start += 1 + fits
@@ -88,13 +110,13 @@ def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
 
 
 def padding(pieces: list[np.ndarray], *sides: np.ndarray) -> float:
-    """The share of padding among all positions of these batches; `sides`: the sentences' lengths on each side."""
+    """Share of padding among the positions of these batches; `sides` are the sentence lengths on each side."""
     real = sum(int(lengths.sum()) for lengths in sides)
     return 1 - real / sum(len(piece) * int(lengths[piece].max()) for piece in pieces for lengths in sides)
 
 
 def make_batch(store: TokenStore, sentences: np.ndarray) -> Batch:
-    """Pad these sentences into one batch."""
+    """Pad the sentences with these indices into one batch."""
     source, ends = pad(store.source, store.source_offsets, sentences)
     source[ends] = EOS
     target, ends = pad(store.target, store.target_offsets, sentences)
@@ -107,10 +129,10 @@ def make_batch(store: TokenStore, sentences: np.ndarray) -> Batch:
 def pad(
     ids: np.ndarray, offsets: np.ndarray, sentences: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Sentences as the rows of one matrix, PAD after their ends.
+    """Put sentences into the rows of a matrix, followed by PAD.
 
     Returns:
-        the ids, int64 (sentences, longest + 1), and the index (rows, columns) of the first position after each sentence.
+        the ids, int64 (sentences, longest + 1), and the index (rows, columns) of the position after each sentence.
     """
     lengths = offsets[sentences + 1] - offsets[sentences]
     matrix = np.full((len(sentences), int(lengths.max()) + 1), PAD, dtype=np.int64)
@@ -121,7 +143,7 @@ def pad(
 
 
 def in_order(store: TokenStore, *, tokens: int) -> list[np.ndarray]:
-    """All sentences once, by length, in batches of at most `tokens` tokens a side (padding included): for evaluation."""
+    """Batches of at most `tokens` tokens per side (padding included) with all sentences, sorted by length, for evaluation."""
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1
     order = np.argsort(longest, kind="stable")
     return cut(longest[order], order, tokens)

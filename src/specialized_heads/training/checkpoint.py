@@ -1,6 +1,6 @@
-"""Stage: the baseline as it was at one moment of its training, as a model of its own.
+"""Stage: turn one checkpoint of the baseline's training into a model of its own.
 
-The weights are those of that update, taken from the file that the baseline's training writes (`ablation.moments`).
+The weights come from the file of checkpoints that the baseline's training writes (`ablation.moments`).
 """
 
 from specialized_heads import stage
@@ -19,7 +19,7 @@ def main() -> None:
     weights = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
     if not weights:
         raise stage.UserError(
-            f"{files.checkpoints}: holds no weights of update {update}; name it in ablation.moments and train again"
+            f"{files.checkpoints}: contains no weights of update {update}; add it to ablation.moments and train again"
         )
     model = assemble(architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline)
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]

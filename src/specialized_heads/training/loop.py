@@ -1,14 +1,13 @@
-"""The training loop, made to be killed: what it needs to go on is written down every minute.
+"""The training loop: resumable; saves its state every minute.
 
-The state (weights, optimiser, position in the data, log so far) lives in a directory of its own (`state`), since Snakemake
-deletes the declared outputs of a job that failed. It is stamped with a fingerprint of everything that affects the result, so
-that a state of other settings or other data is never taken up. After a kill the run goes on at the last state and, on the same
-machine, ends with the same bytes as an undisturbed one.
+The state (weights, optimisers, position in the data, log so far) lives in a directory of its own, since Snakemake deletes the
+declared outputs of a failed job. A fingerprint of everything that affects the result prevents resuming from a state of other
+settings or data. On the same machine, a resumed run ends with the same bytes as an uninterrupted one.
 
-On a CPU the micro-batches of an update run side by side, one thread each: small matrices leave most of a core's time to
-everything but the product, and that does not speed up with threads inside of an operation. Every micro-batch has its own
-seed for dropout, and gradients are added up in order, so the number of threads does not show in the result. With several
-processes (`parallel`) each takes every so many-th micro-batch. The batches of the next update are made during this one.
+On a CPU, the micro-batches of an update run in parallel, one thread each: with small matrices most of the time goes to work
+that threads within an operation do not speed up. Every micro-batch has its own dropout seed and gradients are summed in a fixed
+order, so the result does not depend on the number of threads. With n processes (`parallel`), each takes every n-th
+micro-batch. A background thread prepares the batches of the next update.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,15 +26,16 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.model.devices import products
+from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError, code_hash, disk_errors, file_hash, log, progress
 from specialized_heads.training import state as kept
-from specialized_heads.training.batching import Batch, epoch_updates, make_batch
+from specialized_heads.training.batching import Batch, epoch_updates, joined, make_batch
 from specialized_heads.training.objective import cross_entropy_sum, evaluate
-from specialized_heads.training.parallel import Team
+from specialized_heads.training.optimizers import make_optimizers
+from specialized_heads.training.parallel import DistributedContext
 from specialized_heads.training.schedule import learning_rate
 
 SAVE_SECONDS = 60.0
@@ -43,7 +43,7 @@ SAVE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How a model is trained; see `sections.Training` and `sections.Pruning` for the fields' meaning."""
+    """Training settings; `config.sections.Training` and `Pruning` explain the fields."""
 
     seed: int
     updates: int
@@ -56,25 +56,28 @@ class Plan:
     precision: str
     log_every: int
     evaluate_every: int
+    join: int = 1
+    optimizer: str = "adam"
+    muon_learning_rate: float = 0.02  # peak; follows the same schedule as Adam's
     average: int = 1
     average_every: int = 1000
     compile: bool = False
-    gate_learning_rate: float = 0.0  # peak, for log α; same shape over time as the model's
-    moments: tuple[int, ...] = ()  # updates after which the weights are kept, see `state`
+    gate_learning_rate: float = 0.0  # peak, for log α; follows the same schedule
+    checkpoints: tuple[int, ...] = ()  # updates whose weights are kept, see `state`
 
 
 class Penalty(Protocol):
-    """What presses on the gates; its attributes are plain numbers, which are saved with the state of the run."""
+    """Sparsity penalty on the gates. Its attributes are plain numbers, which are saved with the state of the run."""
 
     weight: float  # λ at the next update
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set the weight of the next update, after update number `update`; may also fix the gates."""
+        """Set the weight for the next update, after update number `update`."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Token stores, and a hash that changes when their content does."""
+    """Token stores and a hash of their content."""
 
     train: TokenStore
     dev: TokenStore
@@ -82,7 +85,7 @@ class Data:
 
 
 def load_data(train: Path, dev: Path) -> Data:
-    """Map the token files of a training and a development set."""
+    """Open the token files of a training and a development set."""
     return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
 
 
@@ -94,59 +97,62 @@ def train(
     state: Path,
     records: Path,
     penalty: Penalty | None = None,
-    team: Team | None = None,
+    after_update: Callable[[int, list[HardConcrete]], None] | None = None,
+    context: DistributedContext | None = None,
 ) -> str:
     """Train the parameters of `model` that require gradients, in place.
 
     The loss is the cross-entropy per target token plus, with a penalty on the model's gates, λ·L_C (section 6.1).
 
     Args:
-        model: on its device, with its gates, if any, attached. Its initial weights are part of the fingerprint.
-        plan: how.
-        data: on what.
-        state: directory for the resumable state; removed by `state.finish` once the results are safe.
-        records: JSONL log: training loss, development loss, learning rate, P(open) of the gates.
-        penalty: on the model's gates, in its first state; None: λ is 0.
-        team: the processes that train together; None: this one alone. Only the first one writes.
+        model: on its device, with its gates attached. Its initial weights are part of the fingerprint.
+        plan: the settings.
+        data: training and development set.
+        state: directory of the resumable state; call `state.finish` to remove it once the results are written.
+        records: JSONL log: training and development loss, learning rate, P(open) of the gates.
+        penalty: on the model's gates, in its initial state; None: λ is 0.
+        after_update: called with the number of each update and the gates, before checkpoints are written; may fix gates.
+        context: the processes that train together, of which the main one writes files; None: this process alone.
 
     Returns:
-        the precision that matrix products had, fp32 or bf16.
+        the precision of matrix products, fp32 or bf16.
     """
-    team = team or Team()
+    context = context or DistributedContext()
     prepare_cpu()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     workers = threads if model.source_embedding.device.type == "cpu" else 1
-    run = _Run(model, plan, data, state, penalty, workers=workers, team=team)
-    fingerprint = _fingerprint(model, plan, data, penalty, team, products=run.products)
+    run = _Run(model, plan, data, state, penalty, after_update, workers=workers, context=context)
+    fingerprint = _fingerprint(model, plan, data, penalty, context, run.matmul_precision)
     run.resume(fingerprint)
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
     run.working.train()
-    written = records if team.writes else Path(os.devnull)
-    with disk_errors(written), open(written, "w", encoding="utf-8") as stream:
+    log_file = records if context.is_main else Path(os.devnull)
+    with disk_errors(log_file), open(log_file, "w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
         for batches in progress(run.updates(), what="training", total=plan.updates - run.update, unit="update"):
             run.step(batches)
-            if any(run.update % every == 0 for every in (plan.log_every, plan.evaluate_every, plan.updates)):
-                run.check()
+            if any(run.update % interval == 0 for interval in (plan.log_every, plan.evaluate_every, plan.updates)):
+                if context.is_main:
+                    kept.check(state)
                 record = run.record()
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 log.info("%s, %.0f target tokens/s", _line(record, plan), speed)
-            if team.writes and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
+            if context.is_main and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
                 run.save(fingerprint)
                 saved = time.monotonic()
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()
-    return run.products
+    return run.matmul_precision
 
 
 @dataclass(frozen=True)
 class _Update:
-    """One process' share of an update: where it stands, target tokens of all shares, numbered micro-batches."""
+    """One process's share of an update: its position, the target tokens of all shares, and numbered micro-batches."""
 
     epoch: int
     position: int
@@ -155,7 +161,7 @@ class _Update:
 
 
 class _Run:
-    """A training run in progress: everything that a kill must not lose."""
+    """A training run in progress: everything that must survive an interruption."""
 
     def __init__(
         self,
@@ -164,44 +170,53 @@ class _Run:
         data: Data,
         folder: Path,
         penalty: Penalty | None,
+        after_update: Callable[[int, list[HardConcrete]], None] | None,
         *,
         workers: int,
-        team: Team,
+        context: DistributedContext,
     ) -> None:
-        self.model, self.plan, self.data, self.folder, self.team = model, plan, data, folder, team
+        self.model, self.plan, self.data, self.folder, self.context = model, plan, data, folder, context
         self.pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         self.device = model.source_embedding.device
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.penalty = penalty if self.gates else None
+        self.after_update = after_update if self.gates else None
         self.gate_noise = torch.Generator().manual_seed(plan.seed)
-        # Products run on a narrow copy of the matrices, made once per update; the weights themselves stay in float32.
-        self.products = products(plan.precision, self.device)
-        if self.products != plan.precision:
-            log.info("no instructions for bf16 on this device: matrix products are in float32")
-        self.working = model.in_precision(torch.bfloat16) if self.products == "bf16" else model
+        # Products use a narrow copy of the matrices, refreshed once per update; the weights stay in float32.
+        self.matmul_precision = matmul_precision(plan.precision, self.device)
+        if self.matmul_precision != plan.precision:
+            log.info("this device has no bf16 instructions; matrix products run in float32")
+        self.working = model.in_precision(torch.bfloat16) if self.matmul_precision == "bf16" else model
         if plan.compile:
             for layer in (*self.working.encoder, *self.working.decoder):
                 layer.compile(dynamic=True)
-        log_alphas = {id(gate.log_alpha) for gate in self.gates}
-        pairs = zip(model.parameters(), self.working.parameters(), strict=True)
-        trained = [(p, w) for p, w in pairs if p.requires_grad and p.numel() and id(p) not in log_alphas]
-        weights = [weight for weight, _ in trained]
-        self.trained = weights + [gate.log_alpha for gate in self.gates]
-        self.differentiated = [narrow for _, narrow in trained] + [gate.log_alpha for gate in self.gates]
-        groups = [{"params": weights, "peak": 1.0}]
-        if self.gates:
-            relative = plan.gate_learning_rate / self.rate(min(plan.warmup, plan.updates))
-            groups.append({"params": [gate.log_alpha for gate in self.gates], "peak": relative})
-        # All gradients, and the loss, in one block of memory: cleared, and summed over processes, by one operation.
+        log_alphas = [gate.log_alpha for gate in self.gates]
+        pairs = zip(model.named_parameters(), self.working.parameters(), strict=True)
+        trained = [
+            (name, weight, narrow)
+            for (name, weight), narrow in pairs
+            if weight.requires_grad and weight.numel() and not name.endswith("gate.log_alpha")
+        ]
+        self.weights = [weight for _, weight, _ in trained]
+        self.trained = self.weights + log_alphas
+        self.differentiated = [narrow for _, _, narrow in trained] + log_alphas
+        # One block of memory holds all gradients and the loss, so one operation clears it or sums it over processes.
         self.gradient = torch.zeros(sum(p.numel() for p in self.trained) + 1, device=self.device)
         *pieces, self.update_loss = self.gradient.split([*(p.numel() for p in self.trained), 1])
         for parameter, piece in zip(self.trained, pieces, strict=True):
             parameter.grad = piece.view_as(parameter)
-        self.optimizer = torch.optim.Adam(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.optimizers = make_optimizers(
+            {name: weight for name, weight, _ in trained},
+            log_alphas,
+            plan,
+            peak=self.rate(min(plan.warmup, plan.updates)),
+            precision=self.matmul_precision,
+        )
         self.update = self.epoch = self.position = self.tokens = 0
         self.loss = torch.zeros(1, device=self.device)  # of all processes, summed since the last record
         self.loss_tokens = 0
-        self.mean = [torch.zeros_like(p) for p in weights] if plan.average > 1 else []  # sum of the weights to average
+        # Sum of the weights to average.
+        self.mean = [torch.zeros_like(weight) for weight in self.weights] if plan.average > 1 else []
         self.records: list[dict[str, Any]] = []
 
     def rate(self, update: int) -> float:
@@ -216,7 +231,7 @@ class _Run:
         )
 
     def updates(self) -> Iterator["_Update"]:
-        """This process' share of each update, from the current position to the end of the run."""
+        """This process's share of each update, from the current position to the end of the run."""
         with ThreadPoolExecutor(1) as ahead:
             upcoming = (ahead.submit(self.make, *place) for place in self.places())
             waiting = next(upcoming, None)
@@ -224,54 +239,61 @@ class _Run:
                 update, waiting = waiting.result(), next(upcoming, None)
                 yield update
 
-    def places(self) -> Iterator[tuple[int, int, list[np.ndarray]]]:
-        """Epoch, position and micro-batches of each update that is left."""
-        left, epoch, position = self.plan.updates - self.update, self.epoch, self.position
+    def places(self) -> Iterator[tuple[TokenStore, int, int, list[np.ndarray]]]:
+        """Epoch data, epoch, position in the epoch and micro-batches of each remaining update."""
+        plan, left, epoch, position = self.plan, self.plan.updates - self.update, self.epoch, self.position
         while left:
+            store = self.data.train
+            if plan.join > 1:
+                store = joined(store, most=plan.join, seed=plan.seed, epoch=epoch)
             updates = epoch_updates(
-                self.data.train,
-                seed=self.plan.seed,
+                store,
+                seed=plan.seed,
                 epoch=epoch,
-                batch_tokens=self.plan.batch_tokens,
-                micro_batch_tokens=self.plan.micro_batch_tokens,
-                multiple=self.team.size,
+                batch_tokens=plan.batch_tokens,
+                micro_batch_tokens=plan.micro_batch_tokens,
+                multiple=self.context.size,
             )
             for number, sentences in list(enumerate(updates))[position:][:left]:
-                yield epoch, number, sentences
+                yield store, epoch, number, sentences
                 left -= 1
             epoch, position = epoch + 1, 0
 
-    def make(self, epoch: int, position: int, sentences: list[np.ndarray]) -> "_Update":
-        """Pad this process' micro-batches of an update."""
-        lengths = self.data.train.target_lengths
+    def make(self, store: TokenStore, epoch: int, position: int, sentences: list[np.ndarray]) -> "_Update":
+        """Pad this process's micro-batches of an update."""
+        lengths = store.target_lengths
         tokens = int(sum((lengths[chunk] + 1).sum() for chunk in sentences))
-        own = range(self.team.rank, len(sentences), self.team.size)
-        batches = [(index, make_batch(self.data.train, sentences[index]).to(self.device)) for index in own]
+        share = range(self.context.rank, len(sentences), self.context.size)
+        batches = [(index, make_batch(store, sentences[index]).to(self.device)) for index in share]
         return _Update(epoch, position, tokens, batches)
 
     def step(self, update: "_Update") -> None:
-        """One update from its micro-batches, normalised by the target tokens of all of them."""
+        """Make one update from its micro-batches, normalised by their total number of target tokens."""
         for gate in self.gates:
             gate.draw(self.gate_noise)
         self.gradient.zero_()
         losses = self.pool.map(lambda pair: self.gradients(*pair, update.tokens), update.batches)
-        for loss, gradients in losses:  # in order, whichever is ready first
+        for loss, gradients in losses:  # in a fixed order, whichever finishes first
             self.update_loss += loss
             for parameter, gradient in zip(self.trained, gradients, strict=True):
                 parameter.grad.add_(gradient)
-        self.team.add_up(self.gradient)
+        self.context.all_reduce(self.gradient)
         self.loss += self.update_loss
         if self.penalty is not None:
-            (self.penalty.weight * self.expected_heads()).backward()  # λ·L_C, section 6.1
+            expected_heads = torch.stack([gate.open_probability().sum() for gate in self.gates]).sum()  # L_C
+            (self.penalty.weight * expected_heads).backward()  # λ·L_C, section 6.1
         self.update, self.epoch, self.position = self.update + 1, update.epoch, update.position + 1
         rate = self.rate(self.update)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["peak"]
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * group["relative"]
+            optimizer.step()
         if self.penalty is not None:
             self.penalty.advance(self.update, self.gates)
-        if self.team.writes and self.update in self.plan.moments:
-            kept.write_moment(self.folder, self.update, self.model.state_dict())
+        if self.after_update is not None:
+            self.after_update(self.update, self.gates)
+        if self.context.is_main and self.update in self.plan.checkpoints:
+            kept.write_checkpoint(self.folder, self.update, self.model.state_dict())
         if self.mean:
             self.average()
         self.working.refresh(self.model)
@@ -279,8 +301,8 @@ class _Run:
         self.loss_tokens += update.tokens
 
     def average(self) -> None:
-        """At the last `average` multiples of `average_every`, counted from the end, add up the weights; then divide."""
-        plan, weights = self.plan, self.optimizer.param_groups[0]["params"]
+        """Sum the weights of the last `average` updates, `average_every` apart, and replace the final weights by their mean."""
+        plan, weights = self.plan, self.weights
         back = plan.updates - self.update
         if back % plan.average_every == 0 and back < plan.average * plan.average_every:
             torch._foreach_add_(self.mean, [weight.detach() for weight in weights])
@@ -289,19 +311,15 @@ class _Run:
                 weight.data.copy_(total / plan.average)
 
     def gradients(self, index: int, batch: Batch, tokens: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Summed cross-entropy of a micro-batch, and the gradients of its share of the mean over `tokens`."""
+        """Summed cross-entropy of a micro-batch, and the gradients of its contribution to the mean over `tokens`."""
         seed = int(np.random.SeedSequence([self.plan.seed, self.update, index]).generate_state(1, np.uint64)[0] >> 1)
         with dropout_seed(seed, self.device):
             loss = cross_entropy_sum(self.working, batch, label_smoothing=self.plan.label_smoothing)
         gradients = torch.autograd.grad(loss / tokens, self.differentiated, materialize_grads=True)
         return loss.detach(), gradients
 
-    def expected_heads(self) -> Tensor:
-        """L_C: the expected number of open gates."""
-        return torch.stack([gate.open_probability().sum() for gate in self.gates]).sum()
-
     def record(self) -> dict[str, Any]:
-        """Write down the losses since the last record; the development loss at its own interval."""
+        """Log entry: mean loss since the last one, gates, and the development loss at its own interval."""
         record: dict[str, Any] = {
             "update": self.update,
             "epoch": self.epoch,
@@ -311,7 +329,7 @@ class _Run:
         }
         if not math.isfinite(record["loss"]):
             raise UserError(
-                f"update {self.update}: the loss is {record['loss']}; training diverged, lower the learning rate and run again"
+                f"update {self.update}: the loss is {record['loss']}: training diverged; lower the learning rate and run again"
             )
         self.loss.zero_()
         self.loss_tokens = 0
@@ -329,7 +347,7 @@ class _Run:
         state = {
             "fingerprint": fingerprint,
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "gate_noise": self.gate_noise.get_state(),
             "update": self.update,
             "counters": [self.epoch, self.position, self.tokens, self.loss_tokens],
@@ -340,23 +358,21 @@ class _Run:
         }
         kept.write_state(self.folder, state)
 
-    def check(self) -> None:
-        """Stop where another process has taken over: two would finish at different times, the first under the second's feet."""
-        if self.team.writes:
-            kept.check(self.folder)
-
     def resume(self, fingerprint: str) -> None:
-        """Take up the saved state if there is one and it belongs to this very run; else start with an empty folder."""
-        if self.team.writes:
+        """Resume from the saved state if it belongs to this run; else start with an empty folder."""
+        if self.context.is_main:
             kept.claim(self.folder)
-        state = kept.read_state(self.folder, fingerprint=fingerprint, moments=self.plan.moments, device=self.device)
+        state = kept.read_state(
+            self.folder, fingerprint=fingerprint, checkpoints=self.plan.checkpoints, device=self.device
+        )
         if state is None:
-            if self.team.writes:  # moments of another run, too, must not be taken for this one's
+            if self.context.is_main:  # also remove checkpoints of another run
                 kept.clear(self.folder)
             return
         self.model.load_state_dict(state["model"])
         self.working.refresh(self.model)
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
         self.gate_noise.set_state(state["gate_noise"].cpu())
         self.update = state["update"]
         self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
@@ -365,16 +381,18 @@ class _Run:
         if self.penalty is not None:
             vars(self.penalty).update(state["penalty"])
         self.records = json.loads(state["records"])
-        log.info("going on at update %d", self.update)
+        log.info("resuming at update %d", self.update)
 
 
 def _fingerprint(
-    model: Transformer, plan: Plan, data: Data, penalty: Penalty | None, team: Team, *, products: str
+    model: Transformer, plan: Plan, data: Data, penalty: Penalty | None, context: DistributedContext, precision: str
 ) -> str:
-    """Hash of all that the result follows from: plan, penalty as it starts, data, weights as they start (and which of them
-    are trained), number of processes (which divides the epochs), kind of device, precision of its products, torch, and the
-    code of this package."""
-    described = [asdict(plan), repr(penalty), data.hash, model.dropout, team.size, products]
+    """Hash of everything that affects the result.
+
+    This is the plan, the initial penalty, the data, the initial weights (and which are trained), the number of processes (which
+    divides the epochs), the device type, the precision of matrix products, the torch version and the code of these packages.
+    """
+    described = [asdict(plan), repr(penalty), data.hash, model.dropout, context.size, precision]
     described += [model.source_embedding.device.type, torch.__version__, code_hash("model", "pruning", "training")]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for name, parameter in model.named_parameters():

@@ -1,4 +1,4 @@
-"""The training objective: cross-entropy per target token, with label smoothing, and its evaluation on held-out text."""
+"""The training objective, cross-entropy per target token with label smoothing, and its evaluation on held-out text."""
 
 import torch
 from torch import Tensor
@@ -11,11 +11,11 @@ from specialized_heads.training.batching import Batch, in_order, make_batch
 
 
 def cross_entropy_sum(model: Transformer, batch: Batch, *, label_smoothing: float) -> Tensor:
-    """Cross-entropy summed over the target tokens (EOS counted, padding not), in nats, in float32."""
+    """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
     states = model(batch.source, batch.target_in)
     return cross_entropy(
         states.flatten(0, 1),
-        model.softmax_embedding,
+        model.output_embedding,
         batch.target_out.flatten(),
         smoothing=label_smoothing,
         ignore=PAD,

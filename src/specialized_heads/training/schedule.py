@@ -2,17 +2,17 @@
 
 
 def learning_rate(update: int, *, schedule: str, factor: float, warmup: int, updates: int, width: int) -> float:
-    """Learning rate of an update.
+    """Learning rate of one update.
 
     Args:
-        update: its number, from 1.
-        schedule: "inverse_sqrt": factor · d^-½ · min(t^-½, t · warmup^-1.5); the paper prints it without d^-½, its code has
-            it (factor 4, warmup 16000, d 512: peak 1.40e-3). "linear": up to `factor` at `warmup`, then down to zero after
-            the last update.
+        update: its index, from 1.
+        schedule: "inverse_sqrt": factor · d^-½ · min(t^-½, t · warmup^-1.5); the paper omits d^-½, its code has it (factor
+            4, warmup 16000, d 512: peak 1.40e-3). "linear": rises to `factor` at `warmup`, then falls to zero after the last
+            update.
         factor: see `schedule`.
         warmup: updates until the peak.
-        updates: number of updates of the run (used by "linear").
-        width: d, the model's width (used by "inverse_sqrt").
+        updates: length of the run (for "linear").
+        width: d, the model's width (for "inverse_sqrt").
     """
     if schedule == "inverse_sqrt":
         return factor * width**-0.5 * min(update**-0.5, update * warmup**-1.5)

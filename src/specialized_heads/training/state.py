@@ -1,9 +1,9 @@
-"""What training needs to go on after a kill: a folder beside the model, checked when it is read, and never shared.
+"""The resumable state of a training run: a folder beside the model, verified when read, with one owner at a time.
 
-`state.pt` holds the run as it was after some update, with a hash of it; `update{n}.safetensors` the weights at a moment that
-is asked for; `owner` says which process trains. A process that is started while another is still at it (its Snakemake was
-killed, or its node given up; or a second Snakemake runs) takes over: it goes on at the last state, and the other one stops
-as soon as it looks at the folder again. No lock is needed, and so no file system that has them.
+`state.pt` holds the run after some update, with its hash; `update{n}.safetensors` holds the weights of a checkpoint; `owner`
+identifies the training process. A process started while another is still training (because its Snakemake was killed, its node
+was given up, or a second Snakemake runs) takes over: it resumes from the last state, and the other process stops when it next
+checks the folder. This needs no file locks, which some network file systems lack.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ from specialized_heads.stage import UserError, atomic, log
 
 
 def claim(folder: Path) -> None:
-    """Make this process the owner of the folder, whoever it was before."""
+    """Make this process the owner of the folder."""
     with atomic(folder / "owner") as temporary:
         temporary.write_text(_this_process(), encoding="utf-8")
 
 
 def check(folder: Path) -> None:
-    """Nothing, if this process is still the owner.
+    """Check that this process still owns the folder.
 
     Raises:
-        UserError: another one is, or was and has finished.
+        UserError: another process has taken over, and may have finished.
     """
     path = folder / "owner"
     if not path.exists() or path.read_text(encoding="utf-8") != _this_process():
@@ -41,18 +41,18 @@ def check(folder: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Throw away what is in the folder; this process becomes its owner."""
+    """Delete the content of the folder and make this process its owner."""
     shutil.rmtree(folder, ignore_errors=True)
     claim(folder)
 
 
 def finish(folder: Path) -> None:
-    """Remove the folder, after the results have been written; none is no mistake."""
+    """Remove the folder, if any, once the results have been written."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_state(folder: Path, state: dict[str, Any]) -> None:
-    """Write the state of a run: tensors, numbers, text, in lists and dictionaries.
+    """Write the state of a run: tensors, numbers and text, nested in lists and dictionaries.
 
     Raises:
         UserError: another process owns the folder.
@@ -61,43 +61,43 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
     try:
         with atomic(folder / "state.pt") as temporary, open(temporary, "wb") as stream:
             torch.save({**state, "sha256": _hash(state)}, stream)
-    except FileNotFoundError:  # the other one has removed the folder meanwhile
+    except FileNotFoundError:  # another process has removed the folder meanwhile
         check(folder)
         raise
 
 
 def read_state(
-    folder: Path, *, fingerprint: str, moments: Iterable[int], device: torch.device
+    folder: Path, *, fingerprint: str, checkpoints: Iterable[int], device: torch.device
 ) -> dict[str, Any] | None:
-    """The state of the very run that `fingerprint` is of, or None where there is none that can be gone on with.
+    """Read the state of the run with this fingerprint; None if there is none to resume from.
 
     Args:
         folder: of the state.
-        fingerprint: what the state must hold under this name.
-        moments: updates whose weights must be there if the state is of a later one.
-        device: where the tensors go.
+        fingerprint: expected fingerprint of the run.
+        checkpoints: updates of the checkpoints; those before the state's update must be readable.
+        device: of the tensors.
     """
     path = folder / "state.pt"
     if not path.exists():
         return None
     try:
         state = torch.load(path, map_location=device, weights_only=True)
-        if state.pop("sha256") != _hash(state):  # torch does not notice damage by itself
+        if state.pop("sha256") != _hash(state):  # torch does not detect damage
             raise ValueError("damaged")
-        for update in moments:
+        for update in checkpoints:
             if update <= state["update"]:
-                read_moment(folder, update)
-    except Exception as error:  # torch raises many types for a damaged file; starting over is always right
+                read_checkpoint(folder, update)
+    except Exception as error:  # torch raises many types for a damaged file; starting over is always safe
         log.info("the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0])
         return None
     if state["fingerprint"] != fingerprint:
-        log.info("the saved state %s is of other settings, data or code; starting over", path)
+        log.info("the saved state %s belongs to other settings, data or code; starting over", path)
         return None
     return state
 
 
-def write_moment(folder: Path, update: int, weights: dict[str, Tensor]) -> None:
-    """Keep the weights and gates of this update.
+def write_checkpoint(folder: Path, update: int, weights: dict[str, Tensor]) -> None:
+    """Write the weights and gates of this update.
 
     Raises:
         UserError: another process owns the folder.
@@ -106,19 +106,19 @@ def write_moment(folder: Path, update: int, weights: dict[str, Tensor]) -> None:
     write_tensors(folder / f"update{update}.safetensors", weights)
 
 
-def read_moment(folder: Path, update: int) -> dict[str, Tensor]:
-    """The weights and gates at one of `Plan.moments`, by name: those of this very update, whatever is averaged later."""
+def read_checkpoint(folder: Path, update: int) -> dict[str, Tensor]:
+    """The weights and gates, by name, after one of the updates `Plan.checkpoints`, before any averaging."""
     return read_tensors(folder / f"update{update}.safetensors")
 
 
 @cache
 def _this_process() -> str:
-    """A name that no other process has, now or later, here or elsewhere."""
+    """A name unique to this process, on any machine and at any time."""
     return f"process {os.getpid()} on {socket.gethostname()}, {uuid.uuid4().hex}"
 
 
 def _hash(value: Any) -> str:
-    """SHA-256 of tensors, numbers and text, however deep in lists and dictionaries."""
+    """SHA-256 of tensors, numbers and text, nested in lists and dictionaries."""
     digest = hashlib.sha256()
 
     def add(value: Any) -> None:
@@ -126,13 +126,13 @@ def _hash(value: Any) -> str:
             digest.update(f"{value.dtype} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         elif isinstance(value, dict):
-            for key, own in value.items():
+            for key, item in value.items():
                 digest.update(repr(key).encode())
-                add(own)
+                add(item)
         elif isinstance(value, list | tuple):
             digest.update(f"{len(value)} items".encode())
-            for own in value:
-                add(own)
+            for item in value:
+                add(item)
         else:
             digest.update(repr(value).encode())
 

@@ -1,23 +1,23 @@
 """Stage: train a model from random initialisation: the baseline, or a pruned configuration from scratch.
 
-With `--like`, the model gets the heads of another one, layer by layer, and learns them anew (the "from scratch" column of
-table 2); with `evenly`, as many heads of each attention type as the other one has, but spread evenly over the layers.
-Data, their order and the training are the same for all; a smaller model draws its weights for its own size.
+With `--like`, the model has the heads of another model, layer by layer, and learns them from scratch (table 2). With `evenly`,
+it has the same number of heads per attention type, spread evenly over the layers. Data, batch order and training are the
+same for all models; a smaller model draws initial weights for its own shapes.
 
-With `--checkpoints`, the weights at the updates `moments` are written too, all in one file, as `update{n}/{parameter}`.
-They are those of that very update, also where the model itself is an average.
+With `--checkpoints`, the weights after the updates `moments` are also written, to one file, as `update{n}/{parameter}`. They
+are not averaged, even if the final model is an average.
 """
 
 from dataclasses import replace
 
 from specialized_heads import stage
+from specialized_heads.config.sections import Model, Training, Vocabulary
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
-from specialized_heads.sections import Model, Training, Vocabulary
 from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.parallel import team
-from specialized_heads.training.state import finish, read_moment
+from specialized_heads.training.parallel import distributed
+from specialized_heads.training.state import finish, read_checkpoint
 
 
 class Settings(Section):
@@ -31,15 +31,15 @@ class Settings(Section):
 
 
 def spread_evenly(architecture: Architecture) -> Architecture:
-    """As many heads of each attention type, spread over the layers so that they differ by one head at most.
+    """Spread the heads of each attention type over its layers so that layers differ by one head at most.
 
-    The lower layers have one more where the number of heads does not divide by that of layers. Heads are numbered anew.
+    Lower layers get the extra heads if the number does not divide evenly. Heads are renumbered from 0.
     """
     spread = {}
     for kind in KINDS:
         layers = getattr(architecture, kind)
-        share, left = divmod(sum(map(len, layers)), len(layers))
-        spread[kind] = tuple(tuple(range(share + (number < left))) for number in range(len(layers)))
+        share, extra = divmod(sum(map(len, layers)), len(layers))
+        spread[kind] = tuple(tuple(range(share + (layer < extra))) for layer in range(len(layers)))
     return replace(architecture, **spread)
 
 
@@ -48,37 +48,31 @@ def main() -> None:
         __doc__, files=("train", "dev", "output", "records", "state"), optional=("like", "checkpoints")
     )
     settings = Settings.model_validate(files.settings)
-    late = [update for update in settings.moments if update > settings.training.updates]
-    if late:
-        raise stage.UserError(
-            f"settings: moments: {late[0]} is after the last of {settings.training.updates} updates; leave it out"
-        )
-    sizes = settings.model
+    updates = settings.training.updates
+    if late := [update for update in settings.moments if update > updates]:
+        raise stage.UserError(f"settings: moments: {late[0]} is after the last of {updates} updates; remove it")
     architecture = (
         architecture_of(files.like)
         if files.like
         else Architecture.full(
             source_vocabulary=settings.vocabulary.source,
             target_vocabulary=settings.vocabulary.target,
-            layers=sizes.layers,
-            heads=sizes.heads,
-            width=sizes.width,
-            feed_forward=sizes.feed_forward,
+            **settings.model.model_dump(exclude={"dropout"}),
         )
     )
     if settings.evenly:
         architecture = spread_evenly(architecture)
-    model = Transformer(architecture, dropout=sizes.dropout)
+    model = Transformer(architecture, dropout=settings.model.dropout)
     initialise(model, seed=settings.seed)
-    plan = Plan(seed=settings.seed, moments=tuple(settings.moments), **settings.training.model_dump())
+    plan = Plan(seed=settings.seed, checkpoints=tuple(settings.moments), **settings.training.model_dump())
     data = load_data(files.train, files.dev)
-    with team(settings.device) as (together, device):
-        used = train(model.to(device), plan, data, state=files.state, records=files.records, team=together)
-        if together.writes:
-            save(model, files.output, training={**files.settings, "products": used, "data_hash": data.hash})
+    with distributed(settings.device) as (context, device):
+        used = train(model.to(device), plan, data, state=files.state, records=files.records, context=context)
+        if context.is_main:
+            save(model, files.output, training={**files.settings, "matmul_precision": used, "data_hash": data.hash})
             if files.checkpoints:
-                kept = {n: read_moment(files.state, n) for n in settings.moments}
-                tensors = {f"update{n}/{name}": tensor for n, own in kept.items() for name, tensor in own.items()}
+                checkpoints = {n: read_checkpoint(files.state, n) for n in settings.moments}
+                tensors = {f"update{n}/{name}": t for n, weights in checkpoints.items() for name, t in weights.items()}
                 write_tensors(files.checkpoints, tensors)
             finish(files.state)
 

@@ -1,0 +1,311 @@
+"""The experiment configuration as a whole: consistency between sections, overrides per corpus, and error messages.
+
+Together with `sections`, the only definition of every key, its unit, its range and its default. `config.yaml` and the files in
+`config/` are instances of `Experiment`. The JSON schema in `workflow/schemas/` is generated from it (`python -m
+specialized_heads.config.experiment`). An unknown key is an error that names the nearest known one.
+"""
+
+import difflib
+import json
+import re
+import sys
+import types
+import typing
+import unicodedata
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from specialized_heads.config.sections import (
+    Ablation,
+    Comparison,
+    Decoding,
+    Filters,
+    Heads,
+    Model,
+    Parser,
+    Pruning,
+    Split,
+    Training,
+    Vocabulary,
+)
+from specialized_heads.config.sources import Downloads, Source
+from specialized_heads.stage import Section, UserError
+
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+LONGEST_NAME = 100  # characters; file systems take 255 bytes
+FOLDERS = (
+    "benchmarks",
+    "figures",
+    "latex",
+    "logs",
+    "tables",
+    "viewer",
+)  # of an experiment, beside those of its corpora
+LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
+# Suffixes of the files beside these folders, and under results/.
+FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".tex", ".yaml", ".zip")
+
+
+class Baseline(Section):
+    """A baseline that is given instead of trained."""
+
+    model: str = Field(
+        description="folder with a folder per seed; relative to the working directory, or to the project"
+    )
+
+
+class Corpus(Section):
+    """One parallel corpus and the part of the study that runs on it."""
+
+    source: Source
+    source_language: str = Field("en", pattern=LANGUAGE, description="code of the side whose heads are analysed")
+    target_language: str = Field(pattern=LANGUAGE, description="code, such as ru, pt_BR or zh-Hant")
+    title: str = Field(min_length=1, description="display name in figures and tables")
+    filters: Filters = Filters()
+    split: Split = Split()
+    baseline: Baseline | None = Field(None, description="a baseline that was trained before; null: train one")
+    prune: bool = Field(True, description="run the pruning part on it too; false: baseline and its heads only")
+    override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this corpus")
+
+    @field_validator("title")
+    @classmethod
+    def _on_one_line(cls, title: str) -> str:
+        """Collapse white space, so that the title fits on one line of a figure or a table."""
+        title = " ".join(title.split())
+        if not any(map(str.isprintable, title)) or any(unicodedata.category(letter) == "Cc" for letter in title):
+            raise ValueError(f"{title!r} cannot be shown; use visible characters")
+        return title
+
+
+class Experiment(Section):
+    """A whole study: corpora, model, training, pruning, analysis."""
+
+    experiment: str = Field(description="name of the folder under results/")
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+        [1], min_length=1, description="one set of models per seed"
+    )
+    corpora: dict[str, Corpus] = Field(
+        min_length=1, description="the first one is shown in figures 1, 3 and 5, the first pruned one in 8 to 10"
+    )
+    vocabulary: Vocabulary = Vocabulary()
+    model: Model = Model()
+    training: Training = Training()
+    pruning: Pruning = Pruning()
+    ablation: Ablation = Ablation()
+    comparison: Comparison = Comparison()
+    decoding: Decoding = Decoding()
+    parser: Parser = Parser()
+    heads: Heads = Heads()
+    downloads: Downloads = Downloads()
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU where there is one")
+
+    @model_validator(mode="after")
+    def _names(self) -> "Experiment":
+        for name in (self.experiment, *self.corpora):
+            if not SLUG.fullmatch(name):
+                raise ValueError(
+                    f"the name {name!r} becomes a folder: use letters, digits, '_', '.' and '-', and start with a letter or digit"
+                )
+            if len(name) > LONGEST_NAME:
+                raise ValueError(f"the name {name[:20]}... becomes a folder: use at most {LONGEST_NAME} characters")
+            if name.endswith(FILES):
+                raise ValueError(f"the name {name} becomes a folder, beside files with such names; remove its suffix")
+        for name in self.corpora:
+            if name in FOLDERS:
+                raise ValueError(
+                    f"corpora.{name}: results/{self.experiment}/{name} is reserved; give the corpus another name"
+                )
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds: a seed occurs twice")
+        titles = [corpus.title for corpus in self.corpora.values()]
+        for title in titles:
+            if titles.count(title) > 1:
+                raise ValueError(f"corpora: two have the title {title!r}; figures could not tell them apart")
+        for name, corpus in self.corpora.items():
+            if self.for_corpus(name).parser.engine == "embedded" and corpus.source.kind != "embedded":
+                raise ValueError(
+                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza, "
+                    f"spacy or conllu, or override it for this corpus"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Experiment":
+        for name in (name for name, corpus in self.corpora.items() if corpus.prune):
+            values = self.for_corpus(name)
+            values.fine_tuning()
+            values.retraining()
+            per_type = values.model.layers * values.model.heads
+            for key, most in (("heads", per_type), ("heads_all", 3 * per_type)):
+                for wanted in getattr(values.pruning, key):
+                    if wanted > most:
+                        raise ValueError(f"pruning.{key}: {wanted} heads requested, but the model of {name} has {most}")
+            late = [moment for moment in values.ablation.moments if moment > values.training.updates]
+            if late:
+                raise ValueError(
+                    f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates of "
+                    f"the baseline of {name}"
+                )
+            ranked = values.ablation.systematic or "importance" in values.comparison.criteria
+            if ranked and values.ablation.normalise and values.model.heads == 1:
+                raise ValueError(
+                    f"ablation.normalise: the model of {name} has one head per layer, whose importance, divided by that of "
+                    f"its layer, is always 1; set it to false"
+                )
+            if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
+                raise ValueError(
+                    f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "
+                    f"pruning.heads_all, or leave the criteria empty"
+                )
+            self._check_second_set(name, values.ablation)
+        return self
+
+    def _check_second_set(self, name: str, ablation: Ablation) -> None:
+        """Check that the second set for ablation exists, is not the corpus itself, and has the same languages."""
+        second = ablation.second
+        if second == "dev" or not (ablation.single and self.corpora[name].prune):
+            return
+        if second not in self.corpora:
+            raise ValueError(f"ablation.second: {second!r} is neither dev nor a corpus of this experiment")
+        if second == name:
+            raise ValueError(f"ablation.second: {name} is the corpus itself; override the key for this corpus")
+        own, other = self.corpora[name], self.corpora[second]
+        if (own.source_language, own.target_language) != (other.source_language, other.target_language):
+            raise ValueError(
+                f"ablation.second: {second} is {other.source_language}-{other.target_language}, the models of {name} "
+                f"translate {own.source_language}-{own.target_language}; name a corpus of these languages, or dev"
+            )
+
+    def fine_tuning(self) -> Training:
+        """The settings of fine-tuning: the baseline's training with the schedule in `pruning`.
+
+        The final weights belong to the final gates, so they are not averaged over earlier checkpoints.
+        """
+        pruning = self.pruning
+        names = ("updates", "learning_rate", "warmup", "optimizer", "muon_learning_rate")
+        changed = {name: getattr(pruning, name) for name in names}
+        return _validate(Training, self.training.model_dump() | changed | {"average": 1}, prefix="pruning")
+
+    def retraining(self) -> Training:
+        """The settings of training from scratch: the baseline's, for `pruning.retrain_updates` updates.
+
+        A linear schedule is scaled as a whole: its warm-up keeps its share of the updates.
+        """
+        updates = self.pruning.retrain_updates or self.training.updates
+        changed = {"updates": updates}
+        if self.training.schedule == "linear":
+            changed["warmup"] = max(1, round(self.training.warmup * updates / self.training.updates))
+        return _validate(Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")
+
+    def for_corpus(self, name: str) -> "Experiment":
+        """The configuration of one corpus, its `override` merged in."""
+        override = self.corpora[name].override
+        for section in override:
+            if section not in OVERRIDABLE:
+                raise ValueError(
+                    f"corpora.{name}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus"
+                )
+        sections = {}
+        for section, kind in OVERRIDABLE.items():
+            merged = getattr(self, section).model_dump() | override.get(section, {})
+            sections[section] = _validate(kind, merged, prefix=f"corpora.{name}.override.{section}")
+        return self.model_copy(update=sections)
+
+
+SOURCE_KINDS = [
+    typing.get_args(kind.model_fields["kind"].annotation)[0] for kind in typing.get_args(typing.get_args(Source)[0])
+]
+
+OVERRIDABLE: dict[str, type[Section]] = {
+    "vocabulary": Vocabulary,
+    "model": Model,
+    "training": Training,
+    "pruning": Pruning,
+    "ablation": Ablation,
+    "comparison": Comparison,
+    "decoding": Decoding,
+    "parser": Parser,
+    "heads": Heads,
+}
+
+
+def load(values: dict[str, Any], *, origin: str = "config") -> Experiment:
+    """Validate a decoded configuration.
+
+    Args:
+        values: the contents of the YAML file.
+        origin: the name of the file in error messages.
+
+    Raises:
+        UserError: a key is unknown (with the nearest known one), missing, or its value is out of range.
+    """
+    try:
+        return _validate(Experiment, values, prefix="")
+    except ValueError as error:
+        raise UserError(f"{origin}: {error}") from None
+
+
+def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> Any:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problems = [_describe(kind, problem, prefix) for problem in error.errors()]
+        raise ValueError("; ".join(problems)) from None
+
+
+def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
+    """Describe one problem as `path.of.key: what is wrong`; for an unknown key, name the nearest known one."""
+    # A discriminated union puts its tag into the location, behind the key `source`; it is no key of the file.
+    parts = problem["loc"]
+    location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
+    where = ".".join(filter(None, [prefix, *map(str, location)]))
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(kind, list(problem["loc"][:-1]))
+        near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.0)
+        return f"{where}: unknown key; nearest known key: {near[0]}"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "missing":
+        return f"{where}: required key is missing"
+    if problem["type"] == "union_tag_not_found":
+        return f"{where}.kind: required key is missing; it is one of {', '.join(SOURCE_KINDS)}"
+    if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
+        return f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and off need them too)"
+    if problem["type"] == "int_parsing":
+        return f"{where}: {problem['input'][:50]!r} is not a whole number; write it out, as in 100000"
+    if problem["type"] == "string_pattern_mismatch":
+        return f"{where}: {problem['input'][:50]!r} is not of the form {problem['ctx']['pattern']}"
+    return f"{where}: {message}" if where else message
+
+
+def _known_keys(kind: Any, location: list[str | int]) -> list[str]:
+    """The keys that exist at a location of an error, following nested sections, dicts and unions."""
+    for part in location:
+        kind = _child(kind, part)
+    return list(kind.model_fields)
+
+
+def _child(kind: Any, part: str | int) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return kind.model_fields[str(part)].annotation
+    origin, members = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):  # the tag of a discriminated union
+        return next(m for m in members if typing.get_args(m.model_fields["kind"].annotation)[0] == part)
+    return members[-1]  # dict[str, X] or list[X]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a configuration file."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Experiment.model_json_schema()}
+
+
+def schema_text() -> str:
+    """The text of `workflow/schemas/config.schema.json`."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:] or Path(sys.argv[1]).suffix != ".json":
+        sys.exit("error: name the .json file for the schema; specialized_heads.config.file checks a configuration")
+    Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

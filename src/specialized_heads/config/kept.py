@@ -1,0 +1,104 @@
+"""The description of a kept baseline, and whether an experiment can be given it (`corpora.*.baseline`)."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from specialized_heads.config.experiment import Experiment
+from specialized_heads.stage import Section, UserError, first_line, read_json
+
+DESCRIPTION = "baseline.json"
+# What decides the splits of a corpus.
+CORPUS = ("source", "source_language", "target_language", "filters", "split")
+# Keys of a training that do not change its result beyond rounding.
+IMMATERIAL = {"micro_batch_tokens", "precision", "log_every", "evaluate_every", "compile"}
+
+
+class Kept(Section):
+    """What a kept baseline was made from."""
+
+    format: Literal[1]
+    version: str  # of this package
+    corpus: dict[str, Any]  # its keys `CORPUS`, as configured
+    settings: dict[str, Any]  # seed, vocabulary, model and training, as configured
+    architecture: dict[str, Any]  # as in model.json
+    tokens: dict[str, str]  # SHA-256 of the token file of each split
+    data_hash: str  # of training and development set, as in model.json
+    sha256: dict[str, str]  # of the other files of the folder
+    hours: float  # of training
+    machine: str  # that trained it
+
+
+def read_kept(folder: Path) -> Kept:
+    """Read the description of a kept baseline.
+
+    Raises:
+        UserError: it is missing or describes none.
+    """
+    path = folder / DESCRIPTION
+    try:
+        return Kept.model_validate(read_json(path))
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_line(error)}; restore the folder from the repository") from None
+
+
+def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) -> Path | None:
+    """The folder of the baseline that a corpus is given for a seed; None if the baseline is trained.
+
+    Args:
+        experiment: the configuration.
+        corpus: its name there.
+        seed: of the baseline.
+        root: the project's folder, where a relative path that the working directory lacks is looked up.
+    """
+    given = experiment.corpora[corpus].baseline
+    if given is None:
+        return None
+    path = Path(given.model)
+    return (path if path.exists() else root / path) / f"seed{seed}"
+
+
+def check_given(experiment: Experiment, *, root: Path) -> None:
+    """Compare the configuration with what given baselines were made from.
+
+    Raises:
+        UserError: a given baseline does not exist for a seed, or was trained in another way than the configuration says.
+    """
+    remedy = "train the baseline instead: leave out `baseline`, as config/from_scratch.yaml does"
+    for corpus, values in experiment.corpora.items():
+        merged = experiment.for_corpus(corpus)
+        for seed in experiment.seeds:
+            folder = given_folder(experiment, corpus, seed, root=root)
+            if folder is None:
+                continue
+            place = f"corpora.{corpus}.baseline"
+            if not folder.is_dir():
+                raise UserError(
+                    f"{place}: there is no {folder}, the baseline of seed {seed}; remove the seed, or {remedy}"
+                )
+            if merged.ablation.moments or merged.heads.checkpoints:
+                key = "ablation.moments" if merged.ablation.moments else "heads.checkpoints"
+                raise UserError(
+                    f"{place}: a given baseline has no checkpoints of its training; empty {key}, or {remedy}"
+                )
+            kept = read_kept(folder)
+            sections = {"vocabulary": merged.vocabulary, "model": merged.model, "training": merged.training}
+            sections |= {name: getattr(values, name) for name in CORPUS}
+            stored = kept.corpus | kept.settings
+            for name, section in sections.items():
+                if (key := _difference(section, stored.get(name))) is not None:
+                    raise UserError(
+                        f"{place}: {name}{key} differs from that of the baseline in {folder}; set it to the value in "
+                        f"{folder / DESCRIPTION}, or {remedy}"
+                    )
+
+
+def _difference(configured: Any, stored: Any) -> str | None:
+    """The first key that differs, as `.key`; "" where the values are no sections; None if nothing differs."""
+    if not isinstance(configured, Section):
+        return None if configured == stored else ""
+    # A key that is newer than the baseline had its default.
+    before = type(configured).model_validate(stored)
+    different = [f".{key}" for key, value in configured if key not in IMMATERIAL and value != getattr(before, key)]
+    return different[0] if different else None

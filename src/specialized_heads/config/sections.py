@@ -1,0 +1,403 @@
+"""The sections of an experiment configuration: every key with its unit, its range and its default (the paper's)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from specialized_heads.config.sources import FilePath
+from specialized_heads.planning.names import SCOPES, Target
+from specialized_heads.stage import Section
+
+Mode = Literal["none", "paper"]  # of preprocessing: `vocabulary.preprocess`
+
+
+class Filters(Section):
+    """How text is normalised, and which sentence pairs are kept. Words are separated by white space."""
+
+    entities: bool = Field(True, description="write the characters that HTML entities such as &quot; stand for")
+    min_words: int = Field(1, ge=1, description="shortest sentence, words")
+    max_words: int = Field(100, ge=1, description="longest sentence, words")
+    max_characters: int = Field(1000, ge=1, description="longest sentence, characters")
+    max_ratio: float = Field(3.0, ge=1, description="largest ratio of the two lengths in characters")
+    copies: bool = Field(
+        False, description="keep pairs whose target is the source, but for case, digits and punctuation"
+    )
+    script: float = Field(
+        0.0, ge=0, le=1, description="least share of letters in a script of the language, on both sides; 0: no check"
+    )
+    near_duplicates: bool = Field(
+        True, description="keep pairs that equal an earlier one on both sides, but for case, digits and punctuation"
+    )
+
+
+class Split(Section):
+    """Held-out sets, in sentence pairs; the rest is the training set."""
+
+    dev: int = Field(500, ge=1, description="pairs for the development set (loss curves, relevance)")
+    test: int = Field(1000, ge=1, description="pairs for the test set (BLEU)")
+    analysis: int = Field(1000, ge=1, description="pairs whose source side is parsed and analysed (sections 4 and 5)")
+
+
+class Vocabulary(Section):
+    """BPE vocabularies, separate for source and target (appendix B.1)."""
+
+    source: int = Field(32000, ge=16, description="source vocabulary, subwords")
+    target: int = Field(32000, ge=16, description="target vocabulary, subwords")
+    preprocess: Literal["none", "paper"] = Field(
+        "none", description="before BPE; none: raw text; paper: Moses tokens in lower case, as the paper's code has it"
+    )
+
+
+class Model(Section):
+    """Transformer size and regularisation (appendix B.2: Transformer base)."""
+
+    layers: int = Field(6, ge=1, le=1000, description="layers of the encoder and of the decoder")
+    heads: int = Field(8, ge=1, le=1000, description="heads per attention sub-layer")
+    width: int = Field(512, ge=2, le=100_000, description="d_model")
+    head_width: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="of the queries, keys and values of a head; null: width / heads, as in the paper",
+    )
+    feed_forward: int = Field(2048, ge=1, le=1_000_000, description="inner width of the feed-forward sub-layer")
+    dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
+    position_base: float = Field(
+        1e4,
+        gt=1,
+        le=1e6,
+        description="the sinusoids turn by 1 to 1/base radians per token; small: neighbours differ more",
+    )
+    position_scale: float = Field(
+        1.0, gt=0, le=1e3, description="factor of the sinusoids; word embeddings have unit size"
+    )
+
+    fixed_patterns: bool = Field(
+        False,
+        description="heads 1 to 7 of each encoder layer have the fixed attention of Raganato et al. (2020): a control whose "
+        "functions are known",
+    )
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Model":
+        if self.width % 2:
+            raise ValueError(f"width {self.width} must be even: half of the position channels are sines, half cosines")
+        if self.head_width is None and self.width % self.heads:
+            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}; or set head_width")
+        return self
+
+
+class Training(Section):
+    """Optimisation of a model (appendix B.3)."""
+
+    updates: int = Field(100_000, ge=1, description="parameter updates")
+    batch_tokens: int = Field(16_000, ge=1, description="source tokens per update")
+    join: int = Field(
+        1,
+        ge=1,
+        description="a training example joins 1 to this many sentence pairs, drawn anew each epoch; 1: pairs as they are",
+    )
+    micro_batch_tokens: int = Field(
+        4_000, ge=1, description="source or target tokens, padding included, per forward pass; gradients accumulate"
+    )
+    schedule: Literal["inverse_sqrt", "linear"] = Field(
+        "inverse_sqrt",
+        description="after warm-up: decay with t^-1/2 (the paper) or linearly to zero at the last update (short runs)",
+    )
+    learning_rate: float = Field(
+        4.0,
+        gt=0,
+        description="inverse_sqrt: the factor in factor * d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak",
+    )
+    warmup: int = Field(16_000, ge=1, description="updates of linear warm-up")
+    optimizer: Literal["adam", "muon"] = Field(
+        "adam",
+        description="adam: the paper's; muon: Muon for the weight matrices of the layers, Adam for everything else",
+    )
+    muon_learning_rate: float = Field(
+        0.02, gt=0, description="muon: peak learning rate of the matrices; same schedule shape as Adam's"
+    )
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32",
+        description="of matrix products; weights and sums stay fp32. bf16 needs a processor or GPU with instructions for it "
+        "(AVX512_BF16, AMX; NVIDIA since Ampere); elsewhere fp32 is used",
+    )
+    log_every: int = Field(50, ge=1, description="updates per line of the log")
+    evaluate_every: int = Field(500, ge=1, description="updates per evaluation on the development set")
+    average: int = Field(1, ge=1, description="number of checkpoints whose weights are averaged; 1: only the last")
+    average_every: int = Field(
+        1000, ge=1, description="updates between these checkpoints, counted back from the last update"
+    )
+    compile: bool = Field(False, description="torch.compile the layers: for GPUs; slower on a CPU")
+
+    @model_validator(mode="after")
+    def _moments(self) -> "Training":
+        if (self.average - 1) * self.average_every >= self.updates:
+            raise ValueError(
+                f"average: {self.average} checkpoints, {self.average_every} updates apart, do not fit into {self.updates} updates"
+            )
+        if self.schedule == "linear" and self.warmup >= self.updates:
+            raise ValueError(
+                f"warmup {self.warmup} takes all of the {self.updates} updates: the learning rate would end at its peak"
+            )
+        return self
+
+
+RELATION = r"^[A-Za-z0-9_~-]+(:[A-Za-z0-9_~-]+)*$"  # of dependencies; becomes part of column names
+
+# λ per head, in nats per target token: every gate closes far below it, and the squares in the optimiser overflow far above it.
+LARGEST_LAMBDA = 1e6
+
+
+class Pruning(Section):
+    """Fine-tuning with Hard Concrete gates on the heads (section 6)."""
+
+    encoder: list[float] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
+    all: list[float] = Field([], description="λ per head, one model each: prune heads of all three attention types")
+    heads: list[int] = Field(
+        [], description="numbers of encoder heads, one model each; λ is controlled to reach them; decoder frozen"
+    )
+    heads_all: list[int] = Field([], description="numbers of heads of all three attention types together, likewise")
+    updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
+    learning_rate: float = Field(
+        0.4,
+        gt=0,
+        description="as training.learning_rate, for the fine-tuning schedule; 0.4 peaks where 100 000 updates of training end",
+    )
+    warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
+    optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for the fine-tuning")
+    muon_learning_rate: float = Field(0.02, gt=0, description="as training.muon_learning_rate, for the fine-tuning")
+    gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same schedule shape")
+    gate_init: float = Field(2.0, allow_inf_nan=False, description="log α at the start; 2 means P(open) = 0.94")
+    penalty_warmup: int = Field(
+        0, ge=0, description="updates over which λ grows from zero; 0: constant; not for numbers of heads"
+    )
+    soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
+    retrain: list[str] = Field(
+        ["all"],
+        description="pruned configurations that are also trained from scratch (table 2): all those of a scope (encoder, all), "
+        "or single ones (all_lambda0.01, encoder_heads6)",
+    )
+    retrain_updates: int | None = Field(
+        None, ge=1, description="updates of training from scratch; null: training.updates"
+    )
+    controls: list[Literal["regularised", "count"]] = Field(
+        [],
+        description="more models from scratch, for those in retrain (footnote 8); regularised: with gates and penalty "
+        "from random initialisation; count: as many heads, spread evenly over the layers",
+    )
+
+    speed: list[Annotated[int, Field(ge=1)]] = Field(
+        [], description="sentences per batch at which the speed of encoder-pruned models is measured"
+    )
+
+    @field_validator("encoder", "all")
+    @classmethod
+    def _lambdas(cls, values: list[float]) -> list[float]:
+        for value in values:
+            if not 0 <= value <= LARGEST_LAMBDA:
+                raise ValueError(f"λ {value:g} must be a number from 0 to {LARGEST_LAMBDA:g}")
+        values = [value + 0.0 for value in values]  # zero has no sign
+        if len(set(values)) != len(values):
+            raise ValueError("a λ occurs twice")
+        return values
+
+    @field_validator("retrain", "controls")
+    @classmethod
+    def _once(cls, values: list[str]) -> list[str]:
+        if len(set(values)) != len(values):
+            raise ValueError("a name occurs twice")
+        return values
+
+    @model_validator(mode="after")
+    def _together(self) -> "Pruning":
+        if self.penalty_warmup >= self.updates:
+            raise ValueError(f"penalty_warmup {self.penalty_warmup} takes all of the {self.updates} updates")
+        if self.controls and not self.retrain:
+            raise ValueError("controls need configurations in retrain, which is empty")
+        for name in self.retrain:
+            if name not in self.configurations() and name not in SCOPES:
+                pruned = ", ".join(self.configurations()) or "none"
+                raise ValueError(
+                    f"retrain: {name} is neither a scope ({', '.join(SCOPES)}) nor a pruned configuration ({pruned})"
+                )
+        return self
+
+    def targets(self, scope: str) -> list[Target]:
+        """What the pruned models of a scope aim at: each λ, then each number of heads."""
+        lambdas = self.encoder if scope == "encoder" else self.all
+        return [Target(lambda_=value) for value in lambdas] + [Target(heads=n) for n in self.head_counts(scope)]
+
+    def head_counts(self, scope: str) -> list[int]:
+        """The numbers of heads to prune a scope to."""
+        return self.heads if scope == "encoder" else self.heads_all
+
+    def configurations(self) -> list[str]:
+        """The pruned models, as `retrain` names them: scope and target."""
+        return [f"{scope}_{target}" for scope in SCOPES for target in self.targets(scope)]
+
+    def retrained(self, scope: str) -> list[Target]:
+        """The targets of a scope whose pruned configurations are also trained from scratch."""
+        return [t for t in self.targets(scope) if scope in self.retrain or f"{scope}_{t}" in self.retrain]
+
+    @field_validator("heads", "heads_all")
+    @classmethod
+    def _counts(cls, values: list[int]) -> list[int]:
+        if any(value < 0 for value in values):
+            raise ValueError(f"{min(values)} heads: a number of heads must be zero or more")
+        if len(set(values)) != len(values):
+            raise ValueError("a number of heads occurs twice")
+        return values
+
+
+class Ablation(Section):
+    """Ablation of single heads, and pruning in order of importance (Michel et al. 2019)."""
+
+    single: bool = Field(
+        False,
+        description="BLEU without each single head, and with each head alone in its layer, for all attention types",
+    )
+    second: str = Field(
+        "dev",
+        description="another set on which single heads are ablated: dev, or a corpus of the same languages (its test set)",
+    )
+    systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
+    step: float = Field(0.1, gt=0, le=1, description="share of the heads removed in each of these steps")
+    normalise: bool = Field(
+        True, description="order heads by importance divided by its L2 norm over the heads of a layer and type"
+    )
+    moments: list[int] = Field(
+        [], description="updates of the baseline's training after which systematic pruning is measured too"
+    )
+
+    @field_validator("moments")
+    @classmethod
+    def _moments(cls, values: list[int]) -> list[int]:
+        if any(value < 1 for value in values) or sorted(set(values)) != values:
+            raise ValueError("updates must be positive, ascending, and different")
+        return values
+
+    @model_validator(mode="after")
+    def _together(self) -> "Ablation":
+        if self.moments and not self.systematic:
+            raise ValueError("moments need systematic pruning, which is off; set systematic: true or leave them empty")
+        return self
+
+
+class Comparison(Section):
+    """Compare criteria for the heads to keep, at the head counts of `pruning.heads` and `heads_all`."""
+
+    criteria: list[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
+        [],
+        description="criteria for the heads to keep: the choice of pruning with gates; largest importance (see ablation), "
+        "relevance or confidence in the baseline; random by seed; empty: no comparison",
+    )
+    finetune: bool = Field(
+        True, description="also fine-tune the heads that are kept, for as many updates as pruning with gates"
+    )
+
+    @field_validator("criteria")
+    @classmethod
+    def _criteria(cls, values: list[str]) -> list[str]:
+        if len(set(values)) != len(values):
+            raise ValueError("a criterion occurs twice")
+        return values
+
+
+class Decoding(Section):
+    """Beam search."""
+
+    beam: int = Field(4, ge=1, description="hypotheses per sentence")
+    length_penalty: float = Field(1.0, ge=0, description="α in log P / length^α; 0: no normalisation")
+    max_length_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of source subwords (plus 10)")
+
+
+class Parser(Section):
+    """Where dependency trees come from (section 5.2)."""
+
+    engine: Literal["embedded", "stanza", "spacy", "conllu"] = Field(
+        "embedded", description="the parses in resources/, Stanza, spaCy (an optional extra), or a CoNLL-U file"
+    )
+    directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
+    package: str = Field(
+        "default", description="Stanza: package of models; spaCy: name of a model, default: en_core_web_sm for English"
+    )
+    download: bool = Field(True, description="Stanza: fetch missing models, in one job before parsing")
+    path: FilePath | None = Field(
+        None, description="conllu: the file of trees, plain or packed, relative to the working directory"
+    )
+
+    @model_validator(mode="after")
+    def _path(self) -> "Parser":
+        if self.engine == "conllu" and self.path is None:
+            raise ValueError("engine conllu reads trees from a file: set parser.path")
+        return self
+
+
+class Heads(Section):
+    """Analysis of heads (sections 4 and 5)."""
+
+    relations: list[Annotated[str, Field(pattern=RELATION)]] = Field(
+        ["nsubj", "obj", "amod", "advmod"],
+        min_length=1,
+        description="Universal (obj) or Stanford Dependencies (dobj); a main type counts its subtypes, nsubj:pass itself",
+    )
+    positional_share: float = Field(0.9, gt=0, le=1, description="argmaxes at one relative position (section 5.1)")
+    syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline, as a fraction (section 5.2)")
+    least_arcs: int = Field(
+        30,
+        ge=1,
+        description="smallest number of arcs at which a head can count as certain to beat the fixed offset (relations_certain)",
+    )
+    rare_cutoff: int = Field(
+        500, ge=0, description="a token that is not among this many most frequent ones is rare (section 5.3)"
+    )
+    rare_share: float = Field(
+        0.5, gt=0, le=1, description="share of argmaxes on the least frequent token that makes a rare-words head"
+    )
+    from_word: Literal["mean", "first"] = Field(
+        "mean", description="attention from a word: mean over its pieces, or first"
+    )
+    bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
+    similarity_sentences: int = Field(
+        1000,
+        ge=1,
+        description="sentences of the analysis set on which heads are compared with each other, evenly spread",
+    )
+    relevance_rules: list[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
+        ["epsilon"],
+        min_length=1,
+        description="rules of relevance propagation; epsilon: weight ratios, the paper's if relevance_epsilon is 0. "
+        "Figures and criteria show the first",
+    )
+    checkpoints: list[Annotated[int, Field(ge=1)]] = Field(
+        [], description="updates of the baseline's training at which its heads are analysed too (figure emergence)"
+    )
+    viewer_sentences: int = Field(
+        20, ge=0, description="sentences in the attention viewer, a page per model; 0: no pages"
+    )
+    relevance_epsilon: float = Field(
+        0.1,
+        ge=0,
+        description="stabiliser of the weight ratios, in units of activations; 0: none, the paper's rule (appendix A), "
+        "computed in float64; epsilon, attention",
+    )
+    relevance_absorbed: Literal["returned", "lost"] = Field(
+        "returned",
+        description="the stabiliser's share of relevance: returned to the inputs by size, or lost; epsilon, attention",
+    )
+    relevance_alpha: float = Field(
+        1.5, ge=1, description="weight of positive contributions, negative ones having this less 1; alpha_beta"
+    )
+    relevance_bias: Literal["none", "share"] = Field(
+        "none", description="share: biases take their share, which leaves the network; all rules but gradient_input"
+    )
+
+    @field_validator("relevance_rules", "relations")
+    @classmethod
+    def _distinct(cls, names: list[str]) -> list[str]:
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{repeated[0]} occurs more than once; keep one")
+        return names

@@ -1,0 +1,192 @@
+"""Where parallel text can come from: the kinds of `source` in the configuration, and the keys of each.
+
+The module `corpus/readers/<kind>.py` reads the files of a kind into blocks of pairs; the raw stage writes them to one parquet
+file. `resources/datasets.csv` lists the downloads with their addresses and licences.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from specialized_heads.stage import Section
+
+Unit = Literal["document", "sentence"]
+PackagePattern = Annotated[str, Field(pattern=r"^[a-z0-9*][a-z0-9+.*-]*$")]
+GROUP_BY = (
+    "unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by an equal sentence)"
+)
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a path
+LIMIT = "largest number of pairs, the same random sample in every run; null: all"
+
+
+def _file_path(path: str) -> str:
+    if not path or set("{}\0") & set(path):
+        raise ValueError(
+            "a path must not be empty or contain braces, which are wildcards in Snakemake; rename the file, or link to it"
+        )
+    return path
+
+
+FilePath = Annotated[str, AfterValidator(_file_path)]
+
+
+class Embedded(Section):
+    """A corpus in the repository, with the parses of its analysis sentences."""
+
+    kind: Literal["embedded"]
+    name: str = Field(pattern=NAME, description="folder under resources/")
+
+
+class Local(Section):
+    """Your own text: one file of pairs (TSV or parquet), or two files with one sentence per line."""
+
+    kind: Literal["local"]
+    path: FilePath | None = Field(
+        None,
+        description="pairs: TSV (source TAB target, optionally TAB document) or parquet (columns source, target, "
+        "optionally document), plain or .gz, .xz, .zst, .zip; relative to the working directory",
+    )
+    source_path: FilePath | None = Field(
+        None, description="instead of path: source sentences, one per line, plain or packed"
+    )
+    target_path: FilePath | None = Field(None, description="their translations, line by line")
+    dev: FilePath | None = Field(None, description="your development set, a file like path; null: held out")
+    test: FilePath | None = Field(None, description="your test set, likewise")
+    analysis: FilePath | None = Field(None, description="your analysis set, likewise; targets are optional")
+    group_by: Unit = Field("sentence", description=GROUP_BY + "; the third column names the document")
+    limit: int | None = Field(None, ge=1, description=LIMIT)
+    licence: str = Field("not stated", description="shown in the data card")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Local":
+        if (self.path is None) == (self.source_path is None) or (self.source_path is None) != (
+            self.target_path is None
+        ):
+            raise ValueError("give either path, or source_path and target_path")
+        if self.group_by == "document" and self.path is None:
+            raise ValueError("group_by document needs path: files of sentences have no column of documents")
+        return self
+
+    def files(self) -> dict[str, str]:
+        """The files of the configuration by key, in the order in which they are read."""
+        keys = ("path", "source_path", "target_path", "dev", "test", "analysis")
+        return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
+
+
+class Opus(Section):
+    """A corpus of the OPUS collection, in Moses format (two aligned plain-text files in a zip archive)."""
+
+    kind: Literal["opus"]
+    corpus: str = Field(pattern=NAME, description="name in OPUS, such as Tatoeba or News-Commentary")
+    version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
+    group_by: Unit = Field("sentence", description=GROUP_BY)
+    limit: int | None = Field(None, ge=1, description=LIMIT)
+    sha256: str | None = Field(None, description="of the archive; null: recorded, not checked")
+
+
+class OpenSubtitles(Section):
+    """OpenSubtitles from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
+
+    kind: Literal["opensubtitles"]
+    version: str = Field("v2018", pattern=NAME, description="release of OPUS")
+    overlap: float = Field(0.9, ge=0, le=1, description="smallest time overlap of a link; links without one never pass")
+    limit: int | None = Field(6_000_000, ge=1, description=LIMIT)
+
+
+class Wmt(Section):
+    """News text of the WMT shared tasks, newstest sets for dev and test (appendix B.1)."""
+
+    kind: Literal["wmt"]
+    train: list[str] = Field(min_length=1, description="datasets of resources/datasets.csv")
+    dev: list[str] = Field(min_length=1, description="newstest sets for development, of resources/datasets.csv")
+    test: list[str] = Field(min_length=1, description="newstest sets for BLEU")
+    analysis: list[str] = Field(
+        [],
+        description="datasets from whose source side the analysis sentences are drawn (section 5.2); none: held out of train",
+    )
+    analysis_size: int = Field(50_000, ge=1, description="sentences drawn from `analysis`; never used for training")
+    limit: int | None = Field(2_500_000, ge=1, description=LIMIT)
+
+    @model_validator(mode="after")
+    def _once(self) -> "Wmt":
+        for key in ("train", "dev", "test", "analysis"):
+            names = getattr(self, key)
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise ValueError(f"{key}: {twice[0]} is listed more than once")
+        if both := set(self.dev) & set(self.test):
+            raise ValueError(f"{min(both)} is listed under dev and test; remove it from one")
+        return self
+
+
+class Debian(Section):
+    """Parallel text from Debian packages, through the apt client of the machine."""
+
+    kind: Literal["debian"]
+    libreoffice: bool = Field(False, description="LibreOffice help, aligned by file and element")
+    gettext: list[PackagePattern] = Field(
+        [], description="packages whose message catalogues (.mo) are read; *: any text"
+    )
+    descriptions: bool = Field(False, description="translated package descriptions (DDTP)")
+    manuals: list[PackagePattern] = Field(
+        [],
+        description="packages with manuals in both languages or in one of them, aligned by paragraph; *: any text",
+    )
+    limit: int | None = Field(None, ge=1, description=LIMIT)
+
+    @model_validator(mode="after")
+    def _something(self) -> "Debian":
+        if not (self.libreoffice or self.gettext or self.descriptions or self.manuals):
+            raise ValueError("choose at least one of libreoffice, gettext, descriptions and manuals")
+        return self
+
+    def files(self, *, target_language: str) -> dict[tuple[str, str], str]:
+        """The files to read, in order, below the folder of downloads, by (kind of text, entry of packages)."""
+        languages = ("en-us", target_language.lower().replace("_", "-")) if self.libreoffice else ()
+        entries = [("libreoffice", f"libreoffice-help-{language}") for language in languages]
+        entries += [("gettext", entry) for entry in self.gettext] + [("manuals", entry) for entry in self.manuals]
+        entries += [("descriptions", f"descriptions.{target_language}")] if self.descriptions else []
+        # Names of packages have no underscores.
+        return {(kind, entry): f"debian/{entry.replace('*', '_')}.tar.gz" for kind, entry in dict.fromkeys(entries)}
+
+
+class Pypi(Section):
+    """Parallel text in a source distribution from the Python package index, through pip."""
+
+    kind: Literal["pypi"]
+    requirement: str = Field(
+        "nmt==0.0.6",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*==[A-Za-z0-9_.+!-]+$",
+        description="package and exact version",
+    )
+    sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="of the source distribution; null: checked for the default requirement only",
+    )
+    member: str = Field("data/fra-eng.zip", description="file of pairs in it, in any format that local reads")
+    limit: int | None = Field(None, ge=1, description=LIMIT)
+
+    def files(self) -> list[str]:
+        """The source distribution, below the folder of downloads."""
+        return [f"pypi/{self.requirement.replace('==', '-')}.tar.gz"]
+
+
+Source = Annotated[
+    Embedded | Local | Opus | OpenSubtitles | Wmt | Debian | Pypi,
+    Field(discriminator="kind"),
+]
+
+
+class Downloads(Section):
+    """How files are fetched."""
+
+    directory: FilePath = Field(
+        "data", description="where downloaded files are kept, relative to the working directory"
+    )
+    mirrors: dict[str, str] = Field({}, description="prefix of a URL: its replacement")
+    attempts: int = Field(
+        6,
+        ge=1,
+        description="attempts in a row without a new byte, with growing pauses; each resumes where the last one stopped",
+    )
+    timeout: float = Field(60.0, gt=0, description="seconds without a byte that end an attempt")

@@ -1,0 +1,87 @@
+"""Stage: take a baseline that was trained before, in place of training one.
+
+A kept baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
+and `baseline.json`, which says what it was trained on and how. It is used only where everything that its training followed
+from is the same: the tokens of all splits, the vocabularies and the architecture; and where it computes the same logits here
+as where it was trained. `keep_baseline` writes such a folder from a finished experiment.
+"""
+
+import shutil
+from pathlib import Path
+
+import torch
+
+from specialized_heads import stage
+from specialized_heads.config.kept import DESCRIPTION, Kept, read_kept
+from specialized_heads.model.checkpoint import Sizes, assemble, read_tensors, save
+from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.stage import UserError
+from specialized_heads.training.batching import Batch
+
+SPLITS = ("train", "dev", "test", "analysis")
+WEIGHTS, LOGITS, LOG = "model.safetensors", "logits.safetensors", "log.jsonl"
+VOCABULARIES = ("bpe.source.model", "bpe.target.model")
+TOLERANCE = 1e-3  # largest difference of a logit; machines and versions of torch sum in different order
+
+
+def check_files(folder: Path, kept: Kept) -> None:
+    """Raise a `UserError` if a file of the folder is missing or differs from its hash."""
+    for name, expected in kept.sha256.items():
+        path = folder / name
+        if not path.is_file() or stage.file_hash(path) != expected:
+            raise UserError(f"{path}: missing or changed since it was kept; restore the folder from the repository")
+
+
+def check_tokens(folder: Path, kept: Kept, tokens: dict[str, Path]) -> None:
+    """Raise a `UserError` if a split is not the one that the baseline was trained or evaluated on."""
+    for split, path in tokens.items():
+        if stage.file_hash(path) != kept.tokens[split]:
+            raise UserError(
+                f"{path}: not the {split} set of the baseline in {folder}; its source, filters, split and vocabulary "
+                f"must be those of {folder / DESCRIPTION}, or leave out `baseline` to train one (config/from_scratch.yaml)"
+            )
+
+
+@torch.inference_mode()
+def logits(model: Transformer, batch: Batch) -> torch.Tensor:
+    """The logits (B, T, V) of a batch."""
+    return model.logits(model(batch.source, batch.target_in))
+
+
+def check_logits(folder: Path, model: Transformer) -> None:
+    """Raise a `UserError` if the model does not compute the logits here that it had where it was trained."""
+    stored = read_tensors(folder / LOGITS)
+    batch = Batch(stored["source"], stored["target_in"], stored["target_in"])
+    difference = float((logits(model, batch) - stored["logits"]).abs().max())
+    if not difference <= TOLERANCE:
+        raise UserError(
+            f"{folder}: its logits differ here by {difference:.2g}, at most {TOLERANCE:g} is accepted; check the installation "
+            f"of torch, or leave out `baseline` to train one (config/from_scratch.yaml)"
+        )
+
+
+def load_kept(folder: Path) -> tuple[Kept, Transformer]:
+    """A kept baseline and its description, after all checks that need no corpus."""
+    kept = read_kept(folder)
+    check_files(folder, kept)
+    tensors = {name: tensor.float() for name, tensor in read_tensors(folder / WEIGHTS).items()}
+    architecture = Architecture.from_json(Sizes.model_validate(kept.architecture).model_dump())
+    model = assemble(architecture, tensors, weights=folder / WEIGHTS, like=folder / DESCRIPTION).eval()
+    check_logits(folder, model)
+    return kept, model
+
+
+def main() -> None:
+    """Write the model, its description and the log of its training, as the training stage would."""
+    files = stage.arguments(__doc__, files=("given", *SPLITS, "output", "records"))
+    folder = files.given.parent
+    kept, model = load_kept(folder)
+    check_tokens(folder, kept, {split: getattr(files, split) for split in SPLITS})
+    save(model, files.output, training={**kept.settings, "products": "fp32", "data_hash": kept.data_hash})
+    with stage.atomic(files.records) as temporary:
+        shutil.copyfile(folder / LOG, temporary)
+    stage.log.info("%s: %.1f hours of training on %s", folder, kept.hours, kept.machine)
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,88 @@
+"""Keep the baseline of a finished experiment as a folder that other experiments can be given (`corpora.*.baseline`).
+
+For maintainers, and for studies that prune one baseline in many ways:
+
+    python -m specialized_heads.training.keep_baseline --configuration config/from_scratch.yaml --corpus tatoeba_en_fr \\
+        --hours 2.5 --output resources/baselines/tatoeba_en_fr
+
+One folder per seed, as `given` describes it. The weights are rounded to bf16, which halves the files; the logits are those
+of the rounded weights.
+"""
+
+import argparse
+import platform
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from specialized_heads import __version__, stage
+from specialized_heads.config.experiment import load as load_configuration
+from specialized_heads.config.kept import CORPUS, DESCRIPTION, Kept
+from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.model.checkpoint import load, write_tensors
+from specialized_heads.training.batching import make_batch
+from specialized_heads.training.given import LOG, LOGITS, SPLITS, VOCABULARIES, WEIGHTS, logits
+
+SENTENCES = 4  # of the development set, whose logits are kept
+
+
+def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hours: float) -> None:
+    """Write the baseline of a finished experiment as a folder, and nothing else into it.
+
+    Args:
+        corpus: results of the experiment for this corpus.
+        output: the folder.
+        seed: of the baseline.
+        settings: of the corpus in the configuration: source, languages, filters and split.
+        hours: that its training took.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    trained = corpus / "models" / "baseline" / f"seed{seed}"
+    model, description = load(trained / WEIGHTS), stage.read_json(trained / "model.json")
+    narrow = {name: parameter.detach().bfloat16() for name, parameter in model.named_parameters()}
+    write_tensors(output / WEIGHTS, narrow)
+    model.load_state_dict({name: tensor.float() for name, tensor in narrow.items()})
+    tokens = {split: corpus / "corpus" / "tokens" / f"{split}.safetensors" for split in SPLITS}
+    store = load_tokens(tokens["dev"])
+    batch = make_batch(store, torch.arange(min(SENTENCES, len(store))).numpy())
+    kept = {"source": batch.source, "target_in": batch.target_in, "logits": logits(model, batch)}
+    write_tensors(output / LOGITS, kept)
+    shutil.copyfile(trained / LOG, output / LOG)
+    for name in VOCABULARIES:
+        shutil.copyfile(corpus / "corpus" / name, output / name)
+    training = description["training"]
+    about = Kept(
+        format=1,
+        version=__version__,
+        corpus=settings,
+        settings={name: training[name] for name in ("seed", "vocabulary", "model", "training")},
+        architecture=description["architecture"],
+        tokens={split: stage.file_hash(path) for split, path in tokens.items()},
+        data_hash=training["data_hash"],
+        sha256={name: stage.file_hash(output / name) for name in (WEIGHTS, LOGITS, LOG, *VOCABULARIES)},
+        hours=hours,
+        machine=f"{platform.machine()}, {training.get('products', 'fp32')} products, torch {torch.__version__}",
+    )
+    stage.write_json(output / DESCRIPTION, about.model_dump())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--configuration", type=Path, required=True)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--hours", type=float, required=True, help="of training, per seed")
+    parser.add_argument("--output", type=Path, required=True, help="gets a folder per seed")
+    files = parser.parse_args()
+    values = yaml.safe_load(files.configuration.read_text(encoding="utf-8"))
+    experiment = load_configuration(values, origin=str(files.configuration))
+    corpus = experiment.corpora[files.corpus].model_dump(mode="json", include=set(CORPUS))
+    for seed in experiment.seeds:
+        results = Path("results") / experiment.experiment / files.corpus
+        keep(results, files.output / f"seed{seed}", seed=seed, settings=corpus, hours=files.hours)
+
+
+if __name__ == "__main__":
+    stage.run(main)

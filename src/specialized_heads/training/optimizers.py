@@ -1,0 +1,42 @@
+"""Which optimiser trains which parameters, and their learning rates relative to the schedule."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from specialized_heads.training.muon import Muon
+
+if TYPE_CHECKING:
+    from specialized_heads.training.loop import Plan
+
+
+def make_optimizers(
+    weights: dict[str, Tensor], log_alphas: list[Tensor], plan: "Plan", *, peak: float, precision: str
+) -> list[torch.optim.Optimizer]:
+    """The paper's Adam for all parameters; or Muon for the matrices of the layers and Adam for the others.
+
+    Args:
+        weights: by name.
+        log_alphas: of the gates; always trained by Adam.
+        plan: the settings.
+        peak: highest learning rate of the schedule; the `relative` of each group scales the schedule.
+        precision: of matrix products, fp32 or bf16.
+    """
+    by_muon = {name for name in weights if plan.optimizer == "muon" and is_layer_matrix(name, weights[name])}
+    others = [weight for name, weight in weights.items() if name not in by_muon]
+    groups = [(others, 1.0), (log_alphas, plan.gate_learning_rate / peak)]
+    groups = [{"params": params, "relative": relative} for params, relative in groups if params]
+    optimizers: list[torch.optim.Optimizer] = []
+    if groups:
+        optimizers.append(torch.optim.Adam(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True))
+    if by_muon:
+        matrices = [weight for name, weight in weights.items() if name in by_muon]
+        group = {"params": matrices, "relative": plan.muon_learning_rate / peak}
+        optimizers.append(Muon([group], lr=0.0, precision=torch.bfloat16 if precision == "bf16" else torch.float32))
+    return optimizers
+
+
+def is_layer_matrix(name: str, parameter: Tensor) -> bool:
+    """Whether a parameter is a weight matrix of an encoder or decoder layer: not an embedding, LayerNorm or bias."""
+    return name.startswith(("encoder.", "decoder.")) and parameter.dim() == 2
