@@ -1,8 +1,7 @@
-"""The command `specialized-heads`: translate text with an exported model, and say what such a model is.
+"""The command `specialized-heads`: translate text with an exported model, or describe the model.
 
-`translate` reads standard input as it comes and answers as soon as it can: whatever complete lines have arrived are
-translated together, at most `--batch` at a time, so it serves a pipe of a million lines and a person at a terminal alike. One
-line in is one line out, in the same order.
+`translate` translates lines as they arrive on standard input: it takes all complete lines that are available, at most `--batch`
+at a time, so it suits both a pipe of a million lines and a person at a terminal. It writes one line per input line, in order.
 """
 
 import argparse
@@ -14,30 +13,30 @@ from pathlib import Path
 from specialized_heads import __version__
 from specialized_heads.stage import UserError, disk_errors, one_line
 
-LONGEST_LINE = 1_000_000  # bytes; a longer one is no sentence, and would have to be held in memory
+LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user ends in one line on stderr and exit code 2."""
-    parser = argparse.ArgumentParser(prog="specialized-heads", description="Use a model that the rule `export` wrote.")
+    """Run the command line; a `UserError` prints one line to stderr and exits with code 2."""
+    parser = argparse.ArgumentParser(prog="specialized-heads", description="Use a model exported by the rule `export`.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("translate", help="translate standard input, one sentence per line")
     command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
     command.add_argument("--beam", type=_positive, help="hypotheses per sentence (default: as in the experiment)")
     command.add_argument(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: a GPU where there is one"
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: a GPU if there is one"
     )
-    command.add_argument("--batch", type=_positive, default=100, help="most lines translated at once (default: 100)")
+    command.add_argument("--batch", type=_positive, default=100, help="most lines to translate at once (default: 100)")
     command.set_defaults(run=_translate)
-    command = commands.add_parser("describe", help="say which heads a model has, how large it is and how good")
+    command = commands.add_parser("describe", help="show the heads, size and scores of a model")
     command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
     command.set_defaults(run=_describe)
     args = parser.parse_args()
     try:
         if sys.stdout is None:
-            raise UserError("standard output is closed; give it a file, a pipe or a terminal")
+            raise UserError("standard output is closed; connect it to a file, a pipe or a terminal")
         with disk_errors(Path("standard output")):
             args.run(args)
             sys.stdout.flush()
@@ -51,13 +50,13 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # end quietly where the reader of the output does
+    except BrokenPipeError:  # the reader of the output has gone
         _drop_output()
         sys.exit(141)
 
 
 def _drop_output() -> None:
-    """Write no more: Python would try to write the rest at exit."""
+    """Discard the rest of the output, which Python would try to write at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -72,7 +71,7 @@ def _translate(args: argparse.Namespace) -> None:
     from specialized_heads.export import load_exported  # torch takes seconds, which --help should not
 
     if sys.stdin is None:
-        raise UserError("standard input is closed; give it text, one sentence per line")
+        raise UserError("standard input is closed; supply text, one sentence per line")
     translator = load_exported(args.model, device=args.device, beam=args.beam)
     number = 0
     for lines in arriving_lines(sys.stdin.fileno(), most=args.batch):
@@ -87,21 +86,21 @@ def _translate(args: argparse.Namespace) -> None:
         sys.stdout.buffer.write("".join(f"{line}\n" for line in translator(texts)).encode("utf-8"))
         sys.stdout.buffer.flush()
         if problem:
-            raise UserError(f"{problem}; the {number - 1} lines before it are translated")
+            raise UserError(f"{problem}; the {number - 1} lines before it have been translated")
 
 
 def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
-    """Lines as they arrive, without their ends (\\n, or \\r\\n).
+    """Read lines as they arrive, without line ends (\\n or \\r\\n).
 
     Args:
         descriptor: of a file, pipe or terminal.
-        most: how many lines a group has at most.
+        most: maximum number of lines per group.
 
     Yields:
-        the complete lines that could be read without waiting for more, in groups; at last the rest, without an end.
+        groups of complete lines that could be read without waiting; at the end, the last line if it is unterminated.
 
     Raises:
-        UserError: a line is longer than `LONGEST_LINE`; the lines before it have been handed out.
+        UserError: a line is longer than `LONGEST_LINE`; all lines before it have been yielded.
     """
     rest, number = b"", 0
     while chunk := os.read(descriptor, CHUNK):

@@ -1,48 +1,44 @@
-"""Stage: one model as a folder that needs nothing else: weights, description, both vocabularies, and a word on how to use it.
+"""Stage: export one model as a self-contained folder: weights, description, both vocabularies and a README.
 
-The weights are those of the model as it is, so a pruned one is a smaller file. The description says how text gets in and
-out: languages, preprocessing, beam search. Reading a folder executes nothing that is in it, and checks everything against
-the description before memory is taken, so a folder from elsewhere can be wrong but not harmful.
+A pruned model has a smaller weight file. The description records the languages, the preprocessing and the beam search.
+Loading a folder executes none of its content and checks everything against the description before allocating memory, so a
+folder from an unknown source can be wrong but not harmful.
 
     from specialized_heads.export import load_exported
-    translator = load_exported("path/of/the/folder")
+    translator = load_exported("path/to/folder")
     translator("A sentence.")
 """
 
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 import pydantic
-import torch
-from safetensors import SafetensorError, safe_open
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import __version__, stage
+from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.evaluation.translate import TOKENS
 from specialized_heads.model.checkpoint import Sizes, load
-from specialized_heads.model.decoding import translate
+from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.model.transformer import Architecture, Transformer
-from specialized_heads.sections import Decoding
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import Section, UserError
-from specialized_heads.training.batching import cut
 
 FORMAT = 1
 WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"
-LONGEST = 256  # subwords; a longer text is far beyond what a model was trained on
-BEGIN = "\u2581"  # with which a subword begins that begins a word
+LONGEST = 256  # subwords; models are not trained on longer text
+WORD_START = "\u2581"  # first character of a subword that starts a word
 
 README = """# {name}
 
-A model that translates from {source} to {target}, made by specialized-heads {version}. It needs that package and nothing else:
+This model translates from {source} to {target}. It was made by specialized-heads {version} and needs only that package:
 
 ```
 echo "A sentence." | specialized-heads translate PATH/OF/THIS/FOLDER
@@ -56,14 +52,14 @@ translator = load_exported("PATH/OF/THIS/FOLDER")
 translator("A sentence.")
 ```
 
-`specialized-heads describe PATH/OF/THIS/FOLDER` says which heads are left, how large the model is and how well it translates;
-`{description}` has the same and more. The weights are in `{weights}` (safetensors), the vocabularies in `{source_model}` and
+`specialized-heads describe PATH/OF/THIS/FOLDER` shows the remaining heads, the size of the model and its scores; `{description}`
+has the details. The weights are in `{weights}` (safetensors), the vocabularies in `{source_model}` and
 `{target_model}` (SentencePiece).
 """
 
 
 class Settings(Section):
-    """What the description says besides what the model's own files do."""
+    """The part of the description that does not come from the model's own files."""
 
     experiment: str
     corpus: str
@@ -71,13 +67,13 @@ class Settings(Section):
     seed: int
     source_language: str
     target_language: str
-    entities: bool = False  # whether HTML entities are decoded; older descriptions do not say
+    entities: bool = False  # whether HTML entities are decoded; missing in older descriptions
     preprocess: Mode
     decoding: Decoding
 
 
 class Scores(Section):
-    """How well the model translates the test set; see `evaluation.score`."""
+    """Scores on the test set; see `evaluation.score`."""
 
     bleu: float
     bleu_low: float
@@ -92,18 +88,18 @@ class Card(Settings):
     """The description of an exported model."""
 
     format: Literal[1]
-    version: str  # of the package that wrote it
+    version: str  # of the package that exported it
     architecture: Sizes
     parameters: int
-    bytes: int  # of the weights' file
+    bytes: int  # of the weight file
     scores: Scores
-    data_hash: str  # of the text it was trained and evaluated on
+    data_hash: str  # of the training and development data
     sha256: dict[str, str]  # of the other files
 
 
 @dataclass(frozen=True)
 class Translator:
-    """A model with everything around it, from text to text."""
+    """Translates text: preprocessing, vocabularies, model and postprocessing."""
 
     card: Card
     model: Transformer
@@ -112,10 +108,10 @@ class Translator:
     decoding: Decoding
 
     def __call__(self, text: str | list[str]) -> str | list[str]:
-        """Translate a text, or texts.
+        """Translate a text or a list of texts.
 
-        Texts are normalised as those of training, and one of white space alone stays empty. One of more than `LONGEST`
-        subwords is translated in parts, cut between words where it has any, and a warning says so.
+        Texts are normalised as in training; an empty one stays empty. A text of more than `LONGEST` subwords is translated
+        in parts, split between words if possible, and a warning is logged.
         """
         if isinstance(text, str):
             return self([text])[0]
@@ -123,46 +119,36 @@ class Translator:
         clean = normal.to_pylist()
         prepared = apply(clean, language=self.card.source_language, mode=self.card.preprocess)
         parts = [self._parts(ids) for ids in self.source.encode(prepared, out_type=int)]
-        for ids, one in zip(parts, clean, strict=True):
-            if len(ids) > 1:
-                number = sum(map(len, ids))
-                stage.log.warning("%d subwords are translated in %d parts: %.40s...", number, len(ids), one)
-        translated = iter(self._translate([part for ids in parts for part in ids]))
-        raw = [" ".join(next(translated) for _ in ids) for ids in parts]
+        for pieces, line in zip(parts, clean, strict=True):
+            if len(pieces) > 1:
+                number = sum(map(len, pieces))
+                stage.log.warning("%d subwords are translated in %d parts: %.40s...", number, len(pieces), line)
+        search = partial(translate, self.model, **self.decoding.model_dump())
+        outputs = iter(in_batches(search, [ids for pieces in parts for ids in pieces]))
+        raw = [" ".join(self.target.decode(next(outputs)).replace("\n", " ") for _ in pieces) for pieces in parts]
         return undo(raw, language=self.card.target_language, mode=self.card.preprocess)
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
-        """Ids in pieces of at most `LONGEST`, each but the first beginning with a word if it can; none for no ids."""
+        """Split ids into pieces of at most `LONGEST`, before the start of a word if possible; no ids give no pieces."""
         parts = []
         while len(ids) > LONGEST:
-            begins = [place for place in range(1, LONGEST + 1) if self.source.id_to_piece(ids[place]).startswith(BEGIN)]
-            end = begins[-1] if begins else LONGEST
+            starts = [i for i in range(1, LONGEST + 1) if self.source.id_to_piece(ids[i]).startswith(WORD_START)]
+            end = starts[-1] if starts else LONGEST
             parts.append(ids[:end])
             ids = ids[end:]
         return [*parts, ids] if ids else parts
-
-    def _translate(self, sources: list[list[int]]) -> list[str]:
-        """Translate subwords, in batches as the pipeline makes them."""
-        lengths = np.array([len(ids) + 1 for ids in sources], dtype=int)
-        order = np.argsort(lengths, kind="stable")
-        translations = [""] * len(sources)
-        for batch in cut(lengths[order], order, TOKENS):
-            outputs = translate(self.model, [sources[i] for i in batch], **self.decoding.model_dump())
-            for sentence, ids in zip(batch, outputs, strict=True):
-                translations[sentence] = self.target.decode(ids).replace("\n", " ")
-        return translations
 
 
 def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None = None) -> Translator:
     """Read an exported model.
 
     Args:
-        folder: as `export` wrote it.
+        folder: written by this stage.
         device: auto, cpu or cuda.
         beam: hypotheses per sentence; None: as in the experiment.
 
     Raises:
-        UserError: a file is missing, damaged, or not what the description says.
+        UserError: a file is missing, damaged, or does not match the description.
     """
     folder = Path(folder)
     card = read_card(folder)
@@ -172,7 +158,6 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
             raise UserError(f"{path}: no such file; copy or export the model again")
         if stage.file_hash(path) != card.sha256.get(name):
             raise UserError(f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again")
-    _check_shapes(folder / WEIGHTS, card.architecture)
     prepare_cpu()
     return Translator(
         card=card,
@@ -184,7 +169,7 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
 
 
 def read_card(folder: Path) -> Card:
-    """Read and check the description of an exported model; `UserError` where it is none."""
+    """Read and validate the description of an exported model; anything else is a `UserError`."""
     path = folder / DESCRIPTION
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
@@ -199,23 +184,6 @@ def read_card(folder: Path) -> Card:
         return Card.model_validate(values)
     except pydantic.ValidationError as error:
         raise UserError(f"{path}: {stage.first_line(error)}") from None
-
-
-def _check_shapes(path: Path, sizes: Sizes) -> None:
-    """Compare the shapes in the file's header with those of the architecture, before either takes memory."""
-    try:
-        with torch.device("meta"):
-            model = Transformer(Architecture.from_json(sizes.model_dump()), dropout=0.0)
-        expected = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
-        with safe_open(path, "pt") as tensors:
-            found = {name: tensors.get_slice(name).get_shape() for name in tensors.keys()}  # noqa: SIM118
-    except (RuntimeError, IndexError, OSError, SafetensorError) as error:
-        reason = str(error).split("\n")[0]
-        raise UserError(f"{path}: cannot read the weights ({reason}); copy or export the model again") from None
-    if found != expected:
-        raise UserError(
-            f"{path}: the weights are not those of the architecture in {DESCRIPTION}; export the model again"
-        )
 
 
 def _vocabulary(path: Path, size: int) -> SentencePieceProcessor:
@@ -262,7 +230,7 @@ def main() -> None:
     )
     with stage.atomic(folder / "README.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
-    load_exported(folder, device="cpu")  # what cannot be read again should not be handed on
+    load_exported(folder, device="cpu")  # fail here rather than at the user who gets the folder
     stage.log.info("%d parameters, %.1f MB", card.parameters, card.bytes / 1e6)
 
 

@@ -1,10 +1,10 @@
-"""Codes of languages: `en`, or with a script or region, written with a hyphen or an underscore (`pt_BR`, `zh-Hant`).
+"""Language codes: `en`, or with a script or region after a hyphen or underscore (`pt_BR`, `zh-Hant`).
 
-The code of ISO 639-1 has two letters; corpora and models also use those of three (`zho_Hans`), of which there may be several for
-one language: bibliographic ones, and those of its largest member.
+Codes of ISO 639-1 have two letters; corpora and models also use those with three (`zho_Hans`), of which a language may have
+several: bibliographic ones, and those of the main language of a group.
 """
 
-# Two letters: three that mean the same.
+# Two-letter code: equivalent three-letter codes.
 SAME = {
     "af": "afr", "am": "amh", "ar": "ara arb", "as": "asm", "az": "aze azj", "ba": "bak", "be": "bel", "bg": "bul", "bn": "ben",
     "bo": "bod tib", "br": "bre", "bs": "bos", "ca": "cat", "ce": "che", "cs": "ces cze", "cv": "chv", "cy": "cym wel",
@@ -25,9 +25,6 @@ TWO_LETTERS = {three: two for two, same in SAME.items() for three in same.split(
 
 
 def without_region(code: str) -> str:
-    """The language of a code, in two letters where it has some: `pt` for `pt_BR`, `zh` for `zho_Hans`.
-
-    What is known of a language seldom depends on the rest.
-    """
+    """The language of a code without script and region, in two letters if possible: `pt` for `pt_BR`, `zh` for `zho_Hans`."""
     language = code.lower().replace("_", "-").partition("-")[0]
     return TWO_LETTERS.get(language, language)

@@ -1,8 +1,8 @@
-"""What every pipeline stage shares: its command line, its errors, its log, its progress bar and its way of writing files.
+"""Shared by all pipeline stages: command line, errors, log, progress bars, and reading and writing files.
 
-A stage is a module with a `main()` that Snakemake calls as `python -m specialized_heads.<package>.<module>`. Files are
-named arguments; everything else that affects the result comes as one JSON object, `--settings`, validated by a pydantic
-model. A mistake of the user ends in one line on stderr and exit code 2; anything else is a defect and shows its traceback.
+A stage is a module with a `main()` that Snakemake runs as `python -m specialized_heads.<package>.<module>`. Files are named
+arguments; everything else that affects the result is one JSON object, `--settings`, validated by a pydantic model. A user error
+ends in one line on stderr and exit code 2; any other exception is a bug and shows its traceback.
 """
 
 import argparse
@@ -27,36 +27,35 @@ log = logging.getLogger("specialized_heads")
 
 NO_ROOM = {
     errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the quota of the disk is used up",
-    errno.EFBIG: "larger than files may be here (`ulimit -f`)",
+    errno.EDQUOT: "the disk quota is exhausted",
+    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`)",
 }
 LONGEST_MESSAGE = 1000  # characters
-LARGEST_INTEGER = 2**63 - 1  # what arrays and generators of random numbers can hold
+LARGEST_INTEGER = 2**63 - 1  # fits into arrays and random generators
 
 
 class Section(pydantic.BaseModel):
-    """Settings: immutable, closed to unknown keys, and to numbers that are none."""
+    """Immutable settings; rejects unknown keys, NaN and infinity."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _plain_values(cls, values: Any) -> Any:
-        """Refuse true and false where numbers or text are wanted (true would count as 1), and integers beyond 64 bits."""
+        """Reject booleans in place of numbers or text (pydantic would read true as 1), and integers beyond 64 bits."""
         given = values.items() if isinstance(values, dict) else ()
         for name, value in ((name, value) for name, value in given if name in cls.model_fields):
-            for one in value if isinstance(value, list) else [value]:
-                if isinstance(one, bool) and "bool" not in str(cls.model_fields[name].annotation):
-                    raise ValueError(
-                        f"{name} must not be {str(one).lower()}; without quotes, YAML reads yes, no, on and off so"
-                    )
-                if isinstance(one, int) and abs(one) > LARGEST_INTEGER:
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, bool) and "bool" not in str(cls.model_fields[name].annotation):
+                    word = str(item).lower()
+                    raise ValueError(f"{name} must not be {word}; YAML reads unquoted yes, no, on and off as booleans")
+                if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
                     raise ValueError(f"{name}: a number is too large; it must fit into 64 bits")
         return values
 
 
 class UserError(Exception):
-    """A mistake in the configuration or the data. The message says what is wrong, where, and what to do."""
+    """An error in the configuration or the data. The message says what is wrong, where, and what to do."""
 
 
 def arguments(
@@ -65,13 +64,13 @@ def arguments(
     """Parse a stage's command line.
 
     Args:
-        description: the stage's docstring; its first line is shown by `--help`.
+        description: the stage's docstring; `--help` shows its first line.
         files: names of required path arguments (`--name PATH`).
-        optional: names of path arguments that may be absent (None).
-        many: names of arguments that take any number of paths, also none.
+        optional: names of optional path arguments (default None).
+        many: names of arguments that take any number of paths, including none.
 
     Returns:
-        a namespace with one `Path` (or list of them) per name, and `settings`, the decoded JSON object.
+        a namespace with a `Path` or a list of paths per name, and `settings`, the decoded JSON object.
     """
     parser = argparse.ArgumentParser(description=(description or "").strip().split("\n")[0], allow_abbrev=False)
     for name in files:
@@ -82,15 +81,15 @@ def arguments(
         parser.add_argument(f"--{name}", type=Path, nargs="*", default=[])
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON object with the stage's settings")
     known = {"-h", "--help", "--settings", *(f"--{name}" for name in (*files, *optional, *many))}
-    # A path may begin with a dash too; "./" keeps it from being taken for an option and is not part of the Path.
-    own = sys.argv[1:]
-    return parser.parse_args([f"./{text}" if text[:1] == "-" and text not in known else text for text in own])
+    # A path may start with a dash; argparse would take it for an option without "./", which Path removes.
+    texts = sys.argv[1:]
+    return parser.parse_args([f"./{text}" if text[:1] == "-" and text not in known else text for text in texts])
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a stage's `main`; turn a `UserError` into one line on stderr and exit code 2."""
+    """Run a stage's `main`; a user error prints one line to stderr and exits with code 2."""
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
-    log.setLevel(logging.INFO)  # ours alone: others say at this level what nobody asked for
+    log.setLevel(logging.INFO)  # only this logger; libraries are too verbose at this level
     try:
         main()
     except UserError as error:
@@ -102,17 +101,22 @@ def run(main: Callable[[], None]) -> None:
     except PermissionError as error:
         if error.filename is None:
             raise
-        print(f"error: {one_line(error.filename)}: permission denied; change its rights and run again", file=sys.stderr)
+        print(
+            f"error: {one_line(error.filename)}: permission denied; change its permissions and run again",
+            file=sys.stderr,
+        )
         sys.exit(2)
     except KeyboardInterrupt:
-        print("interrupted; run the same command again to go on", file=sys.stderr)
+        print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(130)
 
 
 def one_line(message: object) -> str:
-    """A message on one line that can be read: text out of files may hold line feeds, commands to a terminal, or megabytes."""
+    """Make a message fit on one readable line: text from files may contain line feeds, terminal escapes or megabytes."""
     text = str(message)
-    text = text if len(text) <= LONGEST_MESSAGE else f"{text[:600]} ... {text[-300:]}"  # what and where; what to do
+    text = (
+        text if len(text) <= LONGEST_MESSAGE else f"{text[:600]} ... {text[-300:]}"
+    )  # keeps what and where, and what to do
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
@@ -124,18 +128,18 @@ def first_line(error: pydantic.ValidationError) -> str:
 
 
 def progress(items: Iterable[Any], *, what: str, total: int | None = None, unit: str = "it") -> Iterable[Any]:
-    """A progress bar over `items` on stderr, shown on a terminal only (`disable=None`)."""
+    """Iterate over `items` with a progress bar on stderr, shown only on a terminal (`disable=None`)."""
     return tqdm(items, desc=what, total=total, unit=unit, disable=None, leave=False)
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` and move it there when the block succeeds, so no half-written file is seen.
+    """Yield a temporary path beside `path` and move it to `path` when the block succeeds.
 
-    The bytes are on the disk before the file has its name: after a power failure it is whole, or not there.
+    The data is flushed to disk before the move, so even after a power failure the file is complete or absent.
 
     Raises:
-        UserError: the folder cannot be written, or the disk is full.
+        UserError: the folder is not writable, or the disk is full.
     """
     with disk_errors(path):
         try:
@@ -153,14 +157,14 @@ def atomic(path: Path) -> Iterator[Path]:
             with open(temporary, "rb") as stream:
                 os.fsync(stream.fileno())
             os.replace(temporary, path)
-        except UserError as error:  # about the file under its temporary name
+        except UserError as error:  # which names the temporary file
             raise UserError(str(error).replace(str(temporary), str(path))) from error
         finally:
             temporary.unlink(missing_ok=True)
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove temporary files of `path` that a process of this machine has left because it was killed."""
+    """Remove temporary files of `path` left behind by killed processes of this machine."""
     prefix = f".{path.name}.{socket.gethostname()}."
     for file in path.parent.iterdir():
         process = file.name.removeprefix(prefix).partition(".")[0]
@@ -169,19 +173,19 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _alive(process: int) -> bool:
-    """Whether there is such a process."""
+    """Whether this process exists."""
     try:
-        os.kill(process, 0)  # which does nothing to it
+        os.kill(process, 0)  # signal 0 only checks for existence
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is another user's
+    except PermissionError:  # of another user
         return True
     return True
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says where a disk takes no more into a `UserError`, also from behind the error of a library."""
+    """Turn errors of a full disk into a `UserError`, even if a library has wrapped them."""
     try:
         yield
     except UserError:
@@ -189,7 +193,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         cause: BaseException | None = error
         while cause is not None:
-            quoted = re.search(r"\(os error (\d+)\)", str(cause))  # by safetensors, which does not pass it on
+            quoted = re.search(r"\(os error (\d+)\)", str(cause))  # safetensors only quotes the code
             code = cause.errno if isinstance(cause, OSError) else int(quoted[1]) if quoted else None
             if code in NO_ROOM:
                 raise UserError(f"{path}: {NO_ROOM[code]}; free some space and run again") from error
@@ -198,13 +202,13 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` as indented JSON, atomically, keys in the given order."""
+    """Write `value` as indented JSON, atomically, without sorting keys."""
     with atomic(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; a missing or broken one is a `UserError` that names it."""
+    """Read a JSON file; if it is missing or invalid, raise a `UserError` that names it."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -222,7 +226,7 @@ def file_hash(path: Path) -> str:
 
 
 def code_hash(*packages: str) -> str:
-    """SHA-256 of the source files of these packages of the project: work in progress of other code is not gone on with."""
+    """SHA-256 of the source files of these packages, so that saved work of other code is not continued."""
     digest = hashlib.sha256()
     for package in packages:
         for file in sorted((Path(__file__).parent / package).rglob("*.py")):

@@ -1,6 +1,6 @@
-"""Parquet tables: written whole, with a checksum in every page, which is compared where they are read.
+"""Parquet tables, written atomically, with a checksum in every page that is verified on reading.
 
-So a page that a disk or a copy has damaged is an error, and never other numbers.
+A page damaged by a disk or a copy is thus an error instead of wrong numbers.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from specialized_heads.stage import UserError, atomic
 
 
 def write_table(path: Path, table: pa.Table, **options: Any) -> None:
-    """Write a table, atomically; options as of `pyarrow.parquet.write_table`."""
+    """Write a table atomically; options as for `pyarrow.parquet.write_table`."""
     with atomic(path) as temporary:
         pq.write_table(table, temporary, write_page_checksum=True, **options)
 
 
 def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None) -> pa.Table:
-    """Read a table, or some columns of it.
+    """Read a table, or some of its columns.
 
     Raises:
         UserError: the file is missing or damaged, or lacks a column.
@@ -30,7 +30,7 @@ def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.S
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             missing = [name for name in wanted if name not in file.schema_arrow.names]
             table = None if missing else file.read(wanted or None)
-        # Text that is not UTF-8, and other rows than the file promises, would show only where they are used.
+        # Otherwise invalid UTF-8, or fewer rows than the file declares, would show only where they are used.
         if table is not None:
             table.validate(full=True)
             table = table if schema is None else table.cast(schema)
@@ -42,7 +42,7 @@ def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.S
 
 
 def unreadable(path: Path, error: Exception, *, what: str = "a table") -> UserError:
-    """What to say of a parquet file that is not there, or not whole."""
+    """The error for a parquet file that is missing, unreadable or damaged."""
     if isinstance(error, FileNotFoundError):
         return UserError(f"{path}: no such file")
     if isinstance(error, PermissionError):

@@ -1,1 +1,1 @@
-"""From a source of parallel text to token ids: raw, clean, split, bpe, tokens, one module per stage, in this order."""
+"""From parallel text to token ids: the stages raw, clean, split, bpe and tokens, one module each, in this order."""

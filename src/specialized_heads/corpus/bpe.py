@@ -1,11 +1,10 @@
-"""Stage bpe: two byte-pair-encoding vocabularies, one for each language (appendix B.1), learned on the training set alone.
+"""Stage bpe: two byte-pair-encoding vocabularies, one per language (appendix B.1), learned on the training set alone.
 
-The text is preprocessed as `vocabulary.preprocess` says. SentencePiece is used without any text normalisation of its own
-(`identity`, white space kept), because heads are compared with words: the pieces of a sentence, joined, are exactly
-U+2581 and the sentence with each space written as U+2581, so the piece that a character belongs to follows from lengths
-alone. Text is NFC already. Ids: 0 padding, 1 unknown, 2 begin, 3 end of sentence.
+The text is preprocessed as `vocabulary.preprocess` says. SentencePiece does not normalise it (`identity`, white space kept),
+because heads are compared with words: the pieces of a sentence, joined, are U+2581 and the sentence with each space written as
+U+2581, so the piece of a character follows from lengths alone. Ids: 0 padding, 1 unknown, 2 begin, 3 end of sentence.
 
-A model ends with a hash of itself (`sealed`), since SentencePiece takes a damaged one for another one.
+A model file ends with a hash of the model (`sealed`), since SentencePiece loads a damaged model without an error.
 """
 
 import hashlib
@@ -19,25 +18,25 @@ import numpy as np
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from specialized_heads.config.sections import Vocabulary
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.sections import Vocabulary
 from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
 
-# Characters beyond this share of the text are unknown: foreign scripts and symbols would take vocabulary from words.
+# The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999
-# More sentences change a vocabulary of this size little and cost memory. One draw for the models of all seeds.
+# More sentences change a vocabulary little and cost memory. The draw is the same for all seeds.
 SAMPLE = 1_000_000
 SAMPLE_SEED = 1
-# SentencePiece leaves out sentences beyond 4192 bytes without a word; this is the largest number that it takes.
+# SentencePiece silently drops sentences beyond 4192 bytes by default; this is the largest limit that it accepts.
 LONGEST = 1 << 30
-# A model is a protocol buffer. Field 200, the first that SentencePiece leaves to others, of 32 bytes.
+# A model is a protocol buffer; the hash is field 200, the first of those reserved for extensions, with 32 bytes.
 SEAL = b"\xc2\x0c\x20"
 
 
 class Settings(Section):
-    """What affects the result: sizes and preprocessing, as in the configuration."""
+    """Vocabulary sizes and preprocessing, as in the configuration, and languages."""
 
     vocabulary: Vocabulary
     source_language: str
@@ -45,10 +44,7 @@ class Settings(Section):
 
 
 def sample(path: Path, column: str) -> Iterator[list[str]]:
-    """The sentences of one side of a file, block by block; beyond a million, a random draw in their order.
-
-    No more than a block is held as Python strings.
-    """
+    """The sentences of one side of a file, block by block; of more than a million, a random sample in their order."""
     rows = sum(block.num_rows for block in read_blocks(path, columns=[column]))
     chosen = np.arange(rows)
     if rows > SAMPLE:
@@ -66,7 +62,7 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
     Args:
         texts: training sentences of one language, read once.
         size: vocabulary size, the four special ids included.
-        name: the configuration key of the size, for error messages.
+        name: configuration key of the size, for error messages.
 
     Returns:
         a serialised SentencePiece model; equal texts give equal bytes.
@@ -96,7 +92,7 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
             unk_id=UNKNOWN,
             bos_id=BOS,
             eos_id=EOS,
-            num_threads=1,  # the result depends on nothing but the text
+            num_threads=1,  # so that the result depends only on the text
             minloglevel=2,
         )
     except RuntimeError as error:
@@ -109,19 +105,19 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
                 f"vocabulary.{name}: {size} is less than the alphabet of the training text; set at least {found[1]}"
             ) from None
         raise
-    # A model holds the number where one was given; without, it has the same bytes as one that needed none.
+    # The limit must not affect the bytes of the model.
     learned = ModelProto.FromString(model.getvalue())
     learned.trainer_spec.ClearField("max_sentence_length")
     return sealed(learned.SerializeToString())
 
 
 def sealed(model: bytes) -> bytes:
-    """A model with its hash at the end, which SentencePiece itself passes over."""
+    """A model with its hash appended, which SentencePiece ignores."""
     return model + SEAL + hashlib.sha256(model).digest()
 
 
 def load_bpe(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """Load a BPE model that `learn` has made; a missing or damaged file is a `UserError`."""
+    """Load a BPE model made by `learn`; a missing or damaged file is a `UserError`."""
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     content = path.read_bytes()

@@ -1,7 +1,7 @@
-"""A block of texts as one array of code points, and tables of what a code point is: what makes work per character fast.
+"""A block of texts as one array of code points, and tables of character properties, for fast work per character.
 
-In the array every text is followed by a line break. A table look-up and a sum per text then do for a block what a loop over
-its characters would take a hundred times as long for.
+Each text is followed by a line break. One table look-up for a block and a sum per text are about a hundred times as fast as a
+loop over characters.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Planes 0 to 3 hold every script; what lies beyond are tags, variation selectors and private characters, for which the
-# last entry of a table stands.
+# Planes 0 to 3 hold every script. The last entry of a table also covers everything beyond: tags, variation selectors and private
+# characters.
 PLANES = 0x40000
 BREAK = ord("\n")
 SPACE = ord(" ")
@@ -21,10 +21,10 @@ SPACE = ord(" ")
 
 @dataclass(frozen=True)
 class Block:
-    """Texts, as they are and as code points.
+    """Texts and their code points.
 
-    `texts`: the texts. `codes`: the code points of each text and a line break after it, in the narrowest type that holds
-    them: uint8, uint16 or uint32. `ends`: where those line breaks are, int64 of shape (len(texts),).
+    `codes`: the code points of each text and a line break after it, in the narrowest type: uint8, uint16 or uint32. `ends`: the
+    positions of those line breaks, int64 of shape (len(texts),).
     """
 
     texts: pa.StringArray
@@ -33,7 +33,7 @@ class Block:
 
     @classmethod
     def of(cls, texts: pa.StringArray) -> "Block":
-        """Any texts, line breaks within them included."""
+        """The block of any texts, even with line breaks in them."""
         ends = np.cumsum(pc.utf8_length(texts).to_numpy() + np.int64(1)) - 1
         return cls(texts, code_points(joined(texts)), ends)
 
@@ -49,11 +49,11 @@ class Block:
 
     @property
     def words(self) -> np.ndarray:
-        """Words of each text, if one space stands between two of them, int64 of shape (len(texts),)."""
+        """Words of each text, if single spaces separate them, int64 of shape (len(texts),)."""
         return self.count(self.codes == SPACE) + (self.characters > 0)
 
     def count(self, of: np.ndarray) -> np.ndarray:
-        """Code points of each text for which `of`, bool of shape (len(codes),), holds; int64 of shape (len(texts),)."""
+        """Number of code points of each text where `of`, bool of shape (len(codes),), is true; int64 of shape (len(texts),)."""
         return np.diff(np.cumsum(of)[self.ends], prepend=0)
 
 
@@ -66,7 +66,7 @@ def joined(texts: pa.StringArray) -> str:
 
 
 def code_points(text: str) -> np.ndarray:
-    """The code points of a text, in the narrowest type that holds them: uint8, uint16 or uint32, of shape (len(text),)."""
+    """The code points of a text, in the narrowest type (uint8, uint16 or uint32), of shape (len(text),)."""
     if text.isascii():
         return np.frombuffer(text.encode("ascii"), np.uint8)
     narrow = text.encode("utf-16-le")
@@ -86,13 +86,13 @@ def look_up(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def table_of(holds: Callable[[str], bool]) -> np.ndarray:
-    """A table of the characters for which something holds, bool of shape (PLANES,)."""
+    """A table of the characters with a property, bool of shape (PLANES,)."""
     return np.fromiter((holds(chr(code)) for code in range(PLANES)), bool, PLANES)
 
 
 @cache
 def letters() -> np.ndarray:
-    """A table of the letters that belong to a script, bool of shape (PLANES,)."""
+    """A table of the letters that belong to one script, bool of shape (PLANES,)."""
     return _matching(r"\p{L}") & ~_matching(r"[\p{Common}\p{Inherited}]")
 
 
@@ -110,5 +110,5 @@ def _matching(pattern: str) -> np.ndarray:
 @cache
 def _each_character() -> pa.StringArray:
     """One text per entry of a table."""
-    surrogates = range(0xD800, 0xE000)  # no characters, and not valid in an Arrow string
+    surrogates = range(0xD800, 0xE000)  # not characters, and invalid in an Arrow string
     return pa.array(["" if code in surrogates else chr(code) for code in range(PLANES)], pa.string())

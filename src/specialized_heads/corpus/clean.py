@@ -1,14 +1,14 @@
-"""Stage clean: normalise the text, drop pairs that are no translations, and say which pairs belong together.
+"""Stage clean: normalise the text, drop pairs that are not translations, and group the pairs that share sentences.
 
-Text is normalised (`normalise`), then each filter (`filters`) drops pairs for one reason, then pairs that occurred before
-go: of exactly equal pairs the first one stays and, if the configuration says so, of pairs whose source keys and target
-keys (`near_duplicates`) are equal. A pair is counted for the first reason that holds.
+Text is normalised (`normalise`), filters (`filters`) drop pairs, then repeated pairs are dropped: only the first of equal pairs
+is kept and, depending on the configuration, only the first of pairs with equal source and target keys (`near_duplicates`). A
+dropped pair is counted under the first reason that applies.
 
 Pairs without a document are grouped by sentence (`groups`), and the smallest source key of a group becomes the document of
-its pairs. Groups are found before anything is dropped, so that a filter does not move the pairs it keeps to another group.
-Pairs of a held-out set that the source itself assigns are neither grouped nor compared with others.
+its pairs. Groups are found before anything is dropped, so that a filter does not change the groups of the pairs it keeps.
+Pairs that the source assigns to a held-out set are neither grouped nor compared with others.
 
-A corpus of millions is not held in memory: its blocks are normalised and measured once, and wait in a temporary file while
+A corpus of millions is not held in memory: its blocks are normalised and measured once and stored in a temporary file while
 fingerprints decide about duplicates and groups.
 """
 
@@ -23,22 +23,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from specialized_heads.config.sections import Filters
 from specialized_heads.corpus.filters import FILTERS, measure, reasons
 from specialized_heads.corpus.groups import connected, first_of_each
 from specialized_heads.corpus.near_duplicates import combined, fingerprints
 from specialized_heads.corpus.normalise import STEPS, normalise
 from specialized_heads.corpus.pairs import SCHEMA, in_schema, number_of_pairs, read_blocks, write_blocks
-from specialized_heads.sections import Filters
 from specialized_heads.stage import Section, UserError, arguments, disk_errors, log, progress, run, write_json
 
-# Why a pair is dropped, in order; a reason is a position in it, and "" means that the pair is kept.
+# Why a pair is dropped, in order; a reason is stored as its position, and "" means that the pair is kept.
 REASONS = ("", *FILTERS, "duplicate", "near_duplicate")
-# What waits in the temporary file: the pairs, and the source keys of those that are grouped by sentence.
+# Columns of the temporary file: the pairs, and the source keys of those that are grouped by sentence.
 WAITING = SCHEMA.append(pa.field("key", pa.string()))
 
 
 class Settings(Section):
-    """What affects the result: the filters and the languages, as in the configuration."""
+    """The filters and the languages, as in the configuration."""
 
     filters: Filters
     source_language: str
@@ -47,9 +47,9 @@ class Settings(Section):
 
 @dataclass(frozen=True)
 class Measured:
-    """What is remembered of every pair, in arrays of shape (pairs,), 27 bytes per pair.
+    """Properties of every pair, in arrays of shape (pairs,), 27 bytes per pair.
 
-    `reason`: int8, a position in `REASONS`. `dealt`: bool, the source assigns it to no held-out set. `grouped`: bool, to be
+    `reason`: int8, a position in `REASONS`. `dealt`: bool, the split stage assigns its set, not the source. `grouped`: bool,
     grouped by sentence. `sources`, `targets`, `texts`: uint64, fingerprints of the keys, and of the two texts together.
     """
 
@@ -71,11 +71,10 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
 
     Returns:
         the number of pairs read (`raw`), changed by each step of normalisation, dropped for each reason, and kept (`clean`),
-        and the number of documents among those that the split stage deals (`groups`). Kept and dropped pairs together are
-        as many as were read.
+        and the number of documents among those that the split stage deals (`groups`). Pairs are either kept or dropped.
 
     Raises:
-        UserError: `raw` is no file of pairs, or no pair passes, or none of a set that the source gives.
+        UserError: `raw` is not a file of pairs, or no pair passes, or none of a set that the source assigns.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     with disk_errors(output), tempfile.TemporaryFile(dir=output.parent) as waiting:
@@ -88,8 +87,8 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
             raise UserError(f"{raw}: no pair of {len(measured.reason)} passes the filters ({why}); relax `filters`")
         for name, pairs in sorted(emptied_sets(waiting, measured).items()):
             raise UserError(
-                f"{raw}: none of the {pairs} pairs that are given as the set {name} passes the filters; relax `filters`, or "
-                f"give no such set, and one is dealt from the other pairs"
+                f"{raw}: none of the {pairs} pairs of your {name} set passes the filters; relax `filters`, or give no "
+                f"{name} set, so that one is held out of the other pairs"
             )
         write_blocks(output, kept_blocks(waiting, measured))
     return {
@@ -102,11 +101,10 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
 
 
 def normalise_and_filter(raw: Path, waiting: BinaryIO, *, settings: Settings) -> tuple[Measured, dict[str, int]]:
-    """Normalise and measure every pair, and put all of them into the temporary file.
+    """Normalise and measure every pair, and write all of them to the temporary file.
 
     Returns:
-        what is remembered of them, with the reasons of the filters that look at one pair alone; and how many pairs each step
-        of normalisation changed.
+        their properties, with the reasons of `filters`; and how many pairs each step of normalisation changed.
     """
     filters = settings.filters
     changed = dict.fromkeys(STEPS, 0)
@@ -121,7 +119,7 @@ def normalise_and_filter(raw: Path, waiting: BinaryIO, *, settings: Settings) ->
             source = measure(sources, language=settings.source_language, filters=filters)
             target = measure(targets, language=settings.target_language, filters=filters)
             dealt = pc.equal(block["set"], "")
-            # A pair without text on one side says nothing about others; it will be dropped.
+            # A pair with an empty side links no others; it will be dropped.
             grouped = pc.and_(dealt, pc.equal(block["document"], "")).to_numpy(zero_copy_only=False)
             grouped &= (source.characters > 0) & (target.characters > 0)
             reason = reasons(source, target, sets=block["set"], filters=filters)
@@ -137,7 +135,7 @@ def normalise_and_filter(raw: Path, waiting: BinaryIO, *, settings: Settings) ->
 
 
 def drop_repeated(measured: Measured, *, filters: Filters) -> None:
-    """Write into `reason` why a pair goes that passes all other filters, and occurred before among those that do."""
+    """Write into `reason` which of the pairs that pass all filters repeat an earlier one of them."""
 
     def drop_all_but_first(name: str, prints: np.ndarray) -> None:
         rows = np.flatnonzero(measured.dealt & (measured.reason == 0))
@@ -151,9 +149,9 @@ def drop_repeated(measured: Measured, *, filters: Filters) -> None:
 
 
 def emptied_sets(waiting: BinaryIO, measured: Measured) -> dict[str, int]:
-    """The held-out sets that the source gives and of which nothing is left, with the pairs that they had."""
+    """The held-out sets assigned by the source of which no pair is left, with their sizes before."""
     if measured.dealt.all():
-        return {}  # no set is given, as in most corpora: the file need not be read for it
+        return {}  # as in most corpora: the source assigns no set
     before, after = Counter[str](), Counter[str]()
     for start, block in waiting_blocks(waiting, columns=["set"]):
         kept = measured.reason[start : start + block.num_rows] == 0
@@ -163,21 +161,21 @@ def emptied_sets(waiting: BinaryIO, measured: Measured) -> dict[str, int]:
 
 
 def group_names(waiting: BinaryIO, measured: Measured) -> tuple[np.ndarray, dict[int, str]]:
-    """The names of the groups in which more than one source key occurs; in any other, each pair's key is the name.
+    """The names of the groups with more than one source key; any other group is named by its only key.
 
     Returns:
-        the group of each pair, int32 of shape (pairs,), -1 where its own key is the name, and the name of each group.
+        the group of each pair, int32 of shape (pairs,), -1 for groups with one key; and the name of each other group.
     """
     groups = np.full(len(measured.reason), -1, np.int32)
     rows = np.flatnonzero(measured.grouped)
     if not len(rows):
         return groups, {}
-    found = connected(measured.sources[rows], measured.targets[rows])
-    # One row for each source key; groups with several of these have to choose.
+    components = connected(measured.sources[rows], measured.targets[rows])
+    # One row per source key; a component with several of them takes the smallest key.
     firsts = first_of_each(measured.sources[rows])
-    several = np.bincount(found[firsts]) > 1
-    groups[rows] = np.where(several[found], found, -1)
-    choices = rows[firsts[several[found[firsts]]]]
+    several = np.bincount(components[firsts]) > 1
+    groups[rows] = np.where(several[components], components, -1)
+    choices = rows[firsts[several[components[firsts]]]]
 
     names: dict[int, str] = {}
     for start, block in waiting_blocks(waiting, columns=["key"]):
@@ -205,7 +203,7 @@ def kept_blocks(waiting: BinaryIO, measured: Measured) -> Iterator[pa.RecordBatc
 
 
 def waiting_blocks(waiting: BinaryIO, *, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The blocks of the temporary file, each with the row that it starts at."""
+    """The blocks of the temporary file, each with its first row."""
     options = pa.ipc.IpcReadOptions(included_fields=[WAITING.names.index(name) for name in columns])
     start = 0
     with pa.ipc.open_file(waiting, options=options) as file:
@@ -216,7 +214,7 @@ def waiting_blocks(waiting: BinaryIO, *, columns: list[str]) -> Iterator[tuple[i
 
 
 def count_documents(path: Path) -> int:
-    """The number of documents among the pairs of a clean file that the source assigns to no held-out set."""
+    """The number of documents among the pairs of a clean file that the source does not assign to a set."""
     prints = [np.zeros(0, np.uint64)]
     for block in read_blocks(path, columns=["document", "set"]):
         prints.append(np.unique(fingerprints(block.filter(pc.equal(block["set"], ""))["document"])))

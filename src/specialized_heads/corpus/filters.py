@@ -1,8 +1,7 @@
-"""The filters of the clean stage that look at one pair alone, a block of pairs at a time, and which pairs each is for.
+"""The filters of the clean stage: whether to drop each pair of a block, judged on its own.
 
-A filter says for each pair of a block whether it is dropped. Held-out sets that the source itself brings are benchmarks: of
-`dev` and `test` only pairs without text go. Of `analysis` only the source side is used, so only filters of one side apply
-to it, and its target may be empty.
+Held-out sets that the source assigns are benchmarks: from `dev` and `test` only pairs without text are dropped. Of `analysis`
+only the source side is used, so only filters of one side apply to it, and its target may be empty.
 """
 
 from collections.abc import Callable
@@ -12,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from specialized_heads.config.sections import Filters
 from specialized_heads.corpus.characters import Block, letters, letters_of, look_up
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_keys
 from specialized_heads.languages import without_region
-from specialized_heads.sections import Filters
 
 # The languages (ISO 639-1) that are commonly written in a script (its name in the Unicode property Script).
 LANGUAGES = {
@@ -51,7 +50,7 @@ LANGUAGES = {
 
 
 def scripts_of(language: str) -> tuple[str, ...]:
-    """The scripts of a language code, whose region or script ("pt_BR", "zh-Hant") does not matter; () for an unknown one."""
+    """The scripts of a language code, ignoring its region or script ("pt_BR", "zh-Hant"); () for an unknown language."""
     code = without_region(language)
     return tuple(script for script, languages in LANGUAGES.items() if code in languages.split())
 
@@ -60,8 +59,8 @@ def scripts_of(language: str) -> tuple[str, ...]:
 class Side:
     """One side of a block, measured; every array has one entry per text.
 
-    `keys`: the sentence keys; `key_prints`: their fingerprints. `script_share`: of the letters, those in a script of the
-    language; NaN where there are no letters, or the share is not asked for.
+    `keys`: the sentence keys; `key_prints`: their fingerprints. `script_share`: share of the letters in a script of the
+    language; NaN without letters, or where it is not needed.
     """
 
     characters: np.ndarray
@@ -81,9 +80,9 @@ def measure(texts: pa.StringArray, *, language: str, filters: Filters) -> Side:
 
 
 def script_share(block: Block, scripts: tuple[str, ...]) -> np.ndarray:
-    """How many of the letters of each text are in one of the scripts, float64 of shape (len(texts),); NaN without letters.
+    """Share of the letters of each text in one of the scripts, float64 of shape (len(texts),); NaN without letters.
 
-    Letters that scripts share are not counted at all.
+    Letters that scripts share are not counted.
     """
     of_scripts, of_any = (block.count(look_up(table, block.codes)) for table in (letters_of(scripts), letters()))
     with np.errstate(invalid="ignore"):
@@ -117,7 +116,7 @@ def is_uneven(source: Side, target: Side, filters: Filters) -> np.ndarray:
 
 
 def is_copy(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """The target is the source, but for case, digits and punctuation."""
+    """The target equals the source, ignoring case, digits and punctuation."""
     return (source.key_prints == target.key_prints) & (not filters.copies)
 
 
@@ -136,7 +135,7 @@ FILTERS: dict[str, Callable[[Side, Side, Filters], np.ndarray]] = {
     "copy": is_copy,
     "wrong_script": is_in_wrong_script,
 }
-# Filters that mean something for the source alone.
+# Filters that apply to the source alone.
 ONE_SIDE = ("empty", "too_short", "too_long", "too_many_characters", "wrong_script")
 
 
@@ -145,7 +144,7 @@ def reasons(source: Side, target: Side, *, sets: pa.StringArray, filters: Filter
 
     Args:
         source, target: the sides, measured.
-        sets: the held-out set that the source assigns to each pair, "" for none.
+        sets: the held-out set of each pair, "" for none.
         filters: the limits.
 
     Returns:

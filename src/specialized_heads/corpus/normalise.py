@@ -1,9 +1,9 @@
-"""How text is normalised, before anything is said about a pair.
+"""Text normalisation: HTML entities, white space, invisible characters, Unicode NFC.
 
-HTML entities become their characters (`&amp;quot;`, encoded twice, too), every run of white space (no-break spaces
-included) becomes one space, control and format characters go, and what remains becomes Unicode NFC. Nothing else is
-changed: no lower-casing, no tokenisation, no replacement of quotes, since BLEU is computed on this text. All that a second
-run can find is an entity that was encoded more often, or that an invisible character had kept apart.
+HTML entities become their characters (also if encoded twice, `&amp;quot;`), every run of white space (no-break spaces
+included) becomes one space, control and format characters are removed, and the rest becomes Unicode NFC. There is no
+lower-casing, tokenisation or replacement of quotes, since BLEU is computed on this text. A second run changes only entities that
+were encoded more often or broken up by an invisible character.
 """
 
 import html
@@ -20,18 +20,18 @@ import pyarrow.compute as pc
 
 from specialized_heads.corpus.characters import BREAK, PLANES, SPACE, Block, look_up, table_of
 
-# Joiners carry spelling in Persian and in the scripts of India, and the signs that enclose or stand below a number or word
-# (Unicode's Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are seen; other format characters (soft hyphen, zero-width
-# space, byte-order mark, directional marks) are invisible.
+# Joiners matter for spelling in Persian and in Indian scripts, and signs that enclose a number or word (Unicode's
+# Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are visible; other format characters (soft hyphen, zero-width space,
+# byte-order mark, directional marks) are not.
 SIGNS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 KEPT_FORMAT_CHARACTERS = f"\u200c\u200d{SIGNS}"
-# Entities without a semicolon, which HTML forgives, are as likely to be a name or part of an address ("R&D", "?a=1&copy=2").
+# HTML allows entities without a semicolon, but these may be names or parts of an address ("R&D", "?a=1&copy=2").
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ENCODED_TIMES = 3
 
 
 def decode_entities(text: str) -> str:
-    """Characters in place of their HTML entities, also where these were encoded again, up to `ENCODED_TIMES` times."""
+    """Replace HTML entities by their characters, also entities encoded up to `ENCODED_TIMES` times."""
     for _ in range(ENCODED_TIMES):
         before, text = text, ENTITY.sub(_character, text)
         if text == before:
@@ -45,7 +45,7 @@ def _character(entity: re.Match[str]) -> str:
 
 
 def single_spaces(text: str) -> str:
-    """One space in place of every run of white space, none at the ends."""
+    """Replace every run of white space by one space, with none at the ends."""
     return " ".join(text.split())
 
 
@@ -56,9 +56,9 @@ def drop_invisible(text: str) -> str:
 
 @cache
 def _invisible() -> re.Pattern[str]:
-    every = map(chr, range(sys.maxunicode + 1))
-    found = [c for c in every if unicodedata.category(c) in ("Cc", "Cf") and c not in KEPT_FORMAT_CHARACTERS]
-    return re.compile(f"[{re.escape(''.join(found))}]+")
+    characters = map(chr, range(sys.maxunicode + 1))
+    invisible = [c for c in characters if unicodedata.category(c) in ("Cc", "Cf") and c not in KEPT_FORMAT_CHARACTERS]
+    return re.compile(f"[{re.escape(''.join(invisible))}]+")
 
 
 def compose(text: str) -> str:
@@ -94,7 +94,7 @@ def normalise(texts: pa.StringArray, *, entities: bool) -> tuple[pa.StringArray,
         if name != "entities" or entities:
             before, current = current, [step(text) for text in current]
             changed[name][rows] = [new != old for new, old in zip(current, before, strict=True)]
-    # An invisible character can have kept spaces apart.
+    # Invisible characters may have separated spaces.
     current = [single_spaces(text) for text in current]
     mask = np.zeros(len(texts), bool)
     mask[rows] = True
@@ -102,14 +102,10 @@ def normalise(texts: pa.StringArray, *, entities: bool) -> tuple[pa.StringArray,
 
 
 def rows_to_normalise(texts: pa.StringArray, *, entities: bool) -> np.ndarray:
-    """The rows whose normal form may differ from the text: all that differ, and few that do not.
-
-    Returns:
-        row numbers in order, int64. Only these need work character by character.
-    """
+    """The rows that need work character by character, int64, in order: all that normalisation changes, and few others."""
     block = Block.of(texts)
     suspect = look_up(_may_change(), block.codes)
-    # The break after a text is not part of it; a space before it, before another one or at the start is one too many.
+    # Ignore the break after a text; a space before it, before another space or at the start is superfluous.
     suspect[block.ends] = False
     space = block.codes == SPACE
     suspect[:-1] |= space[:-1] & (space[1:] | (block.codes[1:] == BREAK))
@@ -121,7 +117,7 @@ def rows_to_normalise(texts: pa.StringArray, *, entities: bool) -> np.ndarray:
 
 @cache
 def _may_change() -> np.ndarray:
-    """A table of the characters whose presence can make a text differ from its normal form, bool of shape (PLANES,)."""
+    """A table of the characters that normalisation may change or compose, bool of shape (PLANES,)."""
     seconds = {0x1161 + vowel for vowel in range(21)} | {0x11A8 + final for final in range(27)}  # of Hangul syllables
     for code in range(PLANES):
         parts = unicodedata.decomposition(chr(code)).split()

@@ -1,10 +1,10 @@
 """Parallel text on disk: a parquet file with the string columns `source`, `target` and `document`, one row per pair.
 
-The document is the unit that is never divided between training and held-out sets. An empty document means that the source
-does not say; the clean stage then derives it from the sentences. Before the split there is a fourth column, `set`: the
-held-out set (`dev`, `test` or `analysis`) that the source itself assigns a pair to, and empty for all other pairs.
+A document is never divided between training and held-out sets. If the source has no documents, the column is empty, and the
+clean stage derives them from the sentences. Before the split there is a fourth column, `set`: the held-out set (`dev`, `test`
+or `analysis`) that the source assigns a pair to, empty for all other pairs.
 
-A corpus of millions is never held as Python strings: it goes from stage to stage in blocks (Arrow record batches).
+A corpus of millions is never held as Python strings: stages pass it in blocks (Arrow record batches).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,23 +23,25 @@ from specialized_heads.tables import unreadable
 COLUMNS = ("source", "target", "document")
 SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
 BLOCK = 65_536  # pairs per row group of a file
-WRITING = {"compression": "zstd", "write_page_checksum": True}  # damage is noticed where a page is read
-READ = 8_192  # pairs per block that is read: what is made of it should fit into the caches of a processor
+WRITING = {"compression": "zstd", "write_page_checksum": True}  # damage is detected when a page is read
+READ = 8_192  # pairs per block that is read: its data should fit into the caches of a processor
 
 
 def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str]) -> None:
-    """Make sure that a corpus is of the languages, source and target, that the configuration gives it.
+    """Check that a corpus is in the source and target language of the configuration.
 
     Args:
         path: the file, for the message.
         known: its languages.
-        wanted: those of the configuration; their regions do not matter.
+        wanted: those of the configuration; their regions are ignored.
 
     Raises:
-        UserError: it is not.
+        UserError: they differ.
     """
-    if known != (found := tuple(map(without_region, wanted))):
-        turned = "; to translate the other way, give its text as a source of kind local" if found == known[::-1] else ""
+    if known != (languages := tuple(map(without_region, wanted))):
+        turned = (
+            "; to translate the other way, use its text as a source of kind local" if languages == known[::-1] else ""
+        )
         raise UserError(
             f"{path}: this text is {known[0]}-{known[1]}, and source_language and target_language of the corpus are "
             f"{wanted[0]} and {wanted[1]}; set them to {known[0]} and {known[1]}{turned}"
@@ -48,7 +50,7 @@ def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str])
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentence pairs in the order of their file; the three lists have one length."""
+    """Sentence pairs in the order of their file; the three lists have the same length."""
 
     source: list[str]
     target: list[str]
@@ -69,7 +71,7 @@ def read_pairs(path: Path) -> Pairs:
     """Read pairs.
 
     Raises:
-        UserError: the file is missing, is not parquet, or lacks a column.
+        UserError: the file is missing, not parquet, or lacks a column.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file")
@@ -89,14 +91,14 @@ def block(
     document: Sequence[str] | None = None,
     set_: str = "",
 ) -> pa.RecordBatch:
-    """Pairs as a block of `SCHEMA`; without documents they are empty, and all pairs are of one set."""
+    """Pairs of one set as a block of `SCHEMA`; without `document`, documents are empty."""
     documents = pa.repeat("", len(source)) if document is None else pa.array(document, pa.string())
     columns = [pa.array(source, pa.string()), pa.array(target, pa.string()), documents, pa.repeat(set_, len(source))]
     return pa.record_batch(columns, schema=SCHEMA)
 
 
 def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Iterator[pa.RecordBatch]:
-    """Rows of source, target and document as blocks of pairs, all of one set."""
+    """Blocks of pairs of one set, from rows of source, target and document."""
     rows = iter(rows)
     while some := list(islice(rows, BLOCK)):
         sources, targets, documents = zip(*some, strict=True)
@@ -123,10 +125,10 @@ def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator
     """The blocks of a file, in order.
 
     Raises:
-        UserError: the file is missing, is not parquet, or lacks a column.
+        UserError: the file is missing, not parquet, or lacks a column.
     """
     try:
-        # A buffer ahead would read all of the file at the start.
+        # Pre-buffering would read the whole file at the start.
         with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
             if missing := set(columns or COLUMNS) - set(file.schema_arrow.names):
                 raise UserError(f"{path}: column {min(missing)} is missing")
@@ -136,10 +138,10 @@ def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator
 
 
 def number_of_pairs(path: Path) -> int:
-    """The pairs of a file, by its metadata.
+    """The number of pairs in a file, from its metadata.
 
     Raises:
-        UserError: the file is missing, is not parquet, or has no pairs.
+        UserError: the file is missing, not parquet, or has no pairs.
     """
     try:
         rows = pq.read_metadata(path).num_rows
@@ -151,7 +153,7 @@ def number_of_pairs(path: Path) -> int:
 
 
 def in_schema(batch: pa.RecordBatch, *, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
-    """A block of a file in `schema`: without columns that it lacks; missing values, and a missing `set`, are empty."""
+    """A block cast to `schema`, without other columns; missing values and a missing `set` become empty."""
     columns = []
     for name in schema.names:
         if name == "set" and name not in batch.schema.names:

@@ -1,35 +1,34 @@
-"""What is done to text before BPE and undone after translating: `vocabulary.preprocess`.
+"""Preprocessing of text before BPE, undone after translating: `vocabulary.preprocess`.
 
-`none` leaves the text as it is. `paper` is what the code released with the paper asks for: Moses tokenisation, and then
-lower case (in this order, since Moses knows abbreviations such as "Mr." by their capitals). XML characters are not
-escaped and hyphens are not split, so nothing changes but case and white space: the characters of a sentence, without its
-white space, are those of the raw sentence in lower case, one after the other. The alignment of words with subwords
-(`parsing/alignment.py`) relies on that and checks it.
+`none` leaves the text unchanged. `paper` is what the code released with the paper expects: Moses tokenisation, then lower case
+(in this order, since Moses recognises abbreviations such as "Mr." by their capitals). XML characters are not escaped and hyphens
+not split, so only case and white space change. The alignment of words with subwords (`parsing/alignment.py`) relies on that and
+checks it.
 """
 
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
+from specialized_heads.config.sections import Mode
 from specialized_heads.languages import without_region
 
-Mode = Literal["none", "paper"]
-# What Moses sets apart and does not put back: a space before Arabic and Indic punctuation, and around joiners within words.
+# Spaces that Moses inserts but does not remove: before Arabic and Indic punctuation, and around joiners within words.
 PUNCTUATION = re.compile(" (?=[،؛؟۔।॥])")
 JOINER = re.compile(" ?([\u200c\u200d]) ?")
 
 
 def apply(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
-    """Sentences as BPE gets them.
+    """Preprocess sentences for BPE.
 
     Args:
         texts: raw sentences.
-        language: their language; one that Moses does not know is tokenised by its general rules.
+        language: their language; Moses has general rules for those that it does not know.
         mode: `vocabulary.preprocess`.
 
     Returns:
-        as many sentences; for `paper`, lower-case tokens with one space between them.
+        the sentences; for `paper`, lower-case tokens separated by single spaces.
     """
     if mode == "none":
         return list(texts)
@@ -38,10 +37,10 @@ def apply(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
 
 
 def undo(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
-    """Sentences out of BPE as text to read; for `paper`, spaces go where Moses puts them, and lower case stays.
+    """Undo `apply`; for `paper`, Moses restores the spaces, and the text stays in lower case.
 
     Args:
-        texts: sentences as `apply` gives them, such as translations.
+        texts: sentences as `apply` returns them, such as translations.
         language: their language.
         mode: `vocabulary.preprocess`.
     """
@@ -54,13 +53,13 @@ def undo(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
 
 @cache
 def _moses(language: str) -> tuple[Any, Any]:
-    """Moses' tokeniser and detokeniser; of a language with a region ("pt_br"), the language counts."""
-    # Imported here: experiments without tokenised text should not pay for the import at every stage.
+    """Moses' tokeniser and detokeniser of a language, ignoring its region ("pt_br")."""
+    # Imported here, so that stages without tokenised text do not pay for it.
     from sacremoses import MosesDetokenizer, MosesTokenizer
 
     language = without_region(language)
     tokenizer = MosesTokenizer(language)
-    # Its own two methods build sets of all letters at each full stop, which takes half of the time.
+    # Moses' own methods build sets of all letters at each full stop, which takes half of the time.
     letters = frozenset(tokenizer.IsAlpha)
     tokenizer.islower = frozenset(tokenizer.IsLower).issuperset
     tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)

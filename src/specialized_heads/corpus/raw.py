@@ -1,9 +1,8 @@
-"""Stage raw: bring a source of parallel text into one parquet file, as it is, and say in a card where it comes from.
+"""Stage raw: write a source of parallel text to one parquet file, unfiltered, and describe its origin in a card.
 
-Nothing is filtered here. What is decided is the document of a pair (the source's own, or empty where pairs shall be grouped
-by their sentences, which the clean stage does), and which pairs a `limit` leaves: the same random draw in every run, in the
-original order, among the pairs that the source does not assign to a held-out set itself. The source is read once, block by
-block; the draw is made from what was written.
+This stage decides the document of a pair (that of the source, or empty if the clean stage is to group pairs by sentence) and
+which pairs a `limit` keeps: the same random sample in every run, in the original order, of the pairs that the source does not
+assign to a held-out set. The source is read once, block by block; the sample is drawn from the file that was written.
 """
 
 from collections import Counter
@@ -16,17 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from specialized_heads.config.sources import Source
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.pairs import COLUMNS, read_blocks, write_blocks
-from specialized_heads.corpus.sources import Source
 from specialized_heads.stage import Section, UserError, arguments, atomic, file_hash, log, run, write_json
 
-# The corpus is shared by the models of all seeds, so the drawn pairs must not depend on one of them.
+# Models of all seeds share the corpus, so the sample must not depend on a seed.
 LIMIT_SEED = 1
 
 
 class Settings(Section):
-    """What affects the result: the source, as in the configuration, and the languages of the corpus."""
+    """The source, as in the configuration, and the languages of the corpus."""
 
     source: Source
     source_language: str
@@ -34,7 +33,7 @@ class Settings(Section):
 
 
 def draw(blocks: Iterable[pa.RecordBatch], *, limit: int, free: int) -> Iterator[pa.RecordBatch]:
-    """`limit` of the `free` pairs without a set, drawn without replacement, and all pairs with one; in their order."""
+    """A random sample of `limit` of the `free` pairs without a set, and all pairs with one; in their order."""
     drawn = np.zeros(free, dtype=bool)
     drawn[np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)] = True
     position = 0
@@ -47,10 +46,10 @@ def draw(blocks: Iterable[pa.RecordBatch], *, limit: int, free: int) -> Iterator
 
 
 def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any]) -> dict[str, Any]:
-    """What the files are: name, bytes and sha256 as they lie there; address, licence and citation as known of them.
+    """Name, bytes and sha256 of each file; address, licence and citation as far as known.
 
     Raises:
-        UserError: a file is not the one whose hash the table of datasets, or the configuration, gives.
+        UserError: the hash of a file differs from that in the table of datasets or in the configuration.
     """
     source = settings.source
     known = files_of(source, source_language=settings.source_language, target_language=settings.target_language)
@@ -61,8 +60,8 @@ def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any
             dataset = known[number]
             if dataset.sha256 not in (None, entry["sha256"]):
                 raise UserError(
-                    f"{path}: sha256 is {entry['sha256']}, expected is {dataset.sha256}; remove it and {path}.json, so that "
-                    "it is fetched again, or put the right one there"
+                    f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it and {path}.json to fetch it "
+                    "again, or place the right file there"
                 )
             entry |= {"dataset": dataset.name, "url": dataset.url}
             entry |= {"licence": dataset.licence, "citation": dataset.citation}
@@ -79,9 +78,9 @@ def main() -> None:
     for path in files.resource:
         if not path.is_file():
             fetched = path.with_name(f"{path.name}.json")
-            remedy = f"remove {fetched} too" if fetched.exists() else "check the source's paths in the configuration"
+            remedy = f"delete {fetched} too" if fetched.exists() else "check the source's paths in the configuration"
             raise UserError(f"{path}: no such file; {remedy} and run again")
-    # Each kind of source is read by the module of its name; importing only that one, others do not make a corpus stale.
+    # Only the reader of this kind of source is imported, so that changes to others do not make the corpus stale.
     reader = import_module(f"specialized_heads.corpus.readers.{source.kind}")
     provenance = reader.provenance(source, files.resource) if hasattr(reader, "provenance") else {}
     described = card(settings, files.resource, provenance=provenance)

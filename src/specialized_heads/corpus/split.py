@@ -1,15 +1,15 @@
-"""Stage split: which documents are held out, and which training pairs must go because they occur there.
+"""Stage split: which documents are held out, and which training pairs are dropped because they occur there.
 
-A set that the source itself assigns stays whole; sizes do not apply to it. The others are dealt: documents are put in the
-order of a hash of their name, which depends neither on a seed nor on the rest of the corpus. The analysis set takes
-documents from the front, each whole, until it has its size; a document that does not fit into what is left is passed
-over. Then the test set is dealt in the same way from what remains, then the development set; the rest is for training. So
-the analysis sentences, whose parses are kept, do not change with the sizes of the other sets.
+A set that the source assigns stays as it is, whatever the sizes. The others are dealt: documents are sorted by a hash of their
+name, which depends neither on a seed nor on the rest of the corpus (`fingerprint`; it must never change). The analysis set takes
+whole documents from the front until it is full, skipping those that no longer fit. Then the test set is dealt in the same way
+from the rest, then the development set; what remains is for training. So the analysis sentences, whose parses are kept in the
+repository, do not change with the sizes of the other sets.
 
-Sentences that occur twice (`near_duplicates`: equal bags, which includes equal keys) are resolved in favour of the set that
-came first: one of the source, then one dealt first. A pair whose source or target occurs in an earlier held-out set is not
-dealt to another but dropped, and so is one whose source occurs already in its own set. A training pair whose source or
-target occurs in any held-out set is dropped. A pair of an analysis set may have no target, which then equals no other.
+A sentence that occurs twice (`near_duplicates`: equal bags, which includes equal keys) belongs to the first set that has it: one
+assigned by the source, then one dealt earlier. A pair whose source or target occurs in an earlier held-out set, or whose source
+occurs already in its own set, is dropped. A training pair whose source or target occurs in any held-out set is dropped. A pair
+of an analysis set may have no target, which then equals no other.
 """
 
 from collections.abc import Iterator
@@ -20,33 +20,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from specialized_heads.config.sections import Split
 from specialized_heads.corpus.characters import Block
 from specialized_heads.corpus.near_duplicates import bag_fingerprints, fingerprint, fingerprints, sentence_keys
 from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, in_schema, number_of_pairs, read_blocks, write_blocks
-from specialized_heads.sections import Split
 from specialized_heads.stage import Section, UserError, arguments, log, progress, read_json, run, write_json
 
 HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
 NAMES = ("train", "dev", "test", "analysis")
-# Part of every result: another salt holds out other documents, and the embedded parses no longer cover them.
+# Never change it: another salt holds out other documents, which the embedded parses do not cover.
 SALT = "specialized heads"
-# Whole documents seldom fill a set to the last pair.
-LEAST_FILLED = 0.9
+# Whole documents rarely fill a set exactly.
+MIN_FILLED = 0.9
 WRITTEN = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
 class Settings(Section):
-    """What affects the result: the sizes, as in the configuration."""
+    """The sizes of the sets, as in the configuration."""
 
     split: Split
 
 
 @dataclass(frozen=True)
 class Index:
-    """What is remembered of every pair, in arrays of shape (pairs,), 42 bytes per pair.
+    """Properties of every pair, in arrays of shape (pairs,), 42 bytes per pair.
 
-    `place`: uint64, the salted hash of its document, by which documents are ordered and told apart. `given`: int8, the
-    position in `HELD_OUT` of the set that the source assigns it to, or -1. `source_keys`, `source_bags`, `target_keys`,
+    `place`: uint64, the salted hash of its document, which identifies and orders documents. `given`: int8, the position in
+    `HELD_OUT` of the set that the source assigns, or -1. `source_keys`, `source_bags`, `target_keys`,
     `target_bags`: uint64, fingerprints. `has_target`: bool.
     """
 
@@ -72,7 +72,7 @@ def read_index(path: Path) -> Index:
     """The index of a clean file of pairs.
 
     Raises:
-        UserError: no file of pairs, or an empty one.
+        UserError: not a file of pairs, or an empty one.
     """
     index, start = Index.of(number_of_pairs(path)), 0
     for batch in progress(read_blocks(path), what="index", unit="block"):
@@ -91,11 +91,11 @@ def read_index(path: Path) -> Index:
 
 
 def ordered(index: Index, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Put rows into the order of dealing.
+    """Sort rows into the order of dealing.
 
     Returns:
-        the rows, documents in the order of their salted hash and each in file order, int64; and where each document starts
-        among them, and the last one ends, int64 of shape (documents + 1,).
+        the rows, sorted by the salted hash of their document, then in file order, int64; and the boundaries of the documents
+        among them, int64 of shape (documents + 1,).
     """
     places = index.place[rows]
     order = np.argsort(places, kind="stable")
@@ -105,15 +105,15 @@ def ordered(index: Index, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """Keep the sets of the source, deal documents to the other sets, and drop what occurs in more than one.
+    """Keep the sets of the source, deal documents to the other sets, and drop pairs that occur in more than one set.
 
     Args:
         index: of the clean pairs.
-        sizes: pairs per dealt set; exact, or short by less than the smallest document that is left, and by at most 10%.
+        sizes: pairs per dealt set; a set may be up to 10% smaller if no whole document fits any more.
 
     Returns:
         the rows of each set, int64 (dealt sets in the order of dealing, other sets in file order), and the number of pairs
-        dropped for each reason. Together they are as many as there are pairs.
+        dropped for each reason. Every pair is in a set or dropped.
 
     Raises:
         UserError: the corpus is too small for the sizes, or its documents are too large.
@@ -121,19 +121,19 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
     sets = {name: np.flatnonzero(index.given == number) for number, name in enumerate(HELD_OUT)}
     to_deal = [name for name in HELD_OUT if not len(sets[name])]
     given, free = np.flatnonzero(index.given >= 0), np.flatnonzero(index.given < 0)
-    # A document of a given set is not divided either; pairs of none have the empty name.
+    # A document of an assigned set must not be divided either; pairs without a document have the empty name.
     named = index.place[given][index.place[given] != fingerprint(f"{SALT}\n")]
     divided = np.isin(index.place[free], named)
     rows, bounds = ordered(index, free[~divided])
     wanted = sum(getattr(sizes, name) for name in to_deal)
     if len(rows) <= wanted:
-        asked = " + ".join(f"{name} {getattr(sizes, name)}" for name in to_deal)
-        gone = f" ({divided.sum()} more are of documents of the sets that you give)" if divided.any() else ""
+        requested = " + ".join(f"{name} {getattr(sizes, name)}" for name in to_deal)
+        gone = f" ({divided.sum()} more belong to documents of your held-out sets)" if divided.any() else ""
         raise UserError(
-            f"the corpus has {len(rows)} clean pairs{gone}, too few for split: {asked} = {wanted} and a training set; "
+            f"the corpus has {len(rows)} clean pairs{gone}, too few for split: {requested} = {wanted} and a training set; "
             "make the held-out sets smaller, relax `filters` or use more text"
             if to_deal
-            else f"the corpus has no clean pair outside of its held-out sets{gone}; relax `filters` or use more text"
+            else f"the corpus has no clean pair outside its held-out sets{gone}; relax `filters` or use more text"
         )
 
     reasons = ("document_overlap", "held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap")
@@ -144,9 +144,9 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
     for name in to_deal:
         size = getattr(sizes, name)
         chosen: list[int] = []
-        own_sources: set[int] = set()
+        set_sources: set[int] = set()
         left = np.flatnonzero(~dealt)
-        shared = 0  # of the documents left, those without a sentence of their own
+        shared = 0  # documents left whose sentences all occur in other sets
         for document in left:
             if len(chosen) == size:
                 break
@@ -159,26 +159,26 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
             ]
             first: dict[int, int] = {}
             for row, source in apart:
-                if source not in own_sources:
+                if source not in set_sources:
                     first.setdefault(source, row)
             shared += not apart
             if not first or len(first) > size - len(chosen):
                 continue
             dealt[document] = True
             chosen.extend(first.values())
-            own_sources.update(first)
+            set_sources.update(first)
             dropped["held_out_overlap"] += len(group) - len(apart)
             dropped["held_out_duplicate"] += len(apart) - len(first)
-        if len(chosen) < LEAST_FILLED * size:
+        if len(chosen) < MIN_FILLED * size:
             advice = "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
             if 2 * shared > len(left):
-                advice = f"{shared} of them have only sentences of the other held-out sets: are these files of the same text?"
+                advice = f"all sentences of {shared} of them are in the other held-out sets: are these files of the same text?"
             raise UserError(
                 f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole documents: {len(left)} documents "
-                f"were left, {len(rows) / len(dealt):.0f} pairs each on average; {advice}"
+                f"were left, with {len(rows) / len(dealt):.0f} pairs each on average; {advice}"
             )
         sets[name] = np.array(chosen)
-        other_sources |= own_sources
+        other_sources |= set_sources
         other_targets.update(index.target_bags[chosen].tolist())
 
     rest = np.sort(rows[np.repeat(~dealt, np.diff(bounds))])
@@ -190,21 +190,17 @@ def divide(index: Index, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[s
     dropped["train_near_overlap"] = int((near & ~same).sum())
     sets["train"] = rest[~(same | near)]
     if not len(sets["train"]):
-        raise UserError(f"no training pair is left of {len(index)} ({dropped}); make the held-out sets smaller")
+        raise UserError(f"none of {len(index)} pairs is left for training ({dropped}); make the held-out sets smaller")
     return sets, dropped
 
 
 def occurs(prints: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Whether the fingerprint of each of `rows` is that of one of `others`, bool of shape (len(rows),)."""
-    known = np.unique(prints[others])
-    if not len(known):
-        return np.zeros(len(rows), bool)
-    wanted = prints[rows]
-    return known[np.minimum(np.searchsorted(known, wanted), len(known) - 1)] == wanted
+    """Whether each of `rows` has the fingerprint of one of `others`, bool of shape (len(rows),)."""
+    return np.isin(prints[rows], prints[others])
 
 
 def select(path: Path, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """The blocks of a file with nothing but some of its rows, given in ascending order."""
+    """The blocks of a file, reduced to some of its rows, which are in ascending order."""
     start = 0
     for block in read_blocks(path, columns=COLUMNS):
         here = rows[slice(*np.searchsorted(rows, [start, start + block.num_rows]))]
@@ -214,20 +210,13 @@ def select(path: Path, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
 
 
 def take(path: Path, rows: np.ndarray) -> pa.RecordBatch:
-    """Some rows of a file in the order in which they are given, all in memory."""
-    order = np.argsort(rows)
-    places = np.empty_like(order)
-    places[order] = np.arange(len(rows))
-    return (
-        pa.Table.from_batches(select(path, rows[order]), WRITTEN)
-        .combine_chunks()
-        .take(pa.array(places))
-        .to_batches()[0]
-    )
+    """Some rows of a file, in the order given, in memory."""
+    table = pa.Table.from_batches(select(path, np.sort(rows)), WRITTEN)
+    return table.take(pa.array(np.argsort(np.argsort(rows)))).combine_chunks().to_batches()[0]
 
 
 def describe(path: Path) -> dict[str, int | dict[str, float]]:
-    """The size of a file of pairs: pairs, documents, and of each side words, characters and the lengths in words."""
+    """Numbers of pairs, documents, and words and characters per side of a file of pairs; and sentence lengths in words."""
     documents, counts = [np.zeros(0, np.uint64)], {side: ([], []) for side in ("source", "target")}
     for block in read_blocks(path):
         documents.append(np.unique(fingerprints(block["document"])))
@@ -235,15 +224,15 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
             texts = Block.of(block[side])
             of_words.append(texts.words.astype(np.int32))
             of_characters.append(int(texts.characters.sum()))
-    found: dict[str, int | dict[str, float]] = {"pairs": 0, "groups": len(np.unique(np.concatenate(documents)))}
+    sizes: dict[str, int | dict[str, float]] = {"pairs": 0, "groups": len(np.unique(np.concatenate(documents)))}
     for side, (of_words, of_characters) in counts.items():
         lengths = np.concatenate(of_words)
-        found["pairs"] = len(lengths)
-        found[f"{side}_words"] = int(lengths.sum())
-        found[f"{side}_characters"] = sum(of_characters)
+        sizes["pairs"] = len(lengths)
+        sizes[f"{side}_words"] = int(lengths.sum())
+        sizes[f"{side}_characters"] = sum(of_characters)
         median, most = np.quantile(lengths, [0.5, 0.95], method="inverted_cdf").tolist()
-        found[f"{side}_length"] = {"mean": round(float(lengths.mean()), 3), "median": median, "95%": most}
-    return found
+        sizes[f"{side}_length"] = {"mean": round(float(lengths.mean()), 3), "median": median, "95%": most}
+    return sizes
 
 
 def main() -> None:

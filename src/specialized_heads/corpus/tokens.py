@@ -2,13 +2,13 @@
 
 A safetensors file holds `source` and `target` (int32, the ids of all sentences one after the other, without begin and end
 of sentence) and `source_offsets` and `target_offsets` (int64, n + 1 positions; sentence i is offsets[i] to offsets[i + 1]).
-Its metadata hold a hash of all that, by which a damaged file is told when it is loaded.
-Text goes into it block by block, so that neither the sentences nor the ids of a corpus of millions are held in memory.
+Its metadata hold a SHA-256 of these arrays, which `load_tokens` checks. Text is encoded block by block and ids are mapped from
+disk, so neither the sentences nor the ids of a corpus of millions are held in memory. Files are opened as PyTorch tensors:
+safetensors maps those, but copies NumPy arrays.
 """
 
 import hashlib
 import json
-import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.pairs import read_blocks
@@ -24,7 +26,8 @@ from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.stage import Section, UserError, arguments, atomic, disk_errors, log, progress, run
 
 SIDES = ("source", "target")
-DTYPES = {"source": "<i4", "source_offsets": "<i8", "target": "<i4", "target_offsets": "<i8"}
+# In the order of a safetensors file: wide types first, then by name.
+DTYPES = {"source_offsets": np.int64, "target_offsets": np.int64, "source": np.int32, "target": np.int32}
 
 
 class Settings(Section):
@@ -39,7 +42,7 @@ class Settings(Section):
 class TokenStore:
     """The token ids of one split, mapped from disk.
 
-    `source` and `target`: int32, all ids in a row. `source_offsets` and `target_offsets`: int64, (sentences + 1,).
+    `source` and `target`: int32, all ids in a row. `source_offsets` and `target_offsets`: int64 of shape (sentences + 1,).
     """
 
     source: np.ndarray
@@ -70,41 +73,43 @@ class TokenStore:
 
 
 def load_tokens(path: Path) -> TokenStore:
-    """Map a token file into memory.
+    """Map a token file into memory. A file without a hash, made by another program, is not verified.
 
     Raises:
         UserError: no such file, not a token file, or a damaged one.
     """
-    # safetensors' own reader copies every tensor into memory; its format is a header length, a JSON header, and raw arrays.
     try:
-        with open(path, "rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            header = json.loads(stream.read(size))
-            expected = header.pop("__metadata__", {}).get("sha256")  # a file of others, without one, is believed
-            found = hashlib.file_digest(stream, lambda: _header_hash(header)).hexdigest()
-        if expected not in (None, found):
-            raise ValueError("damaged: its hash is another one")
-        arrays = {}
-        for name, dtype in DTYPES.items():
-            begin, end = header[name]["data_offsets"]
-            offset, length = 8 + size + begin, (end - begin) // np.dtype(dtype).itemsize
-            arrays[name] = np.memmap(path, dtype, "r", offset=offset, shape=(length,))
+        with safe_open(path, "pt") as file:
+            arrays = {name: file.get_tensor(name).numpy() for name in DTYPES}
+            expected = (file.metadata() or {}).get("sha256")
+        if expected not in (None, content_hash(arrays)):
+            raise ValueError("damaged: its content does not match its hash")
         for side in SIDES:
             ids, offsets = arrays[side], arrays[f"{side}_offsets"]
+            if (ids.dtype, offsets.dtype) != (np.int32, np.int64):
+                raise ValueError(f"{side} is {ids.dtype} with offsets {offsets.dtype}, not int32 with int64")
             if list(offsets[:1]) != [0] or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
                 raise ValueError(f"{side}_offsets do not divide the ids into sentences")
             if len(ids) and ids.min() < 0:
                 raise ValueError(f"{side} has negative ids")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (ValueError, KeyError, AttributeError, TypeError, OverflowError, MemoryError, RecursionError) as error:
+    except (SafetensorError, OSError, ValueError, RuntimeError, TypeError) as error:
         raise UserError(f"{path}: not a token file ({error}); delete it and run again") from None
     return TokenStore(**arrays)
 
 
-def _header_hash(header: dict[str, dict]) -> "hashlib._Hash":
-    """SHA-256 of the header of a token file without its metadata, to go on with the arrays."""
-    return hashlib.sha256(json.dumps(header, separators=(",", ":")).encode())
+def content_hash(arrays: dict[str, np.ndarray]) -> str:
+    """SHA-256 of the header, without metadata, and of the arrays of a token file, in hexadecimal."""
+    header, end = {}, 0
+    for name, dtype in DTYPES.items():
+        begin, end = end, end + arrays[name].nbytes
+        code = "I64" if dtype is np.int64 else "I32"
+        header[name] = {"dtype": code, "shape": list(arrays[name].shape), "data_offsets": [begin, end]}
+    digest = hashlib.sha256(json.dumps(header, separators=(",", ":")).encode())
+    for name in DTYPES:
+        digest.update(np.ascontiguousarray(arrays[name]))
+    return digest.hexdigest()
 
 
 def encode(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> tuple[np.ndarray, np.ndarray]:
@@ -123,49 +128,29 @@ def write_tokens(path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.nda
 
     Args:
         path: of the file.
-        blocks: for each block of pairs what `encode` gives for `source` and for `target`.
+        blocks: for each block of pairs, what `encode` returns for `source` and for `target`.
 
     Returns:
-        the offsets of both sides, int64, (sentences + 1,).
+        the offsets of both sides, int64 of shape (sentences + 1,).
     """
-    # safetensors' own writer wants every tensor in memory. Ids wait in unnamed files until their number is known.
     with (
         disk_errors(path),
         tempfile.TemporaryFile(dir=path.parent) as source,
         tempfile.TemporaryFile(dir=path.parent) as target,
     ):
-        ids, lengths = dict(zip(SIDES, (source, target))), {side: [np.zeros(1, np.int64)] for side in SIDES}
+        files, lengths = dict(zip(SIDES, (source, target))), {side: [np.zeros(1, np.int64)] for side in SIDES}
         for block in blocks:
             for side in SIDES:
-                ids[side].write(block[side][0].astype("<i4").tobytes())
+                files[side].write(block[side][0].tobytes())
                 lengths[side].append(block[side][1])
-        offsets = {side: np.cumsum(np.concatenate(lengths[side]), dtype="<i8") for side in SIDES}
-        header, end = {}, 0
-        for name in (
-            "source_offsets",
-            "target_offsets",
-            *SIDES,
-        ):  # the order of safetensors: wide types first, then names
-            side, _, offset = name.partition("_")
-            shape = len(offsets[side]) if offset else int(offsets[side][-1])
-            begin, end = end, end + shape * np.dtype(DTYPES[name]).itemsize
-            header[name] = {"dtype": "I64" if offset else "I32", "shape": [shape], "data_offsets": [begin, end]}
-        digest = _header_hash(header)
+        offsets = {side: np.cumsum(np.concatenate(lengths[side])) for side in SIDES}
+        arrays = {f"{side}_offsets": offsets[side] for side in SIDES}
         for side in SIDES:
-            digest.update(offsets[side].tobytes())
-        for side in SIDES:
-            ids[side].seek(0)
-            while block := ids[side].read(1 << 20):
-                digest.update(block)
-        text = json.dumps({"__metadata__": {"sha256": digest.hexdigest()}} | header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)  # arrays start at a multiple of eight bytes
-        with atomic(path) as temporary, open(temporary, "wb") as stream:
-            stream.write(len(text).to_bytes(8, "little") + text)
-            for side in SIDES:
-                stream.write(offsets[side].tobytes())
-            for side in SIDES:
-                ids[side].seek(0)
-                shutil.copyfileobj(ids[side], stream, 1 << 20)
+            files[side].flush()
+            # An empty file cannot be mapped.
+            arrays[side] = np.memmap(files[side], np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
+        with atomic(path) as temporary:
+            save_file(arrays, temporary, metadata={"sha256": content_hash(arrays)})
     return offsets
 
 

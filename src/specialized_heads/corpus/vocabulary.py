@@ -1,3 +1,3 @@
-"""The ids that every vocabulary reserves; SentencePiece is trained to give them, and the model relies on them."""
+"""The ids that every vocabulary reserves for padding, unknown pieces, and begin and end of a sentence."""
 
 PAD, UNKNOWN, BOS, EOS = range(4)

@@ -1,1 +1,1 @@
-"""Translating the test set, scoring translations, and gathering the scores of all models."""
+"""Translate the test set, score translations, and collect the scores of all models."""

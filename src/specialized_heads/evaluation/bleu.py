@@ -1,7 +1,7 @@
-"""The BLEU that everything here is scored with: sacreBLEU's, whose tokeniser follows from the language of the translation.
+"""The BLEU of the whole project: sacreBLEU's, with a tokeniser chosen by the target language.
 
-sacreBLEU's 13a cuts at white space and punctuation. Where words are not written apart a whole sentence would be one token, and
-almost every BLEU 0: Chinese has a tokeniser of its own there, the others are scored by characters.
+sacreBLEU's tokeniser 13a splits at white space and punctuation. In languages written without spaces a sentence would be one
+token and BLEU almost always 0, so Chinese uses sacreBLEU's own tokeniser and the others are scored by characters.
 """
 
 from sacrebleu.metrics import BLEU
@@ -12,10 +12,10 @@ UNSEGMENTED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km",
 
 
 def tokenizer(language: str) -> str:
-    """sacreBLEU's name of the tokeniser for a language, given by its code (zh, zh_TW and zh-Hant are one)."""
+    """sacreBLEU's tokeniser for a language code (zh, zh_TW and zh-Hant are the same)."""
     return UNSEGMENTED.get(without_region(language), "13a")
 
 
 def bleu(language: str, *, lowercase: bool, effective_order: bool = False) -> BLEU:
-    """The metric; `effective_order` for single sentences, which may be shorter than four tokens."""
+    """The metric; set `effective_order` for single sentences, which may be shorter than four tokens."""
     return BLEU(lowercase=lowercase, tokenize=tokenizer(language), effective_order=effective_order)

@@ -1,14 +1,14 @@
-"""Stage: sacreBLEU and chrF of a translation, with bootstrap intervals, and its difference from the baseline's.
+"""Stage: sacreBLEU and chrF of a translation, with bootstrap intervals and the difference from the baseline.
 
-There are two kinds of BLEU. `bleu` is that of detokenised text against the raw references, with sacreBLEU's own tokeniser:
-the one to compare between papers. It ignores case where the model knows lower case alone (`vocabulary.preprocess: paper`),
-as chrF then does. `bleu_tokenised` is computed as the paper's code computes it on the development set: of lower-case Moses
-tokens, as they are, on both sides; a language whose words are not written apart has none. Each has its signature, which
-also says how `bleu_tokenised` got its tokens. Where Moses cannot put tokens of the references back together (apostrophes of
-Ukrainian, say), no translation out of such tokens can reach a `bleu` of 100: a warning says what it can reach.
+There are two kinds of BLEU. `bleu` compares detokenised text with the raw references, with sacreBLEU's own tokeniser; use it to
+compare papers. Like chrF, it ignores case if the model produces only lower case (`vocabulary.preprocess: paper`).
+`bleu_tokenised` follows the paper's code: lower-case Moses tokens on both sides, not tokenised again; languages written without
+spaces have none. The signature of each is stored, including the source of the tokens. If Moses cannot detokenise the references
+correctly (Ukrainian apostrophes, for example), a model trained on such tokens cannot reach a `bleu` of 100; a warning gives the
+upper bound.
 
-The p-value (`significance`) is the chance of a difference at least as large, in either direction, if the two systems were the
-same; `difference` is that of `bleu` from the baseline's, with the 95% interval of the same paired bootstrap.
+The p-value (`significance`) is the probability of a difference at least as large, in either direction, between two equal
+systems. `difference` is the system's `bleu` minus the baseline's, with the 95% interval of the same paired bootstrap.
 """
 
 import os
@@ -24,7 +24,7 @@ from specialized_heads.evaluation.significance import SAMPLES, SEED, compare
 from specialized_heads.stage import Section
 from specialized_heads.tables import read_table
 
-CLOSE = 99.0  # BLEU of the references themselves, below which a warning is due
+WARN_BELOW = 99.0  # BLEU of the detokenised references themselves
 
 
 class Settings(Section):
@@ -33,24 +33,23 @@ class Settings(Section):
 
 
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
-    """The lines of a translation; another number of lines than there are references is a `UserError`."""
+    """Read a translation; a `UserError` unless it has one line per reference."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     except UnicodeDecodeError as error:
         raise stage.UserError(f"{path}: damaged ({error}); delete it and run again") from None
     if len(lines) != len(references):
-        raise stage.UserError(
-            f"{path}: {len(lines)} lines for {len(references)} sentences of the test set; delete it and run again"
-        )
+        problem = f"{len(lines)} lines for {len(references)} sentences of the test set"
+        raise stage.UserError(f"{path}: {problem}; delete it and run again")
     return lines
 
 
 def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: str) -> dict[str, float | str | None]:
-    """BLEU of a translation in lower-case Moses tokens, with its interval and signature; None where Moses finds no words."""
+    """BLEU of lower-case Moses tokens, with interval and signature; None for languages without spaces."""
     names = ("bleu_tokenised", "bleu_tokenised_low", "bleu_tokenised_high", "signature_tokenised")
     if tokenizer(language) != "13a":
         return dict.fromkeys(names)
-    metric = BLEU(lowercase=True, tokenize="none", force=True)  # force: tokens are meant to be tokens
+    metric = BLEU(lowercase=True, tokenize="none", force=True)  # force: no warning about tokenised text
     score = metric.corpus_score(tokens, [reference_tokens], n_bootstrap=SAMPLES)
     moses = f"moses.{language}-sacremoses-{version('sacremoses')}"
     values = (score.score, score._mean - score._ci, score._mean + score._ci, f"{metric.get_signature()}|tokens:{moses}")
@@ -58,12 +57,12 @@ def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: st
 
 
 def warn_of_bound(reference_tokens: list[str], references: list[str], language: str) -> None:
-    """Say how high `bleu` can be where tokens, put back together, are not the references."""
+    """Warn if detokenised references differ from the references, which bounds `bleu`."""
     joined = undo(reference_tokens, language=language, mode="paper")
     reached = bleu(language, lowercase=True).corpus_score(joined, [references]).score
-    if reached < CLOSE:
+    if reached < WARN_BELOW:
         stage.log.warning(
-            "out of Moses tokens of %r even the references have a BLEU of %.1f, which no model can pass; compare models by "
+            "detokenising Moses tokens of %r is lossy: even the references reach only BLEU %.1f; compare models by "
             "bleu_tokenised, or set vocabulary.preprocess: none",
             language,
             reached,
@@ -95,11 +94,10 @@ def main() -> None:
     }
     if files.baseline:
         baseline = read_lines(files.baseline, references=references)
-        whole, [found], _ = compare(
-            baseline, [translation], references, language=settings.language, lowercase=lowercase
-        )
-        result |= {"p_value": found.p_value, "difference": found.bleu - whole}
-        result |= {"difference_low": found.low, "difference_high": found.high}
+        options = {"language": settings.language, "lowercase": lowercase}
+        baseline_bleu, [system], _ = compare(baseline, [translation], references, **options)
+        result |= {"p_value": system.p_value, "difference": system.bleu - baseline_bleu}
+        result |= {"difference_low": system.low, "difference_high": system.high}
     stage.write_json(files.output, result)
     stage.log.info("BLEU %.2f; chrF %.2f", result["bleu"], result["chrf"])
 

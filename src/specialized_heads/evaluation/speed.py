@@ -1,16 +1,17 @@
-"""Stage: how much time the heads that were removed save, in the encoder and in translation as a whole.
+"""Stage: measure the time that removing encoder heads saves, in the encoder and in translation as a whole.
 
-A model that was pruned in the encoder has smaller matrices there. Its encoder is timed beside the whole model's, and beside
-the whole model with the same heads multiplied by zero, which computes the same and saves nothing. Translation is timed as it
-is used: beam search to the end of each sentence, so that models with longer translations take longer; the number of tokens
-stands beside the time. Decoder and softmax, which encoder pruning leaves alone, bound what can be gained there.
+A pruned encoder has smaller matrices. It is timed against the full model's encoder, and against the full encoder with the same
+heads multiplied by zero, which computes the same result without saving time. Translation is timed in use, by beam search to
+the end of each sentence, so models with longer translations take longer; the number of tokens is reported too. Decoder and
+softmax, which encoder pruning leaves unchanged, limit the gain there.
 
-Models take turns, round after round, and the median counts. The rule asks for all cores, so that no other job of the
-pipeline runs beside it; the work itself is done by one thread.
+Models take turns in each round; the median over the rounds is reported. The rule reserves all cores, so that no other job of
+the pipeline runs at the same time, but computes in one thread.
 """
 
 import math
 import time
+from collections import defaultdict
 from statistics import median
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
+from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
@@ -26,13 +28,12 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.sections import Decoding
 from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 from specialized_heads.training.batching import make_batch
 
 ROUNDS = 3
-SENTENCES = 16  # timed per round, if one batch has fewer
+SENTENCES = 16  # to time per round, in several batches if one is smaller
 
 
 class Settings(Section):
@@ -42,14 +43,14 @@ class Settings(Section):
 
 
 def masked(baseline: Transformer, pruned: Transformer) -> Transformer:
-    """The baseline, in place, with the encoder heads that the pruned model lacks multiplied by zero."""
+    """Mask, in place, the encoder heads of the baseline that the pruned model lacks."""
     for whole, part in zip(baseline.attentions("encoder"), pruned.attentions("encoder"), strict=True):
         whole.gate = Mask(torch.tensor([float(head in part.heads) for head in whole.heads])).to(whole.output.device)
     return baseline
 
 
 def batches_of(store: TokenStore, size: int) -> list[np.ndarray]:
-    """At least `SENTENCES` sentences in batches of `size`, sorted by length, each spread evenly over all lengths of the set."""
+    """Batches of `size` sentences, each spread evenly over the lengths of the set; at least `SENTENCES` in all."""
     order = np.argsort(store.source_lengths, kind="stable")
     size = min(size, len(order))
     count = math.ceil(min(SENTENCES, len(order)) / size)
@@ -58,10 +59,10 @@ def batches_of(store: TokenStore, size: int) -> list[np.ndarray]:
 
 @torch.inference_mode()
 def encoding_seconds(model: Transformer, store: TokenStore, batches: list[np.ndarray]) -> float:
-    """Seconds of the encoder for these batches."""
+    """Seconds to encode these batches."""
     device = model.source_embedding.device
     sources = [make_batch(store, batch).source.to(device) for batch in batches]
-    model.encode(sources[0])  # kernels are made at the first call
+    model.encode(sources[0])  # the first call compiles kernels
     started = clock(device)
     for source in sources:
         model.encode(source)
@@ -71,7 +72,7 @@ def encoding_seconds(model: Transformer, store: TokenStore, batches: list[np.nda
 def translation_seconds(
     model: Transformer, store: TokenStore, batches: list[np.ndarray], decoding: Decoding
 ) -> tuple[float, int]:
-    """Seconds of beam search for these batches, and the target tokens of the translations, EOS included."""
+    """Seconds of beam search for these batches, and the tokens of the translations, EOS included."""
     device = model.source_embedding.device
     tokens, started = 0, clock(device)
     for batch in batches:
@@ -81,7 +82,7 @@ def translation_seconds(
 
 
 def clock(device: torch.device) -> float:
-    """Seconds, read when all work on the device is done."""
+    """Time in seconds, once all work on the device is done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -90,12 +91,12 @@ def clock(device: torch.device) -> float:
 def measure(
     baseline: Transformer, pruned: list[Transformer], twins: list[Transformer], store: TokenStore, settings: Settings
 ) -> list[dict[str, Any]]:
-    """One row per model and batch size: medians over the rounds, times per batch.
+    """Time all models: one row per model and batch size, with median times per batch.
 
     Args:
         baseline: with all heads.
-        pruned: with fewer encoder heads.
-        twins: of each pruned model, the whole one with the same heads masked.
+        pruned: models with fewer encoder heads.
+        twins: for each pruned model, the baseline with the same heads masked.
         store: the test set.
         settings: of the stage.
     """
@@ -104,36 +105,27 @@ def measure(
     for size in settings.batches:
         batches = batches_of(store, size)
         if any(row["sentences"] == len(batches[0]) for row in rows):
-            continue  # a set with fewer sentences than several of the sizes is one batch for all of them
-        seconds: dict[tuple[int, str], list[float]] = {}
+            continue  # a set smaller than several sizes forms the same batch for all of them
+        seconds: dict[tuple[int, str], list[float]] = defaultdict(list)
         tokens = [0] * len(models)
         for turn in range(ROUNDS):
-            for number in np.roll(range(len(models)), turn).tolist():  # none is always the first
+            for number in np.roll(range(len(models)), turn).tolist():  # rotate the order
                 whole, tokens[number] = translation_seconds(models[number], store, batches, settings.decoding)
-                seconds.setdefault((number, "translation"), []).append(whole)
-                encoding = encoding_seconds(models[number], store, batches)
-                seconds.setdefault((number, "encoder"), []).append(encoding)
+                seconds[number, "translation_seconds"].append(whole)
+                seconds[number, "encoder_seconds"].append(encoding_seconds(models[number], store, batches))
                 if number:
-                    encoding = encoding_seconds(twins[number - 1], store, batches)
-                    seconds.setdefault((number, "masked"), []).append(encoding)
+                    seconds[number, "masked_seconds"].append(encoding_seconds(twins[number - 1], store, batches))
         for number, model in enumerate(models):
-            times = {
-                f"{what}_seconds": median(seconds[number, what]) / len(batches) if (number, what) in seconds else None
-                for what in ("encoder", "masked", "translation")
-            }
-            heads = sum(len(attention.heads) for attention in model.attentions("encoder"))
-            rows.append(
-                {
-                    "heads": heads,
-                    "sentences": len(batches[0]),
-                    "batches": len(batches),
-                    "rounds": ROUNDS,
-                    "tokens": tokens[number] / len(batches),
-                    **times,
-                    "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                }
-            )
+            row = {"heads": encoder_heads(model), "sentences": len(batches[0]), "batches": len(batches)}
+            row |= {"rounds": ROUNDS, "tokens": tokens[number] / len(batches)}
+            row |= {name: median(times) / len(batches) for (n, name), times in seconds.items() if n == number}
+            rows.append(row | {"parameters": sum(parameter.numel() for parameter in model.parameters())})
     return rows
+
+
+def encoder_heads(model: Transformer) -> int:
+    """Number of encoder heads."""
+    return sum(len(attention.heads) for attention in model.attentions("encoder"))
 
 
 def main() -> None:
@@ -144,10 +136,10 @@ def main() -> None:
     device = choose_device(settings.device)
     baseline, store = load(files.baseline, device=device), load_tokens(files.tokens)
     by_heads = {}
-    for path in files.pruned:  # of models with the same number of encoder heads, the first
+    for path in files.pruned:  # the first of models with equal numbers of encoder heads
         model = load(path, device=device)
-        by_heads.setdefault(sum(len(attention.heads) for attention in model.attentions("encoder")), model)
-    by_heads.pop(sum(len(attention.heads) for attention in baseline.attentions("encoder")), None)
+        by_heads.setdefault(encoder_heads(model), model)
+    by_heads.pop(encoder_heads(baseline), None)
     pruned = [by_heads[heads] for heads in sorted(by_heads, reverse=True)]
     twins = [masked(load(files.baseline, device=device), model) for model in pruned]
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, 1 thread"
@@ -160,11 +152,11 @@ SCHEMA = pa.schema(
     [
         ("heads", pa.int64()),  # of the encoder
         ("sentences", pa.int64()),  # per batch
-        ("batches", pa.int64()),  # timed in each round
+        ("batches", pa.int64()),  # per round
         ("rounds", pa.int64()),
         ("tokens", pa.float64()),  # target tokens per batch, EOS included
         ("encoder_seconds", pa.float64()),  # per batch, as all times
-        ("masked_seconds", pa.float64()),  # of the whole encoder, the same heads multiplied by zero
+        ("masked_seconds", pa.float64()),  # of the full encoder with the same heads multiplied by zero
         ("translation_seconds", pa.float64()),
         ("parameters", pa.int64()),
         ("device", pa.string()),

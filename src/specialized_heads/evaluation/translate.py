@@ -1,24 +1,21 @@
-"""Stage: translate a set with a model; one sentence per line, in the order of the set, in two files.
+"""Stage: translate a data set with a model into two files, one sentence per line, in the order of the set.
 
-One holds detokenised text, as a reader wants it. The other holds what the paper scores, lower-case Moses tokens: the
-model's own where it was trained on such tokens (`vocabulary.preprocess: paper`), else those of the detokenised text.
+One file holds detokenised text. The other holds what the paper scores, lower-case Moses tokens: the model's own if it was
+trained on such tokens (`vocabulary.preprocess: paper`), else those of the detokenised text.
 """
 
-import numpy as np
+from functools import partial
 
 from specialized_heads import stage
+from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import load
-from specialized_heads.model.decoding import translate
+from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.sections import Decoding
 from specialized_heads.stage import Section
-from specialized_heads.training.batching import cut
-
-TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
 
 
 class Settings(Section):
@@ -34,13 +31,9 @@ def main() -> None:
     prepare_cpu()
     model = load(files.model, device=choose_device(settings.device))
     store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
-    lengths = store.source_lengths + 1
-    order = np.argsort(lengths, kind="stable")
-    translations = [""] * len(store)
-    for sentences in stage.progress(cut(lengths[order], order, TOKENS), what="translating", unit="batch"):
-        outputs = translate(model, [store.source_ids(i).tolist() for i in sentences], **settings.decoding.model_dump())
-        for sentence, ids in zip(sentences, outputs, strict=True):
-            translations[sentence] = bpe.decode(ids).replace("\n", " ")
+    search = partial(translate, model, **settings.decoding.model_dump())
+    outputs = in_batches(search, [store.source_ids(i).tolist() for i in range(len(store))], show=True)
+    translations = [bpe.decode(ids).replace("\n", " ") for ids in outputs]
     if settings.preprocess == "paper":
         tokenised = [" ".join(line.split()) for line in translations]
     else:

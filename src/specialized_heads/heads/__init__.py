@@ -1,1 +1,1 @@
-"""What the heads do: relevance, confidence and the functions of sections 4 and 5."""
+"""What heads do: relevance, confidence and the functions of sections 4 and 5."""

@@ -1,8 +1,8 @@
-"""How sure heads are: the largest weight of a distribution (section 4), its entropy, and what it leaves to EOS.
+"""How certain heads are: the largest attention weight (section 4), the entropy, and the weight on EOS.
 
-Heads often park their attention on EOS, so confidence leaves EOS out on both sides (section 4). Entropy is that of the whole
-distribution, EOS included, since without it the weights do not sum to one; the weight on EOS stands beside it, so that a head
-that is certain of a word and a head that rests on EOS can be told apart.
+Heads often rest on EOS, so confidence leaves EOS out as query and as key (section 4). Entropy is that of the whole
+distribution, EOS included: without it the weights do not sum to one. The weight on EOS distinguishes a head that is certain
+of a word from one that rests on EOS.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
@@ -18,11 +18,11 @@ def confidence(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def entropy(weights: Tensor, queries: Tensor) -> Tensor:
-    """Sum over real queries (B, T) of the entropy of their attention, in nats, over all keys, EOS included (H,)."""
+    """Sum over real queries (B, T) of the entropy of their attention in nats, EOS included, per head (H,)."""
     return (torch.special.entr(weights).sum(-1) * queries[:, None]).sum((0, 2)).double()
 
 
 def parked(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """Sum over real queries (B, T) of the attention on the source's EOS, whatever is not on real keys (B, S), per head (H,)."""
+    """Sum over real queries (B, T) of the attention on the source's EOS, per head (H,); `keys` (B, S) are the other tokens."""
     outside = (weights * ~keys[:, None, None]).sum(-1)  # padding has weight zero
     return (outside * queries[:, None]).sum((0, 2)).double()

@@ -1,7 +1,7 @@
-"""Attention maps of all heads for batches of sentences, and where each one is largest.
+"""Attention maps of all heads, batch by batch, and their argmaxes.
 
-EOS takes no part in any statistic: heads often park their attention there (section 4). Maps of one type are stacked over
-layers, so that pruned models, with their uneven layers, need no special case.
+Statistics leave EOS out, where heads often rest their attention (section 4). The heads of one type are stacked over layers, so
+pruned models with their uneven layers need no special case.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import EOS, PAD
-from specialized_heads.model.attention import Tape
+from specialized_heads.model.attention import Activations
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import in_order, make_batch
@@ -25,11 +25,11 @@ from specialized_heads.training.batching import in_order, make_batch
 class Maps:
     """Attention of one batch.
 
-    sentences: (B,) numbers of the sentences in the set.
+    sentences: numbers of the sentences in the set (B,).
     source: ids (B, S), EOS and padding included.
-    weights: per attention type, (B, H, T, S).
-    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's begin-of-sentence token,
-        which sees nothing but itself, is no query there.
+    weights: per attention type (B, H, T, S).
+    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's begin-of-sentence token sees
+        only itself and is not a query of self-attention.
     """
 
     sentences: np.ndarray
@@ -50,10 +50,10 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
     device = model.source_embedding.device
     for sentences in progress(in_order(store, tokens=tokens), what="attention maps"):
         batch = make_batch(store, sentences).to(device)
-        tape: Tape = {}
-        model(batch.source, batch.target_in, tape)
+        activations: Activations = {}
+        model(batch.source, batch.target_in, activations)
         source = (batch.source != PAD) & (batch.source != EOS)
-        # The decoder's input has no EOS. A sentence without a target (analysis text that is not parallel) says nothing of it.
+        # The decoder's input has no EOS. A sentence without a target (analysis text that is not parallel) has no queries.
         target = (batch.target_in != PAD) & (batch.target_in[:, 1:] != PAD).any(1, keepdim=True)
         choosing = target.clone()
         choosing[:, 0] = False
@@ -61,7 +61,7 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
         weights = {}
         for kind in KINDS:
-            layers = [tape[kind, a.layer, "weights"] for a in model.attentions(kind) if a.heads]
+            layers = [activations[kind, a.layer, "weights"] for a in model.attentions(kind) if a.heads]
             weights[kind] = torch.cat(layers, dim=1).cpu() if layers else torch.zeros(b, 0, *sizes[kind])
         source, target, choosing = source.cpu(), target.cpu(), choosing.cpu()
         yield Maps(
@@ -79,7 +79,7 @@ def argmax(weights: Tensor, keys: Tensor) -> Tensor:
 
 
 def select(store: TokenStore, sentences: list[int]) -> TokenStore:
-    """A store with these sentences alone, in this order."""
+    """A store of these sentences, in this order."""
     sources = [store.source_ids(i) for i in sentences]
     targets = [store.target_ids(i) for i in sentences]
     ends = [np.cumsum([0, *map(len, rows)]) for rows in (sources, targets)]

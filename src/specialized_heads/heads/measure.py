@@ -1,6 +1,7 @@
-"""One pass over the analysis set: what is counted of all heads, batch by batch (sections 4 and 5).
+"""Count everything about all heads in one pass over the analysis set (sections 4 and 5).
 
-Maps are dropped as soon as they are counted, so that memory does not grow with the set but for small counts per sentence.
+Each batch of attention maps is dropped once it is counted, so memory grows with the set only by small counts per sentence. What
+decides a label is counted separately for sentences with even and odd numbers, so that labels can be compared between halves.
 """
 
 from dataclasses import dataclass
@@ -9,28 +10,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.confidence import confidence, entropy, parked
 from specialized_heads.heads.rare_words import rare_hits
 from specialized_heads.heads.trees import Sentence
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.sections import Heads
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted, H heads of each attention type.
+    """Counts and means over the analysis set, for the H heads of each attention type.
 
-    queries: per type, how many were averaged over.
+    queries: per type, the number of queries.
     confidence, entropy: per type, means over queries (H,); NaN without queries.
     eos: mean attention on the source's EOS (H,), for encoder and cross.
-    offsets: per type, counts of relative positions (H, 2·reach + 1), see `positional.offset_counts`.
-    chance: per type, the counts (2·reach + 1,) that a head without preference is expected to have.
-    lengths: per type, keys of each sentence other than EOS.
-    rarest, two_rarest: shares of the encoder's argmaxes (H,); NaN without rare_queries.
-    hits, fixed, arcs: arcs that the encoder's heads get right (N, H, R, 2), that the best fixed offset does (N, R, 2), and all
-        (N, R, 2), of each aligned sentence.
+    offsets: per type and half, counts of relative positions (2, H, 2·reach + 1), see `positional.offset_counts`.
+    visible: per type and half, see `positional.visible_counts` (2, 2, 2·reach + 1).
+    rare: per half, argmaxes of the encoder on the rarest token and on one of the two rarest (2, 2, H).
+    rare_queries: per half, the queries that `rare` counts (2,).
+    sentences: numbers of the N aligned sentences (N,).
+    hits, fixed, arcs: per aligned sentence, the arcs that each encoder head gets right (N, H, R, 2), those that the best fixed
+        offset gets right (N, R, 2), and all (N, R, 2).
     """
 
     queries: dict[str, int]
@@ -38,14 +40,18 @@ class Counted:
     entropy: dict[str, np.ndarray]
     eos: dict[str, np.ndarray]
     offsets: dict[str, np.ndarray]
-    chance: dict[str, np.ndarray]
-    lengths: dict[str, np.ndarray]
-    rarest: np.ndarray
-    two_rarest: np.ndarray
-    rare_queries: int
+    visible: dict[str, np.ndarray]
+    rare: np.ndarray
+    rare_queries: np.ndarray
+    sentences: np.ndarray
     hits: np.ndarray
     fixed: np.ndarray
     arcs: np.ndarray
+
+    def rare_shares(self) -> np.ndarray:
+        """Shares of argmaxes on the rarest token and on one of the two rarest (2, H); NaN where no sentence qualifies."""
+        with np.errstate(invalid="ignore"):
+            return self.rare.sum(0) / self.rare_queries.sum()
 
 
 def measure(
@@ -56,65 +62,69 @@ def measure(
     ranks: Tensor,
     settings: Heads,
 ) -> Counted:
-    """Count.
+    """Accumulate all head statistics.
 
     Args:
         model: in evaluation mode.
         store: the analysis set.
-        sentences: those that have a tree, by number.
+        sentences: those with a tree, by number.
         fixed_offsets: the baselines, by relation and direction; see `syntactic.arc_hits`.
         ranks: of the source tokens by frequency, see `rare_words.frequency_ranks`.
-        settings: pieces that speak for a word, and the cut-off of frequent tokens.
+        settings: `from_word` and `rare_cutoff`.
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     heads = {kind: len(maps.head_numbers(model, kind)) for kind in KINDS}
     # Sums per head: confidence, entropy, attention on EOS.
     sums = {kind: torch.zeros(3, heads[kind], dtype=torch.float64) for kind in KINDS}
-    offsets = {kind: torch.zeros(heads[kind], 2 * reach + 1, dtype=torch.long) for kind in KINDS}
-    chance = {kind: torch.zeros(2 * reach + 1, dtype=torch.float64) for kind in KINDS}
-    lengths: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
-    asking = dict.fromkeys(KINDS, 0)
-    rare = torch.zeros(2, heads["encoder"], dtype=torch.long)
-    rare_queries, found = 0, []
+    offsets = {kind: torch.zeros(2, heads[kind], 2 * reach + 1, dtype=torch.long) for kind in KINDS}
+    visible = {kind: torch.zeros(2, 2, 2 * reach + 1, dtype=torch.float64) for kind in KINDS}
+    number_of_queries = dict.fromkeys(KINDS, 0)
+    rare = torch.zeros(2, 2, heads["encoder"], dtype=torch.long)
+    rare_queries = np.zeros(2, dtype=np.int64)
+    aligned, arc_counts = [], []
     for batch in maps.attention_maps(model, store):
+        halves = [torch.from_numpy(batch.sentences % 2 == half)[:, None] for half in (0, 1)]
         for kind in KINDS:
             weights, queries, keys = batch.weights[kind], batch.queries[kind], batch.keys[kind]
-            asking[kind] += int(queries.sum())
-            lengths[kind].append(keys.sum(1))
-            sums[kind][0] += confidence(weights, queries, keys)
-            sums[kind][1] += entropy(weights, queries)
-            sums[kind][2] += parked(weights, queries, keys)
+            number_of_queries[kind] += int(queries.sum())
+            sums[kind] += torch.stack(
+                [confidence(weights, queries, keys), entropy(weights, queries), parked(weights, queries, keys)]
+            )
             best = maps.argmax(weights, keys)
-            counted = positional.choosing(kind, queries)
-            origin = positional.expected(kind, counted, keys)
-            offsets[kind] += positional.offset_counts(best, origin, counted, reach=reach)
-            chance[kind] += positional.chance_counts(kind, origin, counted, keys, reach=reach)
-            if kind == "encoder":
-                first, either, number = rare_hits(best, queries, batch.source, ranks=ranks, cutoff=settings.rare_cutoff)
-                rare += torch.stack([first, either])
-                rare_queries += number
+            positioned = positional.choosing(kind, queries)
+            origin = positional.expected(kind, positioned, keys)
+            for half, members in enumerate(halves):
+                chosen = positioned & members
+                offsets[kind][half] += positional.offset_counts(best, origin, chosen, reach=reach)
+                visible[kind][half] += positional.visible_counts(kind, origin, chosen, keys, reach=reach)
+                if kind == "encoder":
+                    rarest, two_rarest, number = rare_hits(
+                        best, queries & members, batch.source, ranks=ranks, cutoff=settings.rare_cutoff
+                    )
+                    rare[half] += torch.stack([rarest, two_rarest])
+                    rare_queries[half] += number
         rows = [row for row, number in enumerate(batch.sentences.tolist()) if number in sentences]
         if rows:
-            own = [sentences[int(batch.sentences[row])] for row in rows]
-            words, shares = [each.words for each in own], [each.shares for each in own]
+            parsed = [sentences[int(batch.sentences[row])] for row in rows]
+            words, shares = [sentence.words for sentence in parsed], [sentence.shares for sentence in parsed]
             attention = syntactic.word_attention(
                 batch.weights["encoder"][rows], words, shares, from_word=settings.from_word
             )
-            found.append(syntactic.arc_hits(attention, words, [each.arcs for each in own], fixed_offsets))
-    means = {kind: (sums[kind] / asking[kind]).numpy() for kind in KINDS}  # 0 / 0 is NaN
-    shares = (rare.double() / rare_queries).numpy()
-    hits, fixed, arcs = map(np.concatenate, zip(*found, strict=True))
+            aligned.append(batch.sentences[rows])
+            arcs = [sentence.arcs for sentence in parsed]
+            arc_counts.append(syntactic.arc_hits(attention, words, arcs, fixed_offsets))
+    means = {kind: (sums[kind] / number_of_queries[kind]).numpy() for kind in KINDS}  # 0 / 0 is NaN
+    hits, fixed, arcs = map(np.concatenate, zip(*arc_counts, strict=True))
     return Counted(
-        queries=asking,
+        queries=number_of_queries,
         confidence={kind: values[0] for kind, values in means.items()},
         entropy={kind: values[1] for kind, values in means.items()},
         eos={kind: means[kind][2] for kind in ("encoder", "cross")},
         offsets={kind: counts.numpy() for kind, counts in offsets.items()},
-        chance={kind: counts.numpy() for kind, counts in chance.items()},
-        lengths={kind: torch.cat(parts).numpy() for kind, parts in lengths.items()},
-        rarest=shares[0],
-        two_rarest=shares[1],
+        visible={kind: counts.numpy() for kind, counts in visible.items()},
+        rare=rare.numpy(),
         rare_queries=rare_queries,
+        sentences=np.concatenate(aligned),
         hits=hits,
         fixed=fixed,
         arcs=arcs,

@@ -1,8 +1,9 @@
-"""Positional heads: how often does a head's largest weight lie at one relative position (section 5.1)?
+"""Positional heads: how often a head's largest weight lies at one relative position (section 5.1).
 
-In self-attention a relative position is key minus query, so -1 is the previous token. Cross-attention has no such thing, since
-its queries and keys are tokens of two sentences; there the position is counted from the diagonal, the source token that
-corresponds to the target token being predicted if both sentences are read at constant speed. EOS takes no part.
+In self-attention a relative position is key minus query: -1 is the previous token. A head is judged by the queries that have
+a token at its position, since the first token of a sentence has no previous one. In cross-attention, positions are counted
+from the diagonal: the source token that corresponds to the predicted target token if both sentences are read at constant
+speed. EOS is left out.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
@@ -13,22 +14,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-NEAR = 1  # source tokens; an alignment one beside the diagonal counts as on it
+NEAR = 1  # source tokens; a cross-attention maximum this close to the preferred position counts as on it
 
 
 class Position(NamedTuple):
     """The relative position that a head prefers.
 
     offset: the most frequent one, in tokens; None without queries.
-    share: of the queries; in cross-attention of those at most `NEAR` away from it. NaN without queries.
+    share: of the queries that have a token there; cross-attention: of all queries, up to `NEAR` tokens away. NaN without
+        queries.
+    share_raw: of all queries; the same as `share` in cross-attention.
     """
 
     offset: int | None
     share: float
+    share_raw: float
 
 
 def choosing(kind: str, queries: Tensor) -> Tensor:
-    """The queries (B, T) that have a position: all, but in cross-attention only those that predict a token."""
+    """The queries (B, T) that have a position: in cross-attention those that predict a token, elsewhere all."""
     counted = queries.clone()
     if kind == "cross":  # the last query predicts EOS, which corresponds to the source's EOS
         counted[:, :-1] &= queries[:, 1:]
@@ -37,7 +41,7 @@ def choosing(kind: str, queries: Tensor) -> Tensor:
 
 
 def expected(kind: str, queries: Tensor, keys: Tensor) -> Tensor:
-    """The key (B, T) from which relative positions are counted: the query itself, or its place on the diagonal.
+    """The key (B, T) at relative position 0: the query itself, or its place on the diagonal.
 
     Args:
         kind: attention type.
@@ -56,9 +60,9 @@ def offset_counts(best: Tensor, origin: Tensor, queries: Tensor, *, reach: int) 
 
     Args:
         best: argmaxes (B, H, T).
-        origin: the key that has position 0, from `expected` (B, T).
+        origin: the key at relative position 0, from `expected` (B, T).
         queries: those that count (B, T).
-        reach: largest distance; must be at least the longest sentence.
+        reach: largest distance; at least the length of the longest sentence.
 
     Returns:
         counts (H, 2·reach + 1); column c is the relative position c - reach.
@@ -69,51 +73,46 @@ def offset_counts(best: Tensor, origin: Tensor, queries: Tensor, *, reach: int) 
     return torch.bincount(flat.flatten(), minlength=heads * (2 * reach + 1)).view(heads, 2 * reach + 1)
 
 
-def chance_counts(kind: str, origin: Tensor, queries: Tensor, keys: Tensor, *, reach: int) -> Tensor:
-    """What `offset_counts` is expected to be for a head whose argmax is any key that the query sees, all alike.
+def visible_counts(kind: str, origin: Tensor, queries: Tensor, keys: Tensor, *, reach: int) -> Tensor:
+    """What the queries can see at each relative position.
 
     Args:
-        kind, origin, queries, reach: as there.
+        kind, origin, queries, reach: as in `offset_counts`.
         keys: real ones (B, S).
 
     Returns:
-        (2·reach + 1,), float64.
+        (2, 2·reach + 1), float64: the number of queries that have a key there, all queries in cross-attention; and the
+        expected `offset_counts` of a head whose argmax is a visible key drawn at random.
     """
     seen = queries[:, :, None] & keys[:, None, :]  # (B, T, S)
     if kind == "decoder":
         seen = seen.tril()
     shares = (1.0 / seen.sum(-1, keepdim=True).double()).expand(seen.shape)[seen]
     offsets = (torch.arange(keys.shape[1]) - origin[:, :, None] + reach).expand(seen.shape)[seen]
-    return torch.bincount(offsets, weights=shares, minlength=2 * reach + 1)
+    chance = torch.bincount(offsets, weights=shares, minlength=2 * reach + 1)
+    if kind == "cross":
+        return torch.stack([torch.full_like(chance, int(queries.sum())), chance])
+    return torch.stack([torch.bincount(offsets, minlength=2 * reach + 1).double(), chance])
 
 
-def preferred(kind: str, counts: np.ndarray) -> Position:
-    """The most frequent relative position of a head, from its counts (2·reach + 1,); of equal ones the leftmost."""
-    total, reach = counts.sum(), len(counts) // 2
-    if not total:
-        return Position(None, float("nan"))
-    offset = int(counts.argmax()) - reach
-    return Position(offset, share_at(kind, offset, counts))
+def preferred(kind: str, counts: np.ndarray, possible: np.ndarray) -> Position:
+    """The relative position that a head prefers.
 
-
-def share_at(kind: str, offset: int, counts: np.ndarray) -> float:
-    """The share of counts (2·reach + 1,) at an offset; in cross-attention at most `NEAR` away from it."""
-    place, width = offset + len(counts) // 2, NEAR if kind == "cross" else 0
-    return float(counts[max(place - width, 0) : place + width + 1].sum() / counts.sum())
-
-
-def ceiling(kind: str, offset: int, lengths: np.ndarray) -> float:
-    """The share that a head reaches which looks at a relative position wherever there is a token.
-
-    The first token of a sentence has none before it, so that on short sentences the share of a perfect head stays well
-    below 1.
+    Of equally frequent positions the one that most queries have counts; then the leftmost.
 
     Args:
-        kind: "encoder" or "decoder".
-        offset: relative position.
-        lengths: tokens of each sentence; in the decoder with the begin-of-sentence token, which is no query.
+        counts: of the head, from `offset_counts` (2·reach + 1,).
+        possible: queries that have a key at each position, from `visible_counts` (2·reach + 1,).
     """
-    first = 1 if kind == "decoder" else 0
-    low, high = np.maximum(first, -offset), np.minimum(lengths, lengths - offset)
-    queries = np.maximum(lengths - first, 0).sum()
-    return float(np.maximum(high - low, 0).sum() / queries) if queries else float("nan")
+    if not counts.sum():
+        return Position(None, float("nan"), float("nan"))
+    place = int(np.lexsort((-possible, -counts))[0])
+    offset = place - len(counts) // 2
+    raw = share_at(kind, offset, counts, np.full_like(possible, counts.sum()))
+    return Position(offset, share_at(kind, offset, counts, possible), raw)
+
+
+def share_at(kind: str, offset: int, counts: np.ndarray, possible: np.ndarray) -> float:
+    """The share of the possible queries whose argmax is at an offset, NaN without any; cross-attention: up to `NEAR` away."""
+    place, width = offset + len(counts) // 2, NEAR if kind == "cross" else 0
+    return float(counts[max(place - width, 0) : place + width + 1].sum() / (possible[place] or np.nan))

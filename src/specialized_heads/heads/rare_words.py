@@ -1,4 +1,4 @@
-"""Rare-words heads: how often does a head's largest weight lie on the least frequent token of the sentence (section 5.3)?"""
+"""Rare-words heads: how often a head's largest weight lies on the least frequent token of the sentence (section 5.3)."""
 
 import numpy as np
 import torch
@@ -12,15 +12,15 @@ def rare_hits(
 ) -> tuple[Tensor, Tensor, int]:
     """How often the argmax is the least frequent token of the sentence, and one of the two least frequent.
 
-    Only sentences count whose least frequent token is not among the `cutoff` most frequent ones of the training set. A token
-    that occurs twice counts at both places.
+    Sentences whose least frequent token is among the `cutoff` most frequent ones of the training set are left out. A token
+    that occurs twice counts in both places.
 
     Args:
         best: argmaxes (B, H, T).
         queries: real tokens (B, T).
         source: ids (B, T).
         ranks: by token id, 0 for the most frequent one of the training set (V,).
-        cutoff: of the vocabulary's head.
+        cutoff: number of most frequent tokens that are not rare.
 
     Returns:
         hits on the rarest (H,), on one of the two rarest (H,), and the number of queries counted.
@@ -38,7 +38,6 @@ def rare_hits(
 def frequency_ranks(store: TokenStore, *, vocabulary: int) -> Tensor:
     """Rank of each source token by its frequency in the training set (V,); 0: most frequent; ties by id."""
     counts = np.bincount(store.source, minlength=vocabulary)
-    order = np.argsort(-counts, kind="stable")
     ranks = np.empty(vocabulary, dtype=np.int64)
-    ranks[order] = np.arange(vocabulary)
+    ranks[np.argsort(-counts, kind="stable")] = np.arange(vocabulary)
     return torch.from_numpy(ranks)

@@ -1,12 +1,13 @@
-"""Stage: how alike the heads of one model attend, pair by pair, within each attention type.
+"""Stage: pairwise distances between the heads of one model, within each attention type.
 
-The distance of two heads is the Jensen-Shannon distance of their attention, the square root of the divergence in bits, averaged
-over queries: 0 for heads that always attend alike, 1 for heads that never give weight to the same token. Distributions are
-whole, EOS included, since without it they would not sum to one; queries are real tokens other than EOS, in the decoder without
-the begin-of-sentence token, where all heads attend to that one token. Sentences are taken
-from the analysis set at equal distances, since the cost grows with the square of the number of heads.
+The distance of two heads is the Jensen-Shannon distance of their attention (square root of the divergence in bits), averaged
+over queries: 0 for heads that always attend alike, 1 for heads that never attend to the same token. Distributions include EOS,
+since without it they do not sum to one. Queries are real tokens; the decoder's begin-of-sentence token, which sees only
+itself, is left out. The cost grows with the square of the number of heads, so evenly spaced sentences of the analysis set are
+used.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -25,18 +26,16 @@ from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
-BATCH_TOKENS = 1000  # a side; bounds the memory of the mixtures of one head with all others
+BATCH_TOKENS = 1000  # per side; bounds the memory of the mixtures of one head with all others
 
+NUMBERS = ("layer", "head", "other_layer", "other_head")
 SCHEMA = pa.schema(
-    {
-        "type": pa.string(),
-        "layer": pa.int32(),
-        "head": pa.int32(),
-        "other_layer": pa.int32(),
-        "other_head": pa.int32(),
-        "distance": pa.float64(),
-        "queries": pa.int64(),
-    }
+    [
+        ("type", pa.string()),
+        *((name, pa.int32()) for name in NUMBERS),
+        ("distance", pa.float64()),
+        ("queries", pa.int64()),
+    ]
 )
 
 
@@ -57,13 +56,12 @@ def distances(weights: Tensor, queries: Tensor) -> Tensor:
     """
     rows = weights.transpose(1, 2)[queries].transpose(0, 1)  # (H, queries, S)
     entropies = torch.special.entr(rows).sum(-1)  # (H, queries)
-    found = torch.zeros(len(rows), len(rows), dtype=torch.float64)
+    sums = torch.zeros(len(rows), len(rows), dtype=torch.float64)
     for head in range(len(rows) - 1):
         mixed = torch.special.entr((rows[head] + rows[head + 1 :]) / 2).sum(-1)
         divergence = mixed - (entropies[head] + entropies[head + 1 :]) / 2  # in nats, 0 to ln 2
-        between = (divergence / math.log(2)).clamp(0.0, 1.0).sqrt().double().sum(-1)
-        found[head, head + 1 :] = found[head + 1 :, head] = between
-    return found
+        sums[head, head + 1 :] = (divergence / math.log(2)).clamp(0.0, 1.0).sqrt().double().sum(-1)
+    return sums + sums.T
 
 
 def mean_distances(model: Transformer, store: TokenStore) -> tuple[dict[str, np.ndarray], dict[str, int]]:
@@ -77,12 +75,13 @@ def mean_distances(model: Transformer, store: TokenStore) -> tuple[dict[str, np.
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most `most` of `count` sentences, at equal distances."""
-    return sorted({number * count // min(count, most) for number in range(min(count, most))})
+    """At most `most` of `count` sentence numbers, evenly spaced."""
+    size = min(count, most)
+    return [number * count // size for number in range(size)]
 
 
 def main() -> None:
-    """Write `--output`: one row per pair of heads of a type, each pair once."""
+    """Write `--output`: one row per pair of heads of one type."""
     files = stage.arguments(__doc__, files=("model", "analysis", "output"))
     settings = Settings.model_validate(files.settings)
     prepare_cpu()
@@ -93,10 +92,9 @@ def main() -> None:
     rows = []
     for kind in KINDS:
         heads = maps.head_numbers(model, kind)
-        for first, (layer, head) in enumerate(heads):
-            for second, (other_layer, other_head) in enumerate(heads[first + 1 :], start=first + 1):
-                pair = [kind, layer, head, other_layer, other_head, means[kind][first, second], queries[kind]]
-                rows.append(dict(zip(SCHEMA.names, pair)))
+        for first, second in itertools.combinations(range(len(heads)), 2):
+            pair = (kind, *heads[first], *heads[second], means[kind][first, second], queries[kind])
+            rows.append(dict(zip(SCHEMA.names, pair)))
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d pairs of heads compared on %d of %d sentences", len(rows), len(chosen), len(store))
 

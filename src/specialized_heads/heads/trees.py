@@ -1,10 +1,9 @@
-"""Trees laid over the subwords of a model: which pieces make up each word, and the arcs between the words.
+"""Dependency trees on the subwords of a model: the pieces of each word, and the arcs between words.
 
-Words can share pieces: "didn't" in the pieces "didn", "'" and "t" is "did" and "n't". A shared piece is divided among its words
-in the ratio of their characters in it, so that no word has more of a piece than is its own. Words with the same pieces (both
-words of "don't" in one piece, the words of a multi-word token) cannot be told apart by attention: they are not divided from
-each other, and each has what all of them have together. An arc between two such words is left out: a head that finds the one
-looks at the other.
+Words can share pieces: in the pieces "didn", "'" and "t" of "didn't", the words are "did" and "n't". A shared piece is divided
+among its words in proportion to their characters in it. Words with the same pieces (both words of "don't" in one piece, the
+words of a multi-word token) are indistinguishable to attention: each gets what they have together, and arcs between them are
+left out, since a head that finds one also finds the other.
 """
 
 from collections import Counter
@@ -23,8 +22,8 @@ class Sentence:
     """A parsed sentence.
 
     words: the pieces of each word.
-    shares: how much of each of these pieces is the word's, above 0 and at most 1.
-    arcs: of the relations asked for, between words that do not have the same pieces.
+    shares: the word's share in each of these pieces, above 0 and at most 1.
+    arcs: of the configured relations, between words with different pieces.
     """
 
     words: list[list[int]]
@@ -40,18 +39,18 @@ def align(
     *,
     processed: list[str] | None = None,
 ) -> tuple[dict[int, Sentence], Counter[str]]:
-    """Lay parses over subwords.
+    """Align parses with subwords.
 
     Args:
         parses: the words of each parsed sentence.
-        texts: the sentences as the parser saw them.
-        bpe: the model that cut them.
+        texts: the sentences that were parsed.
+        bpe: the model that segments them.
         relations: whose arcs are kept.
-        processed: the sentences as BPE got them; None: `texts`.
+        processed: the sentences as BPE sees them; None: `texts`.
 
     Returns:
-        the aligned sentences, and how many arcs of each relation are left out of them. Not aligned is a sentence whose two
-        texts do not agree, and one with a word that has no piece.
+        the aligned sentences, and the number of arcs of each relation left out of them. A sentence is not aligned if its two
+        texts disagree or one of its words has no piece.
     """
     sentences, left_out = {}, Counter[str]()
     for number, words in parses.items():
@@ -61,13 +60,10 @@ def align(
         pieces = words_to_pieces([(word.start, word.end) for word in words], spans)
         if all(pieces):
             shares = piece_shares([(word.start, word.end) for word in words], spans, pieces)
-            apart = []
-            for arc in arcs(words, relations):
-                if pieces[arc.head] != pieces[arc.dependent]:
-                    apart.append(arc)
-                else:
-                    left_out[arc.relation] += 1
-            sentences[number] = Sentence(pieces, shares, apart)
+            all_arcs = arcs(words, relations)
+            kept = [arc for arc in all_arcs if pieces[arc.head] != pieces[arc.dependent]]
+            left_out.update(Counter(arc.relation for arc in all_arcs) - Counter(arc.relation for arc in kept))
+            sentences[number] = Sentence(pieces, shares, kept)
     return sentences, left_out
 
 
@@ -82,18 +78,18 @@ def piece_shares(
         words: the pieces of each word, from `words_to_pieces`.
 
     Returns:
-        for each word and each of its pieces, the share of the word, and of all words with the same pieces, in the characters
-        that words have in the piece; a piece of one word alone has share 1.
+        for each word and each of its pieces, the fraction of the piece's characters that belong to the word or to a word with
+        the same pieces; 1 for a piece of one word.
     """
-    # White space inside of a word can be a piece, which has no character of it.
+    # A piece can be white space inside a word, without a character of the word.
     overlaps = [
-        [max(1, min(end, piece_spans[p][2]) - max(start, piece_spans[p][1])) for p in own]
-        for (start, end), own in zip(word_spans, words, strict=True)
+        [max(1, min(end, piece_spans[p][2]) - max(start, piece_spans[p][1])) for p in pieces]
+        for (start, end), pieces in zip(word_spans, words, strict=True)
     ]
     whole: Counter[int] = Counter()
     alike: Counter[tuple[tuple[int, ...], int]] = Counter()
-    for own, characters in zip(words, overlaps, strict=True):
-        for piece, number in zip(own, characters, strict=True):
+    for pieces, characters in zip(words, overlaps, strict=True):
+        for piece, number in zip(pieces, characters, strict=True):
             whole[piece] += number
-            alike[tuple(own), piece] += number
-    return [[alike[tuple(own), piece] / whole[piece] for piece in own] for own in words]
+            alike[tuple(pieces), piece] += number
+    return [[alike[tuple(pieces), piece] / whole[piece] for piece in pieces] for pieces in words]

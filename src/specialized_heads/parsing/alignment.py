@@ -1,9 +1,8 @@
-"""Which subwords make up which word: decided by character offsets in the raw sentence, never by matching strings.
+"""Alignment of words with subwords by character offsets in the raw sentence, never by matching strings.
 
-SentencePiece says for each piece which bytes of the raw text it came from; the parser says the same for each word in
-characters. A piece belongs to every word whose characters it overlaps: "don't" in one piece belongs to both "do" and
-"n't", and a piece that holds one letter of a word is a piece of that word. Where the text was preprocessed before BPE, the
-characters of both texts are counted through, white space left out, which leads from a piece to the raw sentence.
+SentencePiece gives the bytes of the raw text that each piece covers; the parser gives the characters of each word. A piece
+belongs to every word that it overlaps, even by one letter: "don't" in one piece belongs to both "do" and "n't". If the text was
+preprocessed before BPE, its characters are mapped to those of the raw sentence one by one, ignoring white space.
 """
 
 from collections import Counter
@@ -23,8 +22,8 @@ from specialized_heads.stage import UserError
 def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int, int, int]]:
     """Segment a sentence and find the characters of each piece.
 
-    White space at the ends of a piece is not part of its span: "▁The" spans the three letters. A piece of white space
-    alone has an empty span. No piece splits a character, since the models of `corpus/bpe.py` neither normalise nor cut bytes.
+    White space at the ends of a piece is not part of its span: "▁The" spans three letters, a piece of white space alone has an
+    empty span. No piece splits a character, since the models of `corpus/bpe.py` neither normalise nor cut bytes.
 
     Args:
         processor: the BPE model.
@@ -33,7 +32,7 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
     Returns:
         (id, start, end) for each of the T pieces, in order; characters [start, end) of `text`.
     """
-    # The serialised form is the one that all SentencePiece versions since 0.2.0 return, with offsets always in bytes.
+    # The serialised form has byte offsets in all SentencePiece versions since 0.2.0.
     encoded = SentencePieceText.FromString(processor.encode(text, out_type="serialized_proto"))
     lengths = (len(letter.encode()) for letter in text)
     character = {byte: index for index, byte in enumerate(accumulate(lengths, initial=0))}
@@ -48,42 +47,45 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
 
 
 def check_pieces(path: Path, store: TokenStore, processed: list[str], processor: SentencePieceProcessor) -> None:
-    """Make sure that the pieces which words are laid over are those that the model reads.
+    """Check that a token file, which the model reads, holds the pieces of these sentences.
 
     Args:
-        path: of the token file.
-        store: what it holds.
-        processed: the sentences as BPE got them.
+        path: of the token file, for messages.
+        store: its content.
+        processed: the sentences, preprocessed.
         processor: the BPE model of the source side.
 
     Raises:
-        UserError: the token file has other sentences, or they are cut in another way.
+        UserError: the token file has other sentences or pieces.
     """
     if len(store) != len(processed):
-        raise UserError(f"{path}: {len(store)} sentences where the text has {len(processed)}; make both from one split")
+        raise UserError(
+            f"{path}: {len(store)} sentences, but the text has {len(processed)}; make both from the same split"
+        )
     ids, lengths = encode(processed, processor)
     if np.array_equal(lengths, store.source_lengths) and np.array_equal(ids, store.source):
         return
-    own = (np.array_equal(part, store.source_ids(n)) for n, part in enumerate(np.split(ids, np.cumsum(lengths)[:-1])))
+    pieces = enumerate(np.split(ids, np.cumsum(lengths)[:-1]))
+    different = next(n for n, part in pieces if not np.array_equal(part, store.source_ids(n)))
     raise UserError(
-        f"{path}: sentence {list(own).index(False)} (from 0) has other subwords than this text and BPE model give; make "
+        f"{path}: sentence {different} (from 0) has other subwords than this text and BPE model give; make "
         "it again from them, with the same vocabulary.preprocess"
     )
 
 
 def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> None:
-    """Make sure that trees are of these sentences, as far as their words can tell.
+    """Check that most words of the trees are spelled as in the sentences.
 
-    A form may differ from its characters, since some parsers write quotes, or capitals, their own way, though not most of them.
-    Letters are compared as they are composed. Words that share their characters ("du" is "de" and "le") tell nothing.
+    Some forms may differ, since some parsers rewrite quotes or capitals. Letters are compared after composition. Words that
+    share their characters ("du" is "de" and "le") are ignored.
 
     Args:
-        path: of the table of trees.
-        parses: what it holds.
+        path: of the table of trees, for messages.
+        parses: its content.
         texts: the sentences.
 
     Raises:
-        UserError: they are of others.
+        UserError: the trees belong to other sentences.
     """
     rows = []
     for n, words in parses.items():
@@ -92,35 +94,37 @@ def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> 
         rows += [(texts[n][word.start : word.end], word.form) for word in alone if n < len(texts)]
     spelled = sum(letters(part).lower() == letters(form).lower() for part, form in rows)
     if max(parses, default=0) >= len(texts) or 2 * spelled < len(rows):
-        raise UserError(f"{path}: the trees are of other sentences than the text; delete the file and parse that text")
+        raise UserError(
+            f"{path}: the trees belong to other sentences than the text; delete the file and parse that text"
+        )
 
 
 def raw_characters(processed: str, raw: str) -> list[int] | None:
-    """Find the character of the raw sentence that each character of the preprocessed one came from.
+    """Map each character of a preprocessed sentence to the raw sentence.
 
-    Preprocessing may change case and white space, nothing else. A character can become two in lower case ("İ").
+    Preprocessing may only change case and white space. A character can have two in lower case ("İ").
 
     Args:
-        processed: the sentence as BPE got it.
+        processed: the preprocessed sentence.
         raw: the same sentence, as the parser saw it.
 
     Returns:
-        for each character of `processed` a position in `raw`, -1 for white space. None: the characters do not agree.
+        for each character of `processed` a position in `raw`, -1 for white space. None: other characters differ.
     """
     letters = [(low, position) for position, letter in enumerate(raw) if not letter.isspace() for low in letter.lower()]
     # Only the lower case of sigma depends on its neighbours, which tokenisation changes: ς at the end of a word.
-    expected, found = ("".join(text).replace("ς", "σ") for text in ([low for low, _ in letters], processed.split()))
-    if expected != found:
+    expected, actual = ("".join(text).replace("ς", "σ") for text in ([low for low, _ in letters], processed.split()))
+    if expected != actual:
         return None
     positions = iter(position for _, position in letters)
     return [-1 if letter.isspace() else next(positions) for letter in processed]
 
 
 def raw_piece_spans(processor: SentencePieceProcessor, processed: str, raw: str) -> list[tuple[int, int, int]] | None:
-    """`piece_spans` of the preprocessed sentence, with the characters of the raw one.
+    """`piece_spans` of a preprocessed sentence, with the characters of the raw one.
 
     Returns:
-        (id, start, end) for each piece; characters [start, end) of `raw`. None: the two texts are not the same sentence.
+        (id, start, end) for each piece; characters [start, end) of `raw`. None: the two texts are different sentences.
     """
     spans = piece_spans(processor, processed)
     if processed == raw:
@@ -128,14 +132,14 @@ def raw_piece_spans(processor: SentencePieceProcessor, processed: str, raw: str)
     origin = raw_characters(processed, raw)
     if origin is None:
         return None
-    found, after = [], 0
+    raw_spans, after = [], 0
     for identity, start, end in spans:
         if start < end:
             first, after = origin[start], origin[end - 1] + 1
         else:  # a piece of white space alone
             first = after
-        found.append((identity, first, after))
-    return found
+        raw_spans.append((identity, first, after))
+    return raw_spans
 
 
 def words_to_pieces(

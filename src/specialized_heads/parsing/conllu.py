@@ -1,13 +1,11 @@
-"""Trees from a CoNLL-U file: a treebank, or what another parser wrote.
+"""Trees from a CoNLL-U file: a treebank, or the output of another parser.
 
-A tree belongs to the analysis sentence with the same text. White space is left out of the comparison, since many parsers
-write words without saying where spaces were; a tree whose text agrees to the space is preferred. Its words are then placed
-in the sentence by counting characters, white space left out on both sides, so nothing is searched for or guessed. A
-sentence without a tree, and one whose tree spells other words than its text, have no parse, and are counted.
+A tree belongs to the analysis sentence with the same text. White space is ignored, since many parsers do not record where spaces
+were; a tree whose text agrees to the space is preferred. Its words are located by counting characters without white space, so
+nothing is searched for or guessed. Sentences without a tree, or whose tree spells other words, have no parse and are counted.
 
-Empty nodes, which are not in the text, and enhanced dependencies are not read. Relations keep the names that they have in
-the file. Several roots are let in, since not every parser gives a text one root, and arcs are counted one by one; a word
-that hangs on itself, directly or over others, is in no tree, and the file is refused.
+Empty nodes and enhanced dependencies are ignored. Relations keep their names. Several roots are allowed, since not every parser
+gives a text one root, and arcs are counted one by one; a file with a cycle of heads is refused.
 """
 
 import re
@@ -27,7 +25,7 @@ TEXT = re.compile(r"#\s*text\s*=\s*(.*)")
 
 
 class Token(NamedTuple):
-    """A stretch of text: its form, and the syntactic words in it as (form, head, relation, upos)."""
+    """A surface token: its form, and its syntactic words as (form, head, relation, upos)."""
 
     form: str
     words: list[tuple[str, int, str, str]]
@@ -44,11 +42,11 @@ def read_trees(path: Path) -> list[Tree]:
     """Read a CoNLL-U file, plain or packed.
 
     Returns:
-        its sentences, in order. `text` is that of the comment `# text`, or else the forms with the spaces that the last
-        column does not deny (`SpaceAfter=No`).
+        its sentences, in order. `text` is the comment `# text`, or else the forms, separated by spaces except after
+        `SpaceAfter=No`.
 
     Raises:
-        UserError: the file is not CoNLL-U, naming the line; or it has no sentence.
+        UserError: the file is not CoNLL-U (with the line), or has no sentence.
     """
     trees = [_tree(block, path) for block in _blocks(path)]
     if not trees:
@@ -57,7 +55,7 @@ def read_trees(path: Path) -> list[Tree]:
 
 
 def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """The numbered lines of each sentence that has words; comments between blank lines are none."""
+    """The numbered lines of each sentence; comments alone are not one."""
     block: list[tuple[int, str]] = []
     for number, line in enumerate(lines(path), start=1):
         if line.strip():
@@ -72,7 +70,7 @@ def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
 
 def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
     text, tokens, spelled = None, [], ""
-    expected, inside = 1, 0  # number of the next word; words that the open multi-word token still has
+    expected, inside = 1, 0  # number of the next word; words still to come of a multi-word token
     heads: list[tuple[int, int]] = []
     for line_number, line in block:
         where = f"{path}, line {line_number}"
@@ -88,13 +86,11 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         if parts[2] == ".":
             continue
         if int(parts[1]) != expected:
-            raise UserError(
-                f"{where}: word {number} where word {expected} should be; number words from 1 in each sentence"
-            )
+            raise UserError(f"{where}: word {number} instead of word {expected}; number words from 1 in each sentence")
         space = "" if "SpaceAfter=No" in last.split("|") else " "
         if parts[2] == "-":
             if inside or int(parts[3]) < expected:
-                raise UserError(f"{where}: {number} is no range of words after those before it")
+                raise UserError(f"{where}: {number} is not a range of words after the preceding ones")
             inside = int(parts[3]) - expected + 1
             tokens.append(Token(form, []))
             spelled += form + space
@@ -109,35 +105,35 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         inside = max(inside - 1, 0)
         expected += 1
     if inside:
-        raise UserError(f"{path}, line {block[-1][0]}: the sentence ends inside of a multi-word token")
+        raise UserError(f"{path}, line {block[-1][0]}: the sentence ends inside a multi-word token")
     for line_number, head in heads:
         if head >= expected:
             raise UserError(f"{path}, line {line_number}: head {head} in a sentence of {expected - 1} words")
-    rooted = {0}  # words that lead to a root: each is followed once, so that a long sentence takes no long time
+    rooted = {0}  # words known to lead to a root: each is followed once, so time is linear in the sentence
     for word in range(1, expected):
         above: dict[int, None] = {}
         while word not in rooted and word not in above:
             above[word] = None
             word = heads[word - 1][1]
         if word not in rooted:
-            circle = list(above)[list(above).index(word) :]
+            cycle = list(above)[list(above).index(word) :]
             raise UserError(
-                f"{path}, line {heads[word - 1][0]}: word {word} hangs on itself (heads in turn: "
-                f"{', '.join(map(str, [*circle[1:], word]))}); each word must lead to a root, a word with head 0"
+                f"{path}, line {heads[word - 1][0]}: word {word} is in a cycle (heads in turn: "
+                f"{', '.join(map(str, [*cycle[1:], word]))}); each word must lead to a root, a word with head 0"
             )
         rooted.update(above)
     return Tree(spelled.strip() if text is None else text, tokens)
 
 
 def place(tokens: list[Token], text: str) -> list[Word] | None:
-    """Find the characters of each word of a tree in a sentence.
+    """Locate the words of a tree in a sentence.
 
     Args:
         tokens: of the tree.
-        text: the sentence as the clean stage wrote it.
+        text: the sentence, as the clean stage wrote it.
 
     Returns:
-        its words. None: the forms of the tokens, one after the other, are not the characters of the text.
+        its words. None: the forms of the tokens, joined, are not the characters of the text.
     """
     positions = [position for position, letter in enumerate(text) if not letter.isspace()]
     if letters(text) != "".join(letters(token.form) for token in tokens) or len(letters(text)) != len(positions):
@@ -163,9 +159,9 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         path: of the CoNLL-U file.
 
     Returns:
-        the words of each sentence, none for one without a parse; and what the report says: the file, its hash, the trees in
-        it, those that repeat the text of an earlier one (the first counts), the sentences that have no tree, and those
-        whose tree has words that are not in the text.
+        the words of each sentence, empty without a parse; and the entries of the report: the file, its hash, the number of
+        trees, of trees that repeat the text of an earlier one (which is used), of sentences without a tree, and of sentences
+        whose tree spells other words.
 
     Raises:
         UserError: the file is not CoNLL-U, or no sentence has a tree in it.
@@ -177,8 +173,8 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
     distinct = len(known)
     for tree in trees:
         known.setdefault(letters(tree.text), tree)
-    found = [known.get(text) or known.get(letters(text)) for text in texts]
-    parses = [place(tree.tokens, text) if tree else None for tree, text in zip(found, texts, strict=True)]
+    matches = [known.get(text) or known.get(letters(text)) for text in texts]
+    parses = [place(tree.tokens, text) if tree else None for tree, text in zip(matches, texts, strict=True)]
     if not any(parses):
         raise UserError(
             f"{path}: none of the {len(texts)} analysis sentences has a tree among the {len(trees)} of this file; parser.path "
@@ -190,6 +186,6 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         "sha256": file_hash(path),
         "trees": len(trees),
         "trees_of_a_repeated_text": len(trees) - distinct,
-        "sentences_without_a_tree": sum(tree is None for tree in found),
-        "sentences_with_other_words": sum(tree is not None and not words for tree, words in zip(found, parses)),
+        "sentences_without_a_tree": sum(tree is None for tree in matches),
+        "sentences_with_other_words": sum(tree is not None and not words for tree, words in zip(matches, parses)),
     }

@@ -1,7 +1,7 @@
-"""Trees that are kept in the repository beside an embedded corpus: looked up by the exact text of the sentence.
+"""Trees kept in the repository beside an embedded corpus, looked up by the exact text of the sentence.
 
 `resources/<name>/parses.parquet` has one row per sentence with a list per column; a word's form is the text that it
-spans. `parses.json` beside it says which parser made them.
+spans. `parses.json` beside it names the parser.
 """
 
 from pathlib import Path
@@ -32,10 +32,10 @@ def embedded_parses(texts: list[str], *, resource: Path | None) -> tuple[list[li
         resource: `parses.parquet` of the corpus; None for a corpus that is not embedded.
 
     Returns:
-        the words of each sentence, in order, and what made them: engine, version, model, command.
+        the words of each sentence, in order, and the parser: engine, version, model, command.
 
     Raises:
-        UserError: the corpus has no embedded parses, or some sentence is not among them.
+        UserError: the corpus has no embedded parses, or not for every sentence.
     """
     if resource is None:
         raise UserError("parser.engine: only embedded corpora have embedded parses; set parser.engine: stanza")
@@ -49,7 +49,7 @@ def embedded_parses(texts: list[str], *, resource: Path | None) -> tuple[list[li
     if missing := sum(text not in known for text in texts):
         raise UserError(
             f"{missing} of {len(texts)} analysis sentences have no embedded parse in {resource}: "
-            "they are kept for the first documents under the shipped filters only; set parser.engine: stanza"
+            "there are parses for the first documents under the shipped filters only; set parser.engine: stanza"
         )
     parses = []
     for text in texts:

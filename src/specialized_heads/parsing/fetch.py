@@ -1,7 +1,7 @@
-"""Stage fetch: the models of Stanza that the corpora of an experiment need, fetched in one job before any of them is parsed.
+"""Stage fetch: download the Stanza models that an experiment needs, in one job before any corpus is parsed.
 
-Parse jobs run at the same time, on a cluster where there may be no network; they load what this stage has left on disk and
-never look further. What is there already is not fetched again. The manifest names each file of each model with its hash.
+Parse jobs run concurrently, possibly on cluster nodes without a network; they only load models from disk. Models already on disk
+are not downloaded again. The manifest lists each file of each model with its hash.
 """
 
 from pydantic import Field
@@ -20,7 +20,7 @@ class Models(Section):
 
 
 class Settings(Section):
-    """Every pipeline that some corpus needs, once."""
+    """The distinct pipelines that the corpora need."""
 
     models: list[Models] = Field(min_length=1)
 

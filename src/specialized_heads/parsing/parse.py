@@ -1,15 +1,15 @@
 """Stage parse: a dependency tree for each analysis sentence (section 5.2).
 
-Four engines: `embedded` looks up trees that are kept in the repository with an embedded corpus, and either has all of
-them or stops; `stanza` and `spacy` parse any text; `conllu` takes trees from a file. The report says which parser and which
-models made the trees, and how many sentences have one. Nothing is fetched here: the stage before has done that.
+Four engines: `embedded` looks up trees kept in the repository with an embedded corpus, and fails if one is missing; `stanza` and
+`spacy` parse any text; `conllu` reads trees from a file. The report names the parser and its models, and counts the sentences
+with a tree. Nothing is downloaded here: the stage fetch has done that.
 """
 
+from specialized_heads.config.sections import Parser
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.parsing.conllu import conllu_parses
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses
-from specialized_heads.sections import Parser
 from specialized_heads.stage import arguments, log, run, write_json
 
 
@@ -22,7 +22,7 @@ class Settings(Parser):
 def main() -> None:
     """Write `--output` (parses/analysis.parquet) and `--report` (analysis.json) from `--text` (analysis.parquet).
 
-    `--resource` is the file of trees of the engines that do not parse themselves.
+    `--resource` is the file of trees for `embedded` and `conllu`.
     """
     args = arguments(__doc__, files=("text", "output", "report"), optional=("resource",))
     settings = Settings.model_validate(args.settings)
@@ -39,7 +39,7 @@ def main() -> None:
             parses = list(spacy_engine.parse_sentences(model, texts))
             about = spacy_engine.describe(model)
         case "stanza":
-            from specialized_heads.parsing import stanza_engine  # seconds to import, and only this engine needs it
+            from specialized_heads.parsing import stanza_engine  # takes seconds to import
 
             pipeline = stanza_engine.load_pipeline(
                 language=settings.language, directory=settings.directory, package=settings.package

@@ -1,4 +1,4 @@
-"""Names of dependency relations: those of Stanford Dependencies that only differ in writing from Universal Dependencies."""
+"""Relations of Stanford Dependencies that differ from Universal Dependencies in name only."""
 
 # Stanford Dependencies (de Marneffe and Manning 2008; CoreNLP, ClearNLP) -> Universal Dependencies, version 2
 STANFORD = {
@@ -16,5 +16,5 @@ STANFORD = {
 
 
 def canonical(relation: str) -> str:
-    """A relation by its name in Universal Dependencies."""
+    """The name of a relation in Universal Dependencies."""
     return STANFORD.get(relation, relation)

@@ -1,10 +1,10 @@
 """Stage relations: how often each dependency relation occurs, and how well a fixed offset would find it (section 5.2).
 
-The baseline that a syntactic head must beat is a head that always looks at one relative position: for each relation and
-direction, the most frequent distance, in words, from the word that looks to the word it should find.
+The baseline that a syntactic head must beat always looks at one relative position: for each relation and direction, the most
+frequent distance, in words, from the attending word to its target.
 
-A main type counts all of its subtypes (`nsubj` has the arcs of `nsubj:pass` too), a subtype itself alone. Names of Stanford
-Dependencies that only differ in writing from Universal Dependencies mean the same: the paper's dobj is `obj`.
+A main type includes its subtypes (`nsubj` has the arcs of `nsubj:pass` too). Relations of Stanford Dependencies that differ from
+Universal Dependencies in name only are the same: the paper's dobj is `obj`.
 """
 
 import difflib
@@ -36,16 +36,13 @@ SCHEMA = pa.schema(
 
 
 class Settings(Section):
-    """What the stage is told."""
+    """The relations to count."""
 
     relations: list[str] = Field(min_length=1)
 
 
 class Arc(NamedTuple):
-    """A dependency between two words of a sentence, both as positions in its list of words, from 0.
-
-    The relation is named as it was asked for.
-    """
+    """A dependency between two words of a sentence, as positions from 0; `relation` is the requested name."""
 
     relation: str
     head: int
@@ -60,21 +57,21 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
         relations: main types or subtypes, of Universal or Stanford Dependencies.
 
     Returns:
-        the arcs that are asked for, by position of the dependent. An arc that is asked for twice, as `nsubj` and as
-        `nsubj:pass`, is there twice.
+        the arcs with a requested relation, by position of the dependent; one that matches two requests (`nsubj` and
+        `nsubj:pass`) appears twice.
     """
-    asked = [(relation, canonical(relation)) for relation in relations]
-    found = []
+    requested = [(relation, canonical(relation)) for relation in relations]
+    matches = []
     for dependent, word in enumerate(words):
         if word.head > 0:
             name = canonical(word.relation)
             names = {name, name.split(":")[0]}
-            found += [Arc(relation, word.head - 1, dependent) for relation, wanted in asked if wanted in names]
-    return found
+            matches += [Arc(relation, word.head - 1, dependent) for relation, wanted in requested if wanted in names]
+    return matches
 
 
 def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> str:
-    """What to say of relations that do not occur: the nearest ones that do, and all that there are."""
+    """Describe relations that do not occur: the nearest ones that do, and all that occur."""
     counts = Counter(canonical(word.relation) for words in parses for word in words if word.head > 0)
     counts += Counter({name.split(":")[0]: 1 for name in counts if ":" in name and name.split(":")[0] not in counts})
     near = {name: difflib.get_close_matches(canonical(name), counts, n=1) for name in absent}
@@ -89,8 +86,8 @@ def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
         counts: arcs by relative position in words.
 
     Returns:
-        the most frequent offset (of equally frequent ones the nearest, and of -k and k the former) and its share of the
-        arcs; None, None without arcs.
+        the most frequent offset (ties: the nearest, then the negative one) and its share of the arcs; None, None without
+        arcs.
     """
     if not counts:
         return None, None
@@ -106,8 +103,8 @@ def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> 
         relations: as for `arcs`.
 
     Returns:
-        one row per relation and direction, in the order asked for; columns as in `SCHEMA`. `offsets` and `counts` are
-        the histogram of positions (target word minus the word that looks), by increasing offset.
+        one row per relation and direction, in the requested order; columns as in `SCHEMA`. `offsets` and `counts` are the
+        histogram of relative positions (target minus attending word), by increasing offset.
     """
     positions = {(relation, direction): Counter() for relation in relations for direction in DIRECTIONS}
     for sentence in sentences:
@@ -138,9 +135,9 @@ def main() -> None:
     settings = Settings.model_validate(args.settings)
     parses = read_parses(args.parses)
     table = relation_table((arcs(words, settings.relations) for words in parses.values()), settings.relations)
-    found = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))
-    absent = [relation for relation, number in found.items() if not number]
-    if len(absent) == len(found):
+    arcs_of = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))
+    absent = [relation for relation, number in arcs_of.items() if not number]
+    if len(absent) == len(arcs_of):
         raise UserError(
             f"heads.relations: none of them occurs in {args.parses}: {explain_absent(absent, parses.values())}"
         )

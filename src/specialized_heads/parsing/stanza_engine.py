@@ -1,9 +1,8 @@
 """Trees from Stanza: one tree per analysis sentence, with the character offsets of its words in that sentence.
 
-Sentences are never split further (`tokenize_no_ssplit`), because a relation is counted within what the translation
-model saw as one sentence. Models are loaded from disk without asking the network; a stage of its own (`parsing/fetch.py`)
-fetches those that are missing before any sentence is parsed. Since release 1.15 every file that these processors open
-goes through `torch.load(weights_only=True)`, which runs no code from the file.
+Sentences are never split (`tokenize_no_ssplit`), because relations are counted within the translation model's sentences. Models
+are loaded from disk without network access; the stage fetch (`parsing/fetch.py`) downloads missing ones beforehand. Since release
+1.15, these processors open every file with `torch.load(weights_only=True)`, which runs no code from it.
 """
 
 from collections.abc import Container
@@ -21,10 +20,10 @@ BATCH = 100  # sentences per call: enough to fill batches, few enough for the pr
 
 
 def load_pipeline(*, language: str, directory: str | None, package: str) -> stanza.Pipeline:
-    """Load a pipeline from disk, without asking the network.
+    """Load a pipeline from disk, without network access.
 
     Args:
-        language: of the text; of one with a region ("pt_BR") the language counts where Stanza has no models for the region.
+        language: of the text; a region ("pt_BR") is ignored if Stanza has no models for it.
         directory: Stanza resources directory; None for Stanza's own.
         package: name of a package of models.
 
@@ -34,7 +33,7 @@ def load_pipeline(*, language: str, directory: str | None, package: str) -> stan
     directory = _resources(directory)
     try:
         return _build(language=language, directory=directory, package=package, method=None)
-    except Exception as error:  # a damaged model breaks in as many ways as its reader has lines
+    except Exception as error:  # a damaged model can raise anything
         raise UserError(
             f"no {_what(language, directory, package)}: {_sentence(error)} Run snakemake with --forcerun parser_models and "
             "parser.download: true, or check parser.directory and parser.package"
@@ -42,14 +41,14 @@ def load_pipeline(*, language: str, directory: str | None, package: str) -> stan
 
 
 def fetch(*, language: str, directory: str | None, package: str, download: bool) -> stanza.Pipeline:
-    """Load a pipeline, fetching its models where they are missing.
+    """Load a pipeline, downloading missing models.
 
     Args:
         language, directory, package: as for `load_pipeline`.
-        download: whether missing models may be fetched.
+        download: whether missing models may be downloaded.
 
     Raises:
-        UserError: there are no such models, and they may not or cannot be fetched.
+        UserError: there are no such models, and they may not or cannot be downloaded.
     """
     directory = _resources(directory)
     what = _what(language, directory, package)
@@ -86,7 +85,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _build(*, language: str, directory: str, package: str, method: str | None) -> stanza.Pipeline:
-    if method is not None:  # the code is looked up in the newest list
+    if method is not None:  # look the code up in the newest list
         download_resources_json(directory)
     pipeline = stanza.Pipeline(
         _code(language, known=load_resources_json(directory)),
@@ -95,17 +94,17 @@ def _build(*, language: str, directory: str, package: str, method: str | None) -
         processors=",".join(PROCESSORS),
         download_method=method,
         tokenize_no_ssplit=True,
-        use_gpu=False,  # sums on a GPU differ from run to run, and a thousand sentences are few
+        use_gpu=False,  # results on a GPU vary from run to run
         verbose=False,
     )
-    # Stanza leaves out what a package lacks, and says so only in its log.
+    # Stanza skips processors that a package lacks, with no more than a log line.
     if missing := [name for name in PROCESSORS if name not in pipeline.processors]:
         raise ValueError(f"the package has no {', '.join(missing)}")
     return pipeline
 
 
 def _code(language: str, *, known: Container[str]) -> str:
-    """The code that Stanza knows a language by: the whole one ("zh-hant"), or else the part before the region."""
+    """Stanza's code of a language: the whole one ("zh-hant"), or else the part before the region."""
     whole = language.lower().replace("_", "-")
     return next((code for code in (language.lower(), whole, without_region(language)) if code in known), whole)
 
@@ -118,8 +117,8 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
         texts: one sentence each.
 
     Returns:
-        the words of each sentence, in order. A sentence in which Stanza finds no word has none. Where a blank line
-        inside a text makes Stanza see several sentences, their trees follow each other, each with its own root.
+        the words of each sentence, in order, possibly none. If a blank line inside a text makes Stanza split it, the trees
+        follow each other, each with its own root.
     """
     parses = []
     for first in progress(range(0, len(texts), BATCH), what="parse", unit="batch"):
@@ -147,7 +146,7 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
 
 
 def describe(pipeline: stanza.Pipeline, *, package: str) -> dict[str, str]:
-    """What made the trees: engine, version, model, command (without the directory, which decides nothing)."""
+    """The origin of the trees: engine, version, model, command (without the directory, which has no effect)."""
     models = ", ".join(f"{name} {specification.package}" for name, (specification, *_) in pipeline.load_list)
     return {
         "engine": "stanza",
@@ -159,7 +158,7 @@ def describe(pipeline: stanza.Pipeline, *, package: str) -> dict[str, str]:
 
 
 def hashes(pipeline: stanza.Pipeline) -> dict[str, str]:
-    """SHA-256 of every file that a pipeline was loaded from, by processor and name, word vectors included."""
+    """SHA-256 of every file of a pipeline, including word vectors, by processor and name."""
     files = {
         f"{name}/{Path(value).name}": Path(value)
         for name, processor in pipeline.processors.items()

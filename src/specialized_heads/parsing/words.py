@@ -1,9 +1,9 @@
-"""The parse table: what is kept of a dependency tree, one row per word.
+"""The parse table: one row per word of a dependency tree.
 
-Words are syntactic words of Universal Dependencies; the words of a multi-word token divide its characters if they spell it
-("don't" = "do" + "n't"), else each has all of them ("du" = "de" + "le"). Offsets count characters of the sentence as it
-stands in `analysis.parquet`, never of a tokenised text, so that trees can be laid over any segmentation of the same
-sentence. A sentence without a parse has no rows.
+Words are syntactic words of Universal Dependencies; the words of a multi-word token share its characters out if they spell it
+("don't" = "do" + "n't"), else each has all of them ("du" = "de" + "le"). Offsets count characters of the sentence in
+`analysis.parquet`, never of a tokenised text, so that trees can be aligned with any segmentation. A sentence without a parse has
+no rows.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
 
 
 def letters(text: str) -> str:
-    """A text as it is compared: composed as the clean stage does, without white space and invisible characters."""
+    """The characters of a text for comparison: composed as in the clean stage, without white space and invisible ones."""
     return "".join(compose(drop_invisible(text)).split())
 
 
@@ -57,7 +57,7 @@ def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list
         start, end: characters [start, end) of the sentence are the token.
 
     Returns:
-        [start, end) of each word: its own part where the forms, one after the other, spell the token; else the whole token.
+        [start, end) of each word: its part of the token if the forms, joined, spell it; else the whole token.
     """
     spelled = [letters(form) for form in forms]
     places = [place for place in range(start, end) if not text[place].isspace()]
@@ -85,11 +85,11 @@ def read_parses(path: Path) -> dict[int, list[Word]]:
         absent.
 
     Raises:
-        UserError: there is no such file, no such table, or its rows are no trees.
+        UserError: no such file, not such a table, or its rows are not trees.
     """
     table = read_table(path, schema=SCHEMA)
     if empty := [name for name in SCHEMA.names if table.column(name).null_count]:
-        raise UserError(f"{path}: column {empty[0]} has gaps; delete the file and parse again")
+        raise UserError(f"{path}: column {empty[0]} has missing values; delete the file and parse again")
     parses: dict[int, list[Word]] = {}
     columns = (table.column(name).to_pylist() for name in Word._fields)
     for sentence, *word in zip(table.column("sentence").to_pylist(), *columns):

@@ -1,5 +1,5 @@
-"""Figures and tables of the paper, redrawn from this pipeline's results, with the paper's own numbers beside them.
+"""The figures and tables of an experiment, with the numbers that the papers report beside its own.
 
-Every module has the same two parts: `numbers` gathers what is shown into one table, `draw` (of a table, `shown`) shows
-that and nothing else. The numbers are written as CSV beside the picture.
+Each module has two functions: `numbers` collects what is shown in one table, `draw` (or `shown`, for a table) presents
+exactly that. The numbers are written as CSV beside the figure or table.
 """

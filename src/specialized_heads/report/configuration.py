@@ -1,14 +1,14 @@
-"""Stage: the configuration of an experiment as it was validated, every default written out.
+"""Stage: write the validated configuration of an experiment, with all defaults.
 
-Snakemake can run the file again (`--configfile`), with the same results.
+Given to Snakemake as `--configfile`, it reproduces the same results.
 """
 
 import yaml
 
-from specialized_heads.config import load
+from specialized_heads.config.experiment import load
 from specialized_heads.stage import arguments, atomic, run
 
-HEAD = "# The configuration of this experiment, every default written out: give it to `snakemake --configfile`.\n"
+HEAD = "# The configuration of this experiment with all defaults. To repeat it: `snakemake --configfile`.\n"
 
 
 def main() -> None:

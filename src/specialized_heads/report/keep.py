@@ -2,8 +2,8 @@
 
     python -m specialized_heads.report.keep --results results/debian --output docs/reference/debian
 
-What is kept: figures as PNG with their numbers, tables as Markdown with theirs, the claims, the configuration as it was
-validated, and the scores of every model. Weights, text and heads stay where they are. What the folder held before goes.
+It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration, and the scores
+of every model, but no weights, text or heads. The folder's former content is replaced.
 """
 
 import shutil
@@ -13,39 +13,34 @@ from pathlib import Path
 from specialized_heads.report.inputs import read_table
 from specialized_heads.stage import UserError, arguments, log, run
 
-KEPT = [
-    "configuration.yaml",
-    "claims.md",
-    "claims.csv",
-    "figures/*.png",
-    "figures/*.csv",
-    "tables/*.md",
-    "tables/*.csv",
-]
-SCORES = "*/scores.parquet"  # of every corpus; kept as text
+NEEDED = ["configuration.yaml", "claims.md", "claims.csv"]
+KEPT = [*NEEDED, "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv"]
+SCORES = "*/scores.parquet"  # of each corpus; written as CSV
 
 
 def keep(results: Path, output: Path) -> int:
-    """Copy these files, in their folders; returns how many.
+    """Copy these files into the same folders below `output`; return their number.
 
     Raises:
-        UserError: there is no finished experiment, or `output` holds files that are not of such a folder.
+        UserError: the experiment is not finished, or `output` is a folder of something else.
     """
-    if missing := [name for name in KEPT[:3] if not (results / name).is_file()]:
-        raise UserError(f"{results}: no {missing[0]} there; run the experiment to its end first")
-    if output.exists() and not (output / KEPT[0]).is_file():
-        raise UserError(f"{output}: holds something else, and would be replaced; name another folder, or remove it")
+    if missing := [name for name in NEEDED if not (results / name).is_file()]:
+        raise UserError(f"{results}: no {missing[0]}; run the experiment to its end first")
+    if output.exists() and not (output / NEEDED[0]).is_file():
+        raise UserError(
+            f"{output}: is not a folder of kept results and would be replaced; give another one, or remove it"
+        )
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
         new = Path(folder) / output.name
-        for path in sorted(found for pattern in KEPT for found in results.glob(pattern)):
+        for path in sorted(path for pattern in KEPT for path in results.glob(pattern)):
             target = new / path.relative_to(results)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
         for path in sorted(results.glob(SCORES)):
             target = new / "scores" / f"{path.parent.name}.csv"
             target.parent.mkdir(exist_ok=True)
-            read_table(path, ()).to_csv(target, index=False, lineterminator="\n", float_format="%.6g")
+            read_table(path).to_csv(target, index=False, lineterminator="\n", float_format="%.6g")
         if output.exists():
             shutil.rmtree(output)
         new.rename(output)

@@ -1,8 +1,7 @@
-"""The paper's figures and tables as one LaTeX document, at the paper's widths: to compile, or to copy from.
+"""The paper's figures and tables as one LaTeX document, at the paper's widths, to compile or to copy from.
 
-The document has the page of the ACL 2019 style: A4, a text of 16 cm in two columns of 7.7 cm. Figures are included as they
-are, at the size at which they were drawn; one that is wider than a column goes over both. Paths are relative to the
-document's folder.
+The document has the page of the ACL 2019 style: A4, with 16 cm of text in two columns of 7.7 cm. Figures are included at the size
+at which they were drawn; one wider than a column spans both. Paths are relative to the document's folder.
 """
 
 import os
@@ -10,6 +9,7 @@ import re
 from pathlib import Path
 
 from specialized_heads.report import style
+from specialized_heads.report.inputs import one_per_file
 from specialized_heads.report.output import escape_latex
 from specialized_heads.stage import Section, UserError, arguments, atomic, run
 
@@ -50,33 +50,26 @@ DOCUMENT = r"""% The figures and tables of this experiment that correspond to th
 
 
 class Settings(Section):
-    """What each figure shows, in the order of `--figures`; reStructuredText of one sentence, with `literals` at most."""
+    """The caption of each figure, in the order of `--figures`: reStructuredText with no markup but `literals`."""
 
     captions: list[str]
 
 
 def width(pdf: Path) -> float:
     """The width of a PDF's first page, in inches."""
-    found = re.search(rb"/MediaBox \[ ?([\d.]+) [\d.]+ ([\d.]+) [\d.]+ ?\]", pdf.read_bytes())
-    if not found:
+    box = re.search(rb"/MediaBox \[ ?([\d.]+) [\d.]+ ([\d.]+) [\d.]+ ?\]", pdf.read_bytes())
+    if not box:
         raise UserError(f"{pdf}: not a PDF of this project's figures; delete it and run again")
-    return (float(found[2]) - float(found[1])) * POINT
+    return (float(box[2]) - float(box[1])) * POINT
 
 
 def figure(path: str, caption: str, *, inches: float) -> str:
-    """One figure, over both columns where it is wider than one."""
+    """One figure, across both columns where it is wider than one."""
     environment = "figure*" if inches > style.SINGLE + POINT else "figure"
-    literals = re.split(r"`+([^`]+)`+", caption)  # every second one stood between backquotes
+    literals = re.split(r"`+([^`]+)`+", caption)  # every second one was between backquotes
     text = "".join(rf"\texttt{{{escape_latex(t)}}}" if n % 2 else escape_latex(t) for n, t in enumerate(literals))
-    return "\n".join(
-        [
-            rf"\begin{{{environment}}}",
-            r"\centering",
-            rf"\includegraphics{{{path}}}",
-            rf"\caption{{{text}}}",
-            rf"\end{{{environment}}}",
-        ]
-    )
+    body = [r"\centering", rf"\includegraphics{{{path}}}", rf"\caption{{{text}}}"]
+    return "\n".join([rf"\begin{{{environment}}}", *body, rf"\end{{{environment}}}"])
 
 
 def document(figures: list[tuple[str, str, float]], tables: list[str]) -> str:
@@ -94,10 +87,7 @@ def document(figures: list[tuple[str, str, float]], tables: list[str]) -> str:
 def main() -> None:
     args = arguments(__doc__, files=["output"], many=["figures", "tables"])
     captions = Settings.model_validate(args.settings).captions
-    if len(captions) != len(args.figures):
-        raise UserError(
-            f"settings: captions: {len(captions)} captions for {len(args.figures)} figures; give one per figure"
-        )
+    one_per_file("captions", captions, args.figures)
 
     def relative(path: Path) -> str:
         return Path(os.path.relpath(path, args.output.parent)).as_posix()

@@ -1,13 +1,16 @@
-"""How a figure or a table is written: every format, the numbers beside it, and the same bytes each time.
+"""Write a figure or a table in all its formats, with its numbers, and with the same bytes each time.
 
-A stem `figures/figure7` gives `figure7.pdf`, `.svg`, `.png` (300 dpi) and `.csv`; a stem `tables/table1` gives
-`table1.csv`, `.md`, `.tex` and `.html`, a page that needs nothing else, which the report shows. No file carries a date.
+A stem `figures/figure7` gives `figure7.pdf`, `.svg`, `.png` (300 dpi) and `.csv`; a stem `tables/table1` gives `table1.csv`,
+`.md`, `.tex` and `.html`, a self-contained page for the report. No file carries a date.
+
+pandas makes the rows of LaTeX and HTML. Escaping for LaTeX is our own: pandas and tabulate leave letters such as λ and → as they
+are, which pdfLaTeX cannot print, and do not guard a row that begins with `[`. So is Markdown: tabulate pads every cell to the
+longest one of its column, which makes tables with notes unreadable, and does not escape `|`.
 """
 
 import html
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -61,27 +64,19 @@ th {{ border-bottom: 1px solid #1a1a1a; vertical-align: bottom; white-space: nor
 thead tr {{ border-top: 2px solid #1a1a1a; }}
 tbody tr:last-child {{ border-bottom: 2px solid #1a1a1a; }}
 tbody tr:nth-child(even) {{ background: #f4f4f4; }}
-.number {{ text-align: right; }}
-.text {{ min-width: 6rem; white-space: normal; }}
-</style>
+td mark {{ display: block; margin: -0.2rem -0.45rem; padding: 0.2rem 0.45rem; color: inherit; }}
+{looks}</style>
 </head>
 <body>
 <p>{caption}</p>
 <div>
-<table>
-<thead>
-<tr>{head}</tr>
-</thead>
-<tbody>
-{body}
-</tbody>
-</table>
+{table}
 </div>
 {notes}</body>
 </html>
 """
 NUMBER = re.compile(r"([-+−<]?[\d,.]+ ?%?)?")  # in a column that is aligned to the right
-LONGEST = 24  # letters of a cell that is not broken into lines
+LONGEST = 24  # characters of a cell that stays on one line
 
 
 def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -> None:
@@ -120,23 +115,28 @@ def save_table(
         stem: path without suffix.
         numbers: one row per number or group of numbers, unrounded.
         shown: the same as text, as a reader sees it; empty cells are "".
-        caption: what stands above it; in the LaTeX file inside `\\caption`.
-        notes: lines that stand below it.
+        caption: above the table; in the LaTeX file inside `\\caption`.
+        notes: lines below the table.
         tints: text of a cell -> the colour behind it, in the HTML page.
     """
     _save_csv(stem, numbers)
-    for suffix, write in (("md", _markdown), ("tex", _latex), ("html", partial(_html, tints=tints or {}))):
+    texts = {
+        "md": _markdown(shown, caption, notes),
+        "tex": _latex(shown, caption, notes),
+        "html": _html(shown, caption, notes, tints=tints or {}),
+    }
+    for suffix, text in texts.items():
         with atomic(_path(stem, suffix)) as temporary:
-            temporary.write_text(write(shown, caption, notes), encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8")
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it is (letters beyond Latin need XeLaTeX or LuaLaTeX)."""
+    """Text that LaTeX prints as it is (letters other than Latin and Greek need XeLaTeX or LuaLaTeX)."""
     return "".join(LATEX.get(letter, letter) for letter in text)
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown, in a table cell too, shows as it is."""
+    """Text that Markdown shows as it is, also in the cell of a table."""
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_{}\[\]#|$~])", r"\\\1", text)
 
@@ -144,8 +144,8 @@ def escape_markdown(text: str) -> str:
 def _settle(figure: Figure) -> None:
     """Lay a figure out once and round all positions.
 
-    The constraint solver orders its unknowns by memory address, so its last bits differ from run to run, and the SVG
-    and PDF files would show it in the names of their clip paths.
+    The constraint solver orders its unknowns by memory address, so its last bits differ from run to run, which would show in
+    the names of clip paths in SVG and PDF files.
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -168,33 +168,27 @@ def _save_csv(stem: Path, numbers: pd.DataFrame) -> None:
 
 
 def _markdown(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
-    rows = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy().tolist()]
-    escaped = [row if number == 1 else [escape_markdown(cell) for cell in row] for number, row in enumerate(rows)]
-    table = "".join(f"| {' | '.join(row)} |\n" for row in escaped)
+    rows = [[escape_markdown(cell) for cell in row] for row in (shown.columns, *shown.to_numpy())]
+    rows.insert(1, ["---"] * shown.shape[1])
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return f"{escape_markdown(caption)}\n\n{table}" + "".join(f"\n{escape_markdown(note)}\n" for note in notes)
 
 
 def _latex(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
-    def line(cells: list[str]) -> str:
-        text = " & ".join(map(escape_latex, cells)) + r" \\"
-        # The end of the line above would take these for an option of its own.
-        return "{}" + text if text.startswith(("[", "*")) else text
-
+    escaped = shown.map(escape_latex).set_axis(list(map(escape_latex, shown.columns)), axis=1)
+    # The end of the line above would take a first letter such as these for an option of its own.
+    first = escaped.iloc[:, 0].str.replace(r"^(?=[\[*])", "{}", regex=True) if len(escaped) else []
+    escaped = escaped.assign(**{escaped.columns[0]: first})
+    tabular = escaped.to_latex(index=False, escape=False, column_format="l" * shown.shape[1]).strip()
     return "\n".join(
         [
             r"% \usepackage{booktabs, graphicx}",
             r"\begin{table*}",
             r"\centering\small",
             rf"\caption{{{escape_latex(caption)}}}",
-            # As it is, or where it is wider than the page, as wide as that.
+            # In its own size or, where it is wider than the page, as wide as the page.
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{{'l' * shown.shape[1]}}}",
-            r"\toprule",
-            line(list(shown.columns)),
-            r"\midrule",
-            *map(line, shown.to_numpy().tolist()),
-            r"\bottomrule",
-            r"\end{tabular}}",
+            tabular + "}",
             *(rf"\par\raggedright {escape_latex(note)}" for note in notes),
             r"\end{table*}",
             "",
@@ -203,25 +197,19 @@ def _latex(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
 
 
 def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str], *, tints: Mapping[str, str]) -> str:
-    rows = shown.to_numpy().tolist()
-    columns = list(zip(*rows, strict=True)) or [()] * shown.shape[1]
-    looks = []
-    for column in columns:
+    def cell(text: str) -> str:
+        escaped = html.escape(text)
+        return f'<mark style="background: {tints[text]}">{escaped}</mark>' if text in tints else escaped
+
+    looks = ""
+    for number, (_, column) in enumerate(shown.items(), start=1):
+        place = f"th:nth-child({number}), td:nth-child({number})"
         if all(map(NUMBER.fullmatch, column)):
-            looks.append(" class=number")
-        else:
-            looks.append(" class=text" if max(map(len, column)) > LONGEST else "")
-
-    def line(tag: str, cells: list[str]) -> str:
-        colours = [f' style="background: {tints[text]}"' if text in tints else "" for text in cells]
-        return "".join(
-            f"<{tag}{look}{colour}>{html.escape(text)}</{tag}>"
-            for look, colour, text in zip(looks, colours, cells, strict=True)
-        )
-
-    return PAGE.format(
-        caption=html.escape(caption),
-        head=line("th", list(shown.columns)),
-        body="\n".join(f"<tr>{line('td', row)}</tr>" for row in rows),
-        notes="".join(f"<p>{html.escape(note)}</p>\n" for note in notes),
-    )
+            looks += f"{place} {{ text-align: right; }}\n"
+        elif max(map(len, column)) > LONGEST:
+            looks += f"{place} {{ min-width: 6rem; white-space: normal; }}\n"
+    cells = shown.map(cell).set_axis(list(map(html.escape, shown.columns)), axis=1)
+    with pd.option_context("display.max_colwidth", None):
+        table = cells.to_html(index=False, escape=False, border=0, justify="unset")
+    lines = "".join(f"<p>{html.escape(note)}</p>\n" for note in notes)
+    return PAGE.format(caption=html.escape(caption), looks=looks, table=table, notes=lines)

@@ -1,12 +1,11 @@
-"""How every figure looks: sizes, fonts, and the colours that stay the same from figure to figure.
+"""The look of every figure: sizes, fonts and colours, and the parts that figures share.
 
-Sizes are those of the paper's two-column page (ACL 2019), so that nothing is scaled after the fact: 7.7 cm for one column, 16 cm
-for both. A head function has one colour and one hatch everywhere. The colours differ by at least 24 CIELAB units from each other
-with normal vision and with each of the three kinds of colour blindness, and all of them carry black text. Series
-(corpora, attention types, layers) differ by colour, marker and line style, from a second palette that shares no
-colour with the first.
+Sizes are those of the paper's two-column page (ACL 2019), so that figures need no scaling: 7.7 cm for one column, 16 cm for
+both. A head function has the same colour and hatch everywhere. These colours differ by at least 24 CIELAB units from each
+other, with normal vision and with each of the three kinds of colour blindness, and all carry black text. Series (corpora,
+attention types, layers) differ by colour, marker and line style; their palette shares no colour with the functions.
 
-Text is never read as TeX: a title or a token with `$`, `_` or `%` is shown as it is.
+Text is never parsed as TeX: a title or token with `$`, `_` or `%` appears as it is.
 """
 
 import textwrap
@@ -15,16 +14,21 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import matplotlib.style
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import Colormap, to_hex
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
-SINGLE, DOUBLE = 3.03, 6.29  # column widths, inches
+SINGLE, DOUBLE = 3.03, 6.29  # widths of one and of both columns, in inches
 
-FONT = "DejaVu Sans"  # comes with matplotlib, so that bytes do not depend on the fonts of the machine
+FONT = "DejaVu Sans"  # comes with matplotlib, so files do not depend on the machine's fonts
 SHEET = {
     "font.size": 7,
     "axes.titlesize": 7.5,
@@ -101,35 +105,41 @@ CRITERIA = {
     "relevance": SERIES[2],
     "confidence": SERIES[3],
     "random": SERIES[4],
-    "pruned": SERIES[5],  # the models that gates pruned, beside them
+    "pruned": SERIES[5],  # for comparison: the models pruned with gates
 }
-PAPER_COLOUR = "#555555"  # whatever is not ours
+PAPER_COLOUR = "#555555"  # the papers' own results
+REFERENCE = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}  # reference lines such as the baseline's score
 
 
 def series(index: int) -> Series:
-    """The look of the series at a position, counted from 0; after the last one they start again."""
+    """The look of the series at this position, from 0; after the last look they start again."""
     return SERIES[index % len(SERIES)]
 
 
 def ordered(index: int, count: int) -> Series:
-    """The look of one of `count` series with an order of their own (layers, log α), from dark to light."""
+    """The look of one of `count` series that have an order (layers, log α), from dark to light."""
     return series(index)._replace(colour=to_hex(matplotlib.colormaps["viridis"](0.8 * index / max(1, count - 1))))
 
 
 @contextmanager
 def sheet(more_fonts: Sequence[str] = ()) -> Iterator[None]:
-    """Draw and save under this style sheet alone, whatever the user's own matplotlib settings are.
+    """Draw and save with this style sheet alone, whatever the user's own matplotlib settings are.
 
     Args:
-        more_fonts: families for letters that the sheet's own font does not have.
+        more_fonts: families for letters that the sheet's own font lacks.
     """
     with matplotlib.style.context(["default", SHEET, {"font.family": [FONT, *more_fonts]}]):
         yield
 
 
 def wrap(text: str, *, inches: float, size: float = 7.5) -> str:
-    """Break a title so that a line of it fits into a width, at the mean width of a letter of DejaVu Sans."""
+    """Break a title into lines of at most this width, estimated from the mean width of DejaVu Sans letters."""
     return textwrap.fill(text, max(8, int(inches * 72 / (0.56 * size))), break_on_hyphens=False)
+
+
+def minus(text: str) -> str:
+    """The text of a number with a minus sign in place of the hyphen."""
+    return text.replace("-", "−")
 
 
 def message_figure(text: str, *, width: float = SINGLE) -> Figure:
@@ -140,34 +150,157 @@ def message_figure(text: str, *, width: float = SINGLE) -> Figure:
 
 
 def message(axes: Axes, text: str, *, inches: float) -> None:
-    """Text in place of a panel that has nothing to show."""
+    """Show text in place of a panel that has nothing to show."""
     axes.set_axis_off()
     axes.text(0.5, 0.5, wrap(text, inches=inches, size=8), ha="center", va="center", size=8, transform=axes.transAxes)
 
 
+def panels(
+    count: int, *, across: int, height: float, more_height: float = 0.0, width: float = DOUBLE, **options: object
+) -> tuple[Figure, np.ndarray, list[Axes]]:
+    """A figure with a grid of panels, the spare ones hidden.
+
+    Args:
+        count: number of panels.
+        across: at most this many in a row.
+        height: of each row, in inches.
+        more_height: of the figure, for titles and legends.
+        width: of the figure.
+        options: for `Figure.subplots`.
+
+    Returns:
+        the figure, all axes (rows, columns), and the axes in use in reading order.
+    """
+    columns = min(across, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(width, height * rows + more_height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, **options)
+    for axes in grid.flat[count:]:
+        axes.set_axis_off()
+    return figure, grid, list(grid.flat[:count])
+
+
+def blocks(figure: Figure, corpora: Sequence[str], **options: object) -> list[FigureBase]:
+    """One subfigure per corpus, one below the other, each with the corpus's title."""
+    rows = list(figure.subfigures(len(corpora), 1, squeeze=False, **options)[:, 0])
+    for row, corpus in zip(rows, corpora, strict=True):
+        row.suptitle(wrap(corpus, inches=DOUBLE, size=8))
+    return rows
+
+
+def by(rows: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
+    """The rows of each value of a column, in the order in which the values appear."""
+    return dict(list(rows.groupby(column, sort=False)))
+
+
+def key(look: Series, label: str, **options: object) -> Line2D:
+    """The legend entry of a series."""
+    shape = {"color": look.colour, "marker": look.marker, "linestyle": look.line}
+    return Line2D([], [], label=label, **(shape | options))
+
+
+def marker_key(label: str, *, color: str = "#777777", marker: str = "o", **options: object) -> Line2D:
+    """The legend entry of a kind of marker, whatever its series; hollow unless `options` say otherwise."""
+    return Line2D(
+        [], [], label=label, **({"markerfacecolor": "white", "linestyle": "none"} | options), color=color, marker=marker
+    )
+
+
+def hollow(axes: Axes, x: pd.Series, y: pd.Series, look: Series) -> None:
+    """Make the markers at these points of a series hollow: differences that are significant."""
+    axes.plot(x, y, color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none")
+
+
+def colour_bar(figure: FigureBase, mesh: Artist, axes: object, label: str = "", **options: object) -> None:
+    """A colour bar without a frame."""
+    bar = figure.colorbar(mesh, ax=axes, **options)
+    bar.outline.set_visible(False)
+    bar.set_label(label)
+
+
+def bare(axes: Axes) -> None:
+    """Remove the spines and the ticks, but not the tick labels."""
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def heat_map(
+    axes: Axes,
+    values: np.ndarray,
+    *,
+    colours: Colormap,
+    low: float,
+    high: float,
+    first: int = 0,
+    digits: str = "",
+    size: float = 6.5,
+    **options: object,
+) -> QuadMesh:
+    """Draw a matrix as cells, its first row on top.
+
+    Args:
+        axes: where.
+        values: (rows, columns); NaN for cells that stay empty.
+        colours: from `low` to `high`.
+        low: value of the first colour.
+        high: value of the last colour.
+        first: coordinate of the first row and of the first column.
+        digits: format of the numbers in the cells, such as "z.2f"; by default there are none.
+        size: of these numbers, in points.
+        options: for `pcolormesh`.
+
+    Returns:
+        the mesh, for a colour bar.
+    """
+    rows, columns = values.shape
+    edges = np.arange(columns + 1) + first - 0.5, np.arange(rows + 1) + first - 0.5
+    lines = {"edgecolors": "white", "linewidth": 1.0} | options
+    mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=colours, vmin=low, vmax=high, **lines)
+    for row, column in np.argwhere(~np.isnan(values)) if digits else ():
+        value = values[row, column]
+        text = minus(f"{value:{digits}}").replace("+0.0", "0.0")
+        colour = "white" if is_dark(colours((value - low) / (high - low))) else "black"
+        place = column + first, row + first
+        axes.text(*place, text, size=size, ha="center", va="center", color=colour)
+    axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
+    bare(axes)
+    return mesh
+
+
+def is_dark(colour: tuple[float, ...]) -> bool:
+    """Whether a colour needs white text on it, by its luma (ITU-R BT.601)."""
+    return float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < 0.5
+
+
+def hatched_cell(axes: Axes, x: float, y: float, *, width: float = 1.0, height: float = 1.0) -> None:
+    """A cell around this point whose value is undefined."""
+    corner = x - width / 2, y - height / 2
+    axes.add_patch(Rectangle(corner, width, height, facecolor="white", edgecolor="#BBBBBB", hatch="////", linewidth=0))
+
+
 def function_cell(axes: Axes, functions: list[str], *, left: float, bottom: float, width: float, height: float) -> None:
-    """One head as a cell: filled with the colour and hatch of its function, in equal upright stripes where it has
-    several."""
+    """One head as a cell with the colour and hatch of its function, in equal vertical stripes where it has several."""
     step = width / len(functions)
     for number, function in enumerate(functions):
-        fill = FUNCTIONS[function]
-        stripe = (left + number * step, bottom), step, height
-        axes.add_patch(Rectangle(*stripe, facecolor=fill.colour, edgecolor="#FFFFFFB0", hatch=fill.hatch, linewidth=0))
+        corner = left + number * step, bottom
+        axes.add_patch(Rectangle(corner, step, height, edgecolor="#FFFFFFB0", **filled(FUNCTIONS[function])))
     axes.add_patch(Rectangle((left, bottom), width, height, fill=False, edgecolor="white", linewidth=1.0))
 
 
+def filled(fill: Fill) -> dict[str, object]:
+    """The arguments of a patch that is filled so."""
+    return {"facecolor": fill.colour, "hatch": fill.hatch, "linewidth": 0}
+
+
 def cell_text(axes: Axes, x: float, y: float, text: str, *, size: float) -> None:
-    """Text in the middle of a function's cell, with a halo of the cell's brightness so that hatches do not cross it."""
+    """Text in the middle of a function's cell; a light halo keeps hatches from crossing it."""
     halo = [withStroke(linewidth=1.6, foreground="#FFFFFFC0")]
     axes.text(x, y, text, size=size, ha="center", va="center_baseline", path_effects=halo)
 
 
 def function_legend(figure: Figure) -> None:
-    """The key to the functions below a figure, always complete, so that an absent function is seen to be absent."""
-    patches = {
-        name: Patch(facecolor=fill.colour, edgecolor="white", hatch=fill.hatch, linewidth=0)
-        for name, fill in FUNCTIONS.items()
-    }
+    """The legend of functions below a figure. It always lists all, so that the reader sees which are absent."""
+    patches = {name: Patch(edgecolor="white", **filled(fill)) for name, fill in FUNCTIONS.items()}
     several = patches["positional"], patches["syntactic"]
     figure.legend(
         [*patches.values(), several],

@@ -1,4 +1,4 @@
-"""Stage index: one page that leads to the pages of all models of an experiment, by corpus."""
+"""Stage index: one page with links to the pages of all models of an experiment, by corpus."""
 
 import html
 from collections import Counter
@@ -31,7 +31,7 @@ def index(settings: Settings, tables: list[Path]) -> str:
     """The page.
 
     Args:
-        settings: what leads where, corpus by corpus.
+        settings: the entries, corpus by corpus.
         tables: the table of heads of each entry.
     """
     name = html.escape(settings.experiment)

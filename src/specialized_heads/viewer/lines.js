@@ -1,5 +1,4 @@
-/* The picture: the subwords that look below, those that are looked at above, lines between them, and over the source the
-   dependency tree. */
+/* The picture: queries below, keys above, lines between them, and the dependency tree over the source. */
 
 const ROW = { gap: 6, height: 24, between: 120, level: 19 };
 
@@ -18,7 +17,7 @@ function laidOut(tokens) {
   return { places, width: left - ROW.gap };
 }
 
-/* How high each arc must go, so that it passes over all that it spans. */
+/* The height of each arc, above all arcs that it spans. */
 function levels(words) {
   const arcs = words
     .map((word, position) => ({ dependent: position, head: word.head - 1, relation: word.relation }))
@@ -111,7 +110,7 @@ function token(text, left, top, width) {
   return group;
 }
 
-/* Arcs from heads to dependents over the first row; a word stands in the middle of its pieces. */
+/* Arcs from heads to dependents over the first row; a word is in the middle of its pieces. */
 function drawTree(picture, head, words, arcs, places, shift, bottom) {
   const wanted = new Set(head.relations.map((one) => (relationOf(one) || [one])[0]));
   const matters = (relation) => wanted.has(relation) || wanted.has(relation.split(":")[0]);

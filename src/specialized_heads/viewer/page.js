@@ -1,27 +1,27 @@
-/* The page of one model. `DATA` holds, besides names:
+/* The page of one model. Besides names, `DATA` holds:
    heads: one entry per head (type, layer, head from 1; functions, relations, relations_certain; scores by column of the
    heads table, whatever columns it has);
    order: per type, [layer, head] of each map; layers, perLayer: how many there were before pruning;
    sentences: text, subwords of both sides, words (form, head, relation, pieces), and per type the maps of all heads, as
    base64 of one byte per weight, (heads, queries, keys).
-   Everything that is text goes into the page as text, never as HTML. */
+   Text always enters the page as text, never as HTML. */
 "use strict";
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const TYPES = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
 const SHORT = { encoder: "encoder", decoder: "decoder", cross: "cross" };
 const DIRECTIONS = { head_to_dependent: "head → dependent", dependent_to_head: "dependent → head" };
-// The colours of the figures; functions that come later take the rest in turn.
+// The colours of the figures; other functions take the remaining ones in turn.
 const COLOURS = { positional: "#5AA2E0", syntactic: "#E8743B", "rare words": "#F3D34A", diagonal: "#7CC7A5" };
 const MORE_COLOURS = ["#D58FC9", "#A9B665", "#B59A83"];
-const MARGIN = "best relation"; // made here: the largest of the margins over the best fixed offset
+const MARGIN = "best relation"; // computed here: the largest margin over the best fixed offset
 const NAMES = {
   relevance: "Relevance (share of its layer)",
   confidence: "Confidence",
   entropy: "Entropy of its attention",
   eos_weight: "Attention on </s>",
   positional_share: "Largest weights at one offset",
-  positional_ceiling: "Most that is possible there",
+  positional_share_raw: "Largest weights at that offset, of all tokens",
   rarest: "Largest weights on the rarest subword",
   two_rarest: "… on one of the two rarest",
 };
@@ -34,7 +34,7 @@ const name = (head) => `${head.type}-${head.layer}-${head.head}`;
 const same = (a, b) => a && b && name(a) === name(b);
 const plain = (text) => text.replaceAll("_", " ");
 
-/* The state is what the address says; the subword that is looked from is the only thing beside it. */
+/* The state follows the address, except for the selected query. */
 const state = { address: null, head: null, sentence: 0, query: null };
 
 function element(tag, attributes = {}, ...children) {
@@ -58,7 +58,7 @@ function swatch(label) {
   return element("b", { style: `background:${colour(label)}` });
 }
 
-/* "nsubj_head_to_dependent" as ["nsubj", "head → dependent"]; null for what is no relation. */
+/* "nsubj_head_to_dependent" as ["nsubj", "head → dependent"]; null for other columns. */
 function relationOf(column) {
   for (const [ending, words] of Object.entries(DIRECTIONS)) {
     if (column.endsWith(`_${ending}`)) return [column.slice(0, -ending.length - 1), words];
@@ -85,7 +85,7 @@ function shown(column, value) {
   return Number.isInteger(value) && Math.abs(value) > 1 ? String(value) : number(value, 3);
 }
 
-/* A piece without SentencePiece's mark for a space; "·" before one that goes on with a word. */
+/* A piece without SentencePiece's mark for a space; "·" before one that continues a word. */
 function piece(token) {
   if (token === END || token === "<s>") return token;
   return token.startsWith("▁") ? token.slice(1).replaceAll("▁", " ") || "␣" : `·${token.replaceAll("▁", " ")}`;
@@ -93,7 +93,7 @@ function piece(token) {
 
 const decoded = new Map();
 
-/* The map of one head on one sentence, with what it is drawn between; null where the sentence has none. */
+/* The map of one head on one sentence, with its queries and keys; null where the sentence has none. */
 function attention(head, index) {
   const sentence = DATA.sentences[index];
   if (!sentence || !sentence.maps[head.type]) return null;
@@ -107,8 +107,8 @@ function attention(head, index) {
   return { queries, keys, weight: (query, key) => bytes[query * keys.length + key] / 255 };
 }
 
-/* The key with the largest weight, as the scores have it: </s> neither looks nor is looked at. -1 where several are alike,
-   since the steps in which weights are kept do not tell which it was. */
+/* The key with the largest weight, as in the scores: </s> is excluded as query and as key. -1 for ties, because the steps in
+   which weights are stored do not tell which was the largest. */
 function most(map, query) {
   if (map.queries[query] === END) return -1;
   const weights = map.keys.map((key, position) => (key === END ? -1 : map.weight(query, position)));
@@ -123,23 +123,23 @@ function address(head, sentence) {
 
 function go(head, sentence = state.sentence) {
   if (!head) {
-    // A model without heads has no address to write; its sentences can be read.
+    // A model without heads has no address, but its sentences can still be read.
     state.sentence = sentence;
     return draw();
   }
   location.hash = address(head, sentence);
-  follow(); // the event that tells of the new address comes later
+  follow(); // the event for the new address comes later
 }
 
-/* Read the address. What it asks for and is not there is said, and the nearest thing shown. */
+/* Read the address. If it names something that does not exist, say so and show the nearest thing. */
 function follow() {
   if (location.hash === state.address) return;
   state.address = location.hash;
-  const asked = /^#(encoder|decoder|cross)-(\d+)-(\d+)(?:-sentence-(\d+))?$/.exec(location.hash);
-  const head = asked && DATA.heads.find((one) => name(one) === asked.slice(1, 4).join("-"));
-  const sentence = asked && asked[4] ? Number(asked[4]) - 1 : state.sentence;
+  const wanted = /^#(encoder|decoder|cross)-(\d+)-(\d+)(?:-sentence-(\d+))?$/.exec(location.hash);
+  const head = wanted && DATA.heads.find((one) => name(one) === wanted.slice(1, 4).join("-"));
+  const sentence = wanted && wanted[4] ? Number(wanted[4]) - 1 : state.sentence;
   const last = DATA.sentences.length - 1;
-  state.problem = asked && !head ? `This model has no head ${asked.slice(1, 4).join("-")}. ` : "";
+  state.problem = wanted && !head ? `This model has no head ${wanted.slice(1, 4).join("-")}. ` : "";
   if (last >= 0 && (sentence < 0 || sentence > last)) {
     state.problem += `This page has ${last + 1} sentences and no sentence ${sentence + 1}. `;
   }
@@ -223,7 +223,7 @@ function thumbnail(head) {
   return canvas;
 }
 
-/* Arrow keys in the grid, over the gaps that pruned heads leave. */
+/* Arrow keys in the grid, skipping pruned heads. */
 function step(event) {
   const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   const move = steps[event.key];
@@ -233,8 +233,8 @@ function step(event) {
   for (;;) {
     [layer, head] = [layer + move[0], head + move[1]];
     if (layer < 1 || head < 1 || layer > DATA.layers[state.head.type] || head > DATA.perLayer) return;
-    const found = DATA.heads.find((one) => name(one) === `${state.head.type}-${layer}-${head}`);
-    if (found) return go(found);
+    const next = DATA.heads.find((one) => name(one) === `${state.head.type}-${layer}-${head}`);
+    if (next) return go(next);
   }
 }
 
@@ -260,8 +260,8 @@ function drawMaps() {
   const tree = head.type === "decoder" ? "" : " Arcs lead from a word to its dependents" +
     (head.relations.length ? "; those of this head's relations are coloured." : ".");
   byId("reading").textContent =
-    `Lines lead from each subword ${below} to those it looks at, the darker the more. ` +
-    `Choose a subword to see it alone. “·” stands where there is no space before.${tree}`;
+    `Lines lead from each subword ${below} to those it attends to; darker lines have more weight. ` +
+    `Select a subword to see it alone. “·” marks a subword without a space before it.${tree}`;
 }
 
 function drawWeights(map) {
@@ -281,7 +281,7 @@ function drawWeights(map) {
           {
             class: column === best && "most",
             style: `background:rgba(51,34,136,${weight.toFixed(3)});color:${weight > 0.5 ? "#fff" : "inherit"}`,
-            title: `${piece(query)} looks at ${piece(key)}: ${number(weight)}`,
+            title: `${piece(query)} attends to ${piece(key)}: ${number(weight)}`,
           },
           weight >= 0.05 ? number(weight).replace(/^0/, "") : "",
         ),
@@ -317,8 +317,8 @@ function drawScores() {
   }
   if (head.type !== "encoder" || !relations.size) return;
   syntax.append(
-    element("caption", {}, "How often its largest weight finds the other word of a relation: interval and fixed offset, and " +
-      "how far it is above that offset. ✓ marks relations that it is certain to find better than the offset."),
+    element("caption", {}, "How often its largest weight is on the other word of a relation, with interval, the accuracy of the best fixed offset, " +
+      "and the margin over it. ✓ marks relations whose margin is certainly positive."),
     element("thead", {}, element("tr", {}, element("td"), ...Object.values(DIRECTIONS).map((one) => element("th", { scope: "col" }, one)))),
   );
   for (const [relation, columns] of relations) {
@@ -354,7 +354,7 @@ function start() {
   byId("summary").textContent =
     `Seed ${DATA.seed}. ${DATA.heads.length} heads, ${labelled} of them with a function. ` +
     `The first ${DATA.sentences.length} sentences of the analysis set that are parsed, aligned and of readable length` +
-    (DATA.sentences.length < DATA.wanted ? ` (${DATA.wanted} were asked for).` : ".");
+    (DATA.sentences.length < DATA.wanted ? ` (${DATA.wanted} were requested).` : ".");
   DATA.sentences.forEach((sentence, position) => {
     byId("sentence").append(element("option", { value: position }, `${position + 1}. ${sentence.text}`));
   });

@@ -1,12 +1,12 @@
-"""Stage page: all attention maps of one model for some sentences, as one HTML file that needs nothing else.
+"""Stage page: all attention maps of one model for some sentences, as one self-contained HTML file.
 
-The sentences are the first of the analysis set that can be read at a glance: parsed, aligned with their subwords, and of a
-length in `LENGTHS` on the source side, and not longer on the target side. Maps are those that the analysis saw: the model
-reads the source and the reference translation. Weights are kept in 256 steps, so the error is at most 0.002.
+The sentences are the first of the analysis set that are parsed, aligned with their subwords, of a readable length (`LENGTHS`) on
+the source side, and no longer than that on the target side. Maps are those of the analysis: the model reads the source and the
+reference translation. Weights are stored in 256 steps, so the error is at most 0.002.
 
-`page.html`, `page.css` and the scripts beside it are put together with the data into one file. What comes from a corpus stands
-in it as JSON alone, in which every `<` is escaped, and the script writes it into the page as text; a policy in the
-page forbids anything from elsewhere.
+`page.html`, `page.css` and the scripts beside it are joined with the data into one file. Text from a corpus enters it only as
+JSON, in which every `<` is escaped, and the script writes it into the page as text; a content security policy forbids
+anything from elsewhere.
 """
 
 import base64
@@ -63,18 +63,18 @@ def choose(
     *,
     number: int,
 ) -> dict[int, list[list[int]]]:
-    """The sentences that are shown.
+    """Choose the sentences to show.
 
     Args:
         store: the analysis set.
-        texts: its source side, as the parser saw it.
-        processed: the same, as BPE got it.
+        texts: its source side, as the parser read it.
+        processed: the same, as BPE read it.
         parses: the words of each parsed sentence.
-        bpe: the model that cut the source side.
-        number: of sentences wanted.
+        bpe: the model that segmented the source side.
+        number: how many sentences.
 
     Returns:
-        the pieces of each word, by number of the sentence, in order; fewer than wanted where fewer qualify.
+        the pieces of each word, by number of the sentence, in order; fewer sentences where fewer qualify.
     """
     source, target = store.source_lengths, store.target_lengths
     readable = {
@@ -94,35 +94,34 @@ def encoded(weights: np.ndarray) -> str:
 def sentence_maps(model: Transformer, store: TokenStore, sentences: list[int]) -> list[dict[str, str | None]]:
     """The maps of all heads for each of these sentences, by attention type.
 
-    Rows are queries and columns keys, as `shown_tokens` has them. None: a sentence without a target has no maps of the
-    decoder.
+    Rows are queries and columns keys, as in `shown_tokens`. None: a sentence without a target has no maps of the decoder.
     """
     picked = maps.select(store, sentences)
-    found: dict[int, dict[str, str | None]] = {}
+    encoded_maps: dict[int, dict[str, str | None]] = {}
     for batch in maps.attention_maps(model, picked):
         for row, number in enumerate(batch.sentences.tolist()):
             source, target = len(picked.source_ids(number)) + 1, len(picked.target_ids(number)) + 1
             sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-            found[number] = {
+            encoded_maps[number] = {
                 kind: None
                 if kind != "encoder" and target == 1
                 else encoded(batch.weights[kind][row, :, : sizes[kind][0], : sizes[kind][1]].float().numpy())
                 for kind in KINDS
             }
-    return [found[number] for number in range(len(sentences))]
+    return [encoded_maps[number] for number in range(len(sentences))]
 
 
 def shown_tokens(
     store: TokenStore, sentence: int, source: SentencePieceProcessor, target: SentencePieceProcessor
 ) -> tuple[list[str], list[str]]:
-    """Subwords of both sides as the model reads them: the source up to its end, the target from its begin on."""
+    """Subwords of both sides as the model reads them: the source with its end mark, the target with its start mark."""
     pieces = [source.id_to_piece(int(token)) for token in store.source_ids(sentence)]
     translation = [target.id_to_piece(int(token)) for token in store.target_ids(sentence)]
     return [*pieces, "</s>"], ["<s>", *translation] if translation else []
 
 
 def read_heads(path: Path) -> list[Json]:
-    """Every column of a heads table, by head: labels as lists, scores as numbers to four places, None where there is none.
+    """All columns of a heads table, by head: labels as lists, scores as numbers with four decimals, or None.
 
     Raises:
         UserError: there is no such file.
@@ -165,8 +164,8 @@ def main() -> None:
     check_pieces(files.analysis, store, processed, source)
     if parses and max(parses) >= len(processed):
         raise stage.UserError(
-            f"{files.parses}: a tree of sentence {max(parses)} (from 0) where {files.text} has {len(processed)} sentences; "
-            "parse this text"
+            f"{files.parses}: has a tree for sentence {max(parses)} (from 0), but {files.text} has {len(processed)} sentences; "
+            "parse this text again"
         )
     check_words(files.parses, parses, pairs.source)
     chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
@@ -199,7 +198,7 @@ def main() -> None:
     with stage.atomic(files.output) as temporary:
         temporary.write_text(page(data), encoding="utf-8")
     stage.log.info(
-        "%d of %d sentences of the analysis set shown, %d wanted; %.1f MB",
+        "page with %d of %d sentences of the analysis set, %d requested; %.1f MB",
         len(sentences),
         len(store),
         settings.sentences,

@@ -1,12 +1,12 @@
 """Known datasets: which files a source of parallel text needs, where they are published, and under which terms.
 
-The table is `resources/datasets.csv`, one row per dataset; several datasets may lie in one file (the news test sets of many
-years, or the language pairs of Europarl). A size or hash that is not known is empty there, and then only recorded, not
-checked. A dataset without an address must be put into the folder of downloads by hand.
+The table is `resources/datasets.csv`, one row per dataset; a file may hold several datasets (the news test sets of many years,
+or the language pairs of Europarl). Unknown sizes and hashes are empty; they are recorded, not checked. A dataset without an
+address must be placed in the folder of downloads by hand.
 
-Columns: `name` is what configurations use; `file` is the place below the folder of downloads; `member` is what to read
-inside of the file, see `corpus/readers/wmt.py`; the languages are empty where the dataset exists in the pair of any corpus. Parts
-in braces stand for the corpus, the version, the language or the pair of languages; in OPUS a pair is in alphabetical order.
+Columns: `name` is used in configurations; `file` is the path below the folder of downloads; `member` tells what to read in the
+file, see `corpus/readers/wmt.py`; the languages are empty if the dataset exists in the pair of any corpus. Braces are filled in
+with the corpus, the version, the language or the pair of languages; in OPUS a pair is in alphabetical order.
 """
 
 import csv
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from specialized_heads.corpus.sources import OpenSubtitles, Opus, Source, Wmt
+from specialized_heads.config.sources import OpenSubtitles, Opus, Source, Wmt
 from specialized_heads.stage import UserError
 
 TABLE = Path(__file__).parents[4] / "resources" / "datasets.csv"
@@ -24,7 +24,7 @@ TABLE = Path(__file__).parents[4] / "resources" / "datasets.csv"
 
 @dataclass(frozen=True)
 class Dataset:
-    """One row of the table, or one with its braces filled in. Sizes are in bytes, hashes are SHA-256; None: not known."""
+    """A row of the table, possibly with its braces filled in. Sizes are in bytes, hashes are SHA-256; None: unknown."""
 
     name: str
     kind: str
@@ -52,7 +52,7 @@ def known() -> dict[str, Dataset]:
 
 
 def named(name: str, *, kind: str) -> Dataset:
-    """The dataset of a name.
+    """The dataset with this name.
 
     Raises:
         UserError: there is none of this kind; the message names the nearest one.
@@ -60,18 +60,18 @@ def named(name: str, *, kind: str) -> Dataset:
     choices = [dataset.name for dataset in known().values() if dataset.kind == kind]
     if name not in choices:
         near = difflib.get_close_matches(name, choices, n=1, cutoff=0.0)[0]
-        raise UserError(f"unknown {kind} dataset {name!r}; nearest known: {near}; all stand in resources/datasets.csv")
+        raise UserError(f"unknown {kind} dataset {name!r}; nearest known: {near}; resources/datasets.csv lists all")
     return known()[name]
 
 
 def files_of(source: Source, *, source_language: str, target_language: str) -> list[Dataset]:
-    """What a source reads: one dataset for each file, in the order in which its reader is given the files.
+    """The files that a source reads, one dataset each, in the order that its reader expects.
 
     Returns:
-        none for a source that is not fetched by its address; the `url` is empty for a file that is placed by hand.
+        empty for a source that is not fetched by address; the `url` is empty for a file that is placed by hand.
 
     Raises:
-        UserError: an unknown dataset, or one in other languages than the corpus.
+        UserError: an unknown dataset, or one in languages other than the corpus's.
     """
     pair = "-".join(sorted((source_language, target_language)))
     match source:
@@ -88,8 +88,8 @@ def files_of(source: Source, *, source_language: str, target_language: str) -> l
         case Wmt():
             pairs = [named(name, kind="wmt") for name in (*source.train, *source.dev, *source.test)]
             analysis = [named(name, kind="wmt") for name in source.analysis]
-            _speak(pairs, {source_language, target_language})
-            _speak(analysis, {source_language})
+            _check_languages(pairs, {source_language, target_language})
+            _check_languages(analysis, {source_language})
             return _by_file([*pairs, *analysis])
     return []
 
@@ -110,12 +110,12 @@ def _filled(dataset: Dataset, **fields: str) -> Dataset:
     return replace(dataset, url=dataset.url.format(**fields), file=dataset.file.format(**fields))
 
 
-def _speak(datasets: Iterable[Dataset], languages: set[str]) -> None:
-    """Refuse a dataset that lacks one of the languages."""
+def _check_languages(datasets: Iterable[Dataset], languages: set[str]) -> None:
+    """Raise `UserError` for a dataset that lacks one of the languages."""
     for dataset in datasets:
-        own = {dataset.source_language, dataset.target_language}
-        if dataset.source_language and not languages <= own:
+        available = {dataset.source_language, dataset.target_language}
+        if dataset.source_language and not languages <= available:
             raise UserError(
-                f"dataset {dataset.name} is {'-'.join(sorted(own))}, but the corpus needs {'-'.join(sorted(languages))}; "
+                f"dataset {dataset.name} is {'-'.join(sorted(available))}, but the corpus needs {'-'.join(sorted(languages))}; "
                 "choose one of its languages from resources/datasets.csv"
             )

@@ -1,9 +1,8 @@
-"""Stage pypi_package: the source distribution of a Python package, through pip, without running anything of it.
+"""Stage pypi_package: download the source distribution of a Python package with pip, without running its code.
 
-Before pip keeps a source distribution it asks the package's build backend for metadata, which would run its setup.py. So
-pip is given another backend: a module of setuptools' name that says what pip knows already, the name and the version
-(PEP 517). The hash is pip's to check, before it unpacks anything. All of pip's own configuration (index, proxy,
-certificates) holds.
+Before pip keeps a source distribution, it asks the package's build backend for metadata, which would run its setup.py. So this
+stage substitutes a backend: a module named setuptools that returns the name and version, which pip knows already (PEP 517). pip
+checks the hash before it unpacks anything. Its configuration (index, proxy, certificates) applies.
 """
 
 import importlib.util
@@ -18,7 +17,7 @@ from pydantic import Field
 
 from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
 
-# Hashes of source distributions that the project uses itself.
+# Source distributions that the project uses, with their sha256.
 KNOWN = {"nmt==0.0.6": "65db964c0afd5b0dbc4baecdce736f53222f63b791958176b5771db78a005096"}
 BACKEND = """\
 from pathlib import Path
@@ -35,7 +34,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     return folder.name
 
 
-# Of packages that name no backend, pip takes this attribute of the module.
+# pip uses this attribute for packages that name no backend.
 class __legacy__:
     get_requires_for_build_wheel = staticmethod(get_requires_for_build_wheel)
     prepare_metadata_for_build_wheel = staticmethod(prepare_metadata_for_build_wheel)
@@ -43,24 +42,24 @@ class __legacy__:
 
 
 class Settings(Section):
-    """What is wanted: `name==version`, and the sha256 that it must have; None: the known one, if there is one."""
+    """`name==version`, and the sha256 that it must have; None: the one in `KNOWN`, if any."""
 
     requirement: str
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
 
 
 def pip() -> list[str]:
-    """The command of pip: of this Python, of the one that its environment was made with, or the first on the path."""
+    """The command of pip: that of this Python, or the first on the path."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip"]
     for name in ("pip3", "pip"):
         if path := shutil.which(name):
             return [path]
-    raise UserError("pip: not found; install it (python -m ensurepip), a source of kind pypi needs it")
+    raise UserError("pip: not found; install it (python -m ensurepip); a source of kind pypi needs it")
 
 
 def fetch(requirement: str, folder: Path, *, sha256: str | None = None) -> Path:
-    """Download the source distribution into `folder`, which is empty; without `sha256`, the known one is checked.
+    """Download the source distribution into the empty `folder`, and check `sha256` or the one in `KNOWN`.
 
     Raises:
         UserError: no pip, no such package or version, another hash, no network, or not a .tar.gz.
@@ -87,15 +86,17 @@ def fetch(requirement: str, folder: Path, *, sha256: str | None = None) -> Path:
         )
     if done.returncode:
         lines = done.stderr.splitlines()
-        said = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-        got = [line.strip() for line in lines if line.strip().startswith("Got ")]
+        errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+        hashes = [line.strip() for line in lines if line.strip().startswith("Got ")]
         raise UserError(
-            f"pip: {requirement} cannot be fetched ({' '.join([*said[:1], *got[:1]]) or 'no reason given'}); check name, "
+            f"pip: {requirement} cannot be fetched ({' '.join([*errors[:1], *hashes[:1]]) or 'no reason given'}); check name, "
             "version, sha256 and the network"
         )
     (path,) = folder.iterdir()
     if not path.name.endswith(".tar.gz"):
-        raise UserError(f"{path.name}: the source distribution of {requirement} is no .tar.gz; choose another version")
+        raise UserError(
+            f"{path.name}: the source distribution of {requirement} is not a .tar.gz; choose another version"
+        )
     return path
 
 

@@ -1,10 +1,9 @@
-"""Packed files: compressed streams and archives, read without being extracted, and never trusted.
+"""Packed files, read as streams without being extracted to disk, and not trusted.
 
-A file is read as its suffix says: .gz, .xz, .bz2 and .zst are streams; .zip and .tar (also .tar.gz, .tgz, ...) have
-members; anything else is plain. What is unpacked goes through a bound, since some kilobytes can be packed so that they
-unfold to fill any disk: text shrinks to a third or a tenth, so more than 100 times the packed size, plus 64 MiB for
-small files that repeat themselves, is refused. Nothing is ever written where a member's name says; still, an archive
-whose names are absolute or contain `..` is refused as a whole, and links in it are not followed.
+The suffix decides: .gz, .xz, .bz2 and .zst are compressed streams; .zip and .tar (also .tar.gz, .tgz, ...) are archives;
+anything else is plain. Unpacked sizes are bounded, since a few kilobytes can unpack to fill any disk: text shrinks to a third or
+a tenth, so more than 100 times the packed size, plus 64 MiB for small repetitive files, is refused. An archive with absolute
+names or `..` is refused, and links in it are not followed.
 """
 
 import bz2
@@ -16,20 +15,28 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path, PureWindowsPath
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 
 from specialized_heads.stage import UserError
 
+Left, Right = TypeVar("Left"), TypeVar("Right")
+
 RATIO, ALLOWANCE = 100, 64 << 20
 BUFFER = 1 << 16
-LONGEST_LINE = 1 << 20  # bytes; a line without end would fill the memory
-STREAMS = (".gz", ".xz", ".bz2", ".zst")
+LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
+STREAMS: dict[str, Callable[[Path], BinaryIO]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+    ".zst": lambda path: pa.input_stream(str(path), compression="zstd"),
+}
 ARCHIVES = ("zip", "tar")
-# The first bytes of a file that is what its suffix says.
+# The first bytes of a file, by its suffix.
 MAGIC = {
     ".gz": b"\x1f\x8b",
     ".tgz": b"\x1f\x8b",
@@ -44,10 +51,10 @@ DAMAGE = (EOFError, OSError, RuntimeError, ValueError, zlib.error, lzma.LZMAErro
 
 
 class _Unpacked(io.RawIOBase):
-    """A stream of unpacked bytes that ends in a `UserError` where the packed ones are damaged or unfold too far."""
+    """A stream of unpacked bytes that raises `UserError` where the packed ones are damaged or unpack to too much."""
 
-    def __init__(self, stream: BinaryIO, *, path: Path, name: str, packed: int, under: BinaryIO | None = None) -> None:
-        self.stream, self.path, self.name, self.under = stream, path, name, under
+    def __init__(self, stream: BinaryIO, *, path: Path, name: str, packed: int) -> None:
+        self.stream, self.path, self.name = stream, path, name
         self.left = RATIO * packed + ALLOWANCE
 
     def readable(self) -> bool:
@@ -64,15 +71,11 @@ class _Unpacked(io.RawIOBase):
 
     def close(self) -> None:
         self.stream.close()
-        if self.under is not None:
-            self.under.close()
         super().close()
 
 
 def _bomb(name: str) -> UserError:
-    return UserError(
-        f"{name}: unpacks to more than {RATIO} times its size, so it is no text; get the file from elsewhere"
-    )
+    return UserError(f"{name}: unpacks to more than {RATIO} times its size, so it is not text; get the file elsewhere")
 
 
 @contextlib.contextmanager
@@ -93,24 +96,20 @@ def refuse_damage(path: Path) -> Iterator[None]:
 
 
 def packing(path: Path) -> str:
-    """How a file is packed, by its name: 'zip', 'tar', one of `STREAMS`, or '' for a plain file."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if not suffixes:
-        return ""
-    if suffixes[-1] == ".zip":
+    """How a file is packed, by its name: 'zip', 'tar', a suffix in `STREAMS`, or '' for a plain file."""
+    *_, before, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
+    if last == ".zip":
         return "zip"
-    if suffixes[-1] in (".tar", ".tgz") or (suffixes[0] == ".tar" and suffixes[-1] in STREAMS):
+    if last in (".tar", ".tgz") or (before == ".tar" and last in STREAMS):
         return "tar"
-    return suffixes[-1] if suffixes[-1] in STREAMS else ""
+    return last if last in STREAMS else ""
 
 
 def open_packed(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked: a plain file, a compressed stream, or the one data file of an archive.
-
-    Readme and licence files do not count as data. The stream's `name` says what it is, for messages.
+    """The bytes of a plain file, a compressed stream, or the only data file of an archive (readme and licence do not count).
 
     Raises:
-        UserError: no such file, damaged (also while reading), unfolds too far, or an archive with other contents.
+        UserError: no such file, damaged (also while reading), unpacks to too much, or an archive with other contents.
     """
     if packing(path) in ARCHIVES:
         return member(path, data_member(path))
@@ -119,117 +118,42 @@ def open_packed(path: Path) -> BinaryIO:
 
 
 def _decompressed(path: Path) -> io.RawIOBase:
-    """The bytes of a file without its outer compression; a tar archive stays one."""
-    raw = open(path, "rb", buffering=0)  # noqa: SIM115 - closed with what is returned
-    match ".gz" if path.suffix.lower() == ".tgz" else path.suffix.lower():
-        case ".gz":
-            stream = gzip.GzipFile(fileobj=raw)
-        case ".xz":
-            stream = lzma.LZMAFile(raw)  # noqa: SIM115
-        case ".bz2":
-            stream = bz2.BZ2File(raw)  # noqa: SIM115
-        case ".zst":
-            stream = pa.CompressedInputStream(raw, "zstd")
-        case _:
-            return raw
+    """The bytes of a file without its outer compression; a tar archive remains one."""
+    opener = STREAMS.get(path.suffix.lower().replace(".tgz", ".gz"))
+    if opener is None:
+        return open(path, "rb", buffering=0)
     size = path.stat().st_size
-    # Not every library takes an empty file for a damaged one.
+    # Some libraries accept an empty file.
     if not size:
         raise EOFError("it is empty")
-    return _Unpacked(stream, path=path, name=str(path), packed=size, under=raw)
-
-
-class Zip(contextlib.AbstractContextManager):
-    """A zip archive, opened once for many of its files.
-
-    Attributes:
-        names: of the files, in order, without folders and links.
-
-    Raises:
-        UserError: not a whole archive, one that unfolds too far, or one with names that lead out of it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with refuse_damage(path):
-            self.archive = zipfile.ZipFile(path)
-            size = path.stat().st_size
-        infos = self.archive.infolist()
-        # No more is read of a file than the archive declares for it.
-        if sum(info.file_size for info in infos) > RATIO * size + ALLOWANCE:
-            raise _bomb(str(path))
-        files = [info for info in infos if not info.is_dir() and not stat.S_ISLNK(info.external_attr >> 16)]
-        self.infos = {_safe(path, info.filename): info for info in files}
-        self.names = list(self.infos)
-
-    def open(self, name: str) -> BinaryIO:
-        """One file, unpacked while it is read.
-
-        Raises:
-            UserError: no such file in it; while reading: damaged.
-        """
-        if name not in self.infos:
-            raise _no_member(self.path, name, self.names)
-        info = self.infos[name]
-        with refuse_damage(self.path):
-            stream = self.archive.open(info)
-        raw = _Unpacked(stream, path=self.path, name=f"{self.path}: {name}", packed=info.compress_size)
-        return io.BufferedReader(raw, BUFFER)
-
-    def __exit__(self, *error: object) -> None:
-        self.archive.close()
-
-
-def members(path: Path) -> list[str]:
-    """The names of the files in a zip or tar archive, in order, without folders and links, and without a leading './'.
-
-    Raises:
-        UserError: not a whole archive, one that unfolds too far, or one with names that lead out of it.
-    """
-    if packing(path) == "zip":
-        with Zip(path) as archive:
-            return archive.names
-    return [name for name, _ in walk(path)]
-
-
-def member(path: Path, name: str) -> BinaryIO:
-    """One file of a zip or tar archive, unpacked while it is read; a tar archive is read up to it.
-
-    Raises:
-        UserError: as `members`; or no such member.
-    """
-    if packing(path) == "zip":
-        # The stream keeps the archive open until it is closed itself.
-        with Zip(path) as archive:
-            return archive.open(name)
-    found = []
-    for other, stream in walk(path):
-        if other == name:
-            return stream
-        found.append(other)
-    raise _no_member(path, name, found)
-
-
-def _no_member(path: Path, name: str, found: list[str]) -> UserError:
-    return UserError(f"{path}: no file {name} in it; it holds {_shown(found)}")
-
-
-def _shown(names: list[str]) -> str:
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "") if names else "nothing"
+    return _Unpacked(opener(path), path=path, name=str(path), packed=size)
 
 
 def walk(path: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """The files of a zip or tar archive in order, each with its bytes, to be read before the next one is asked for.
+    """The files of an archive in order, without folders and links: name, and bytes to be read before the next is requested.
 
     Raises:
-        UserError: as `members`.
+        UserError: damaged, unpacks to too much, or has names that lead out of it.
     """
-    if packing(path) == "zip":
-        with Zip(path) as archive:
-            for name in archive.names:
-                with archive.open(name) as stream:
-                    yield name, stream
-        return
+    return _walk_zip(path) if packing(path) == "zip" else _walk_tar(path)
+
+
+def _walk_zip(path: Path) -> Iterator[tuple[str, BinaryIO]]:
+    with refuse_damage(path):
+        archive, size = zipfile.ZipFile(path), path.stat().st_size
+    with archive:
+        # zipfile reads no more of a file than the archive declares.
+        if sum(info.file_size for info in archive.infolist()) > RATIO * size + ALLOWANCE:
+            raise _bomb(str(path))
+        files = [info for info in archive.infolist() if not (info.is_dir() or stat.S_ISLNK(info.external_attr >> 16))]
+        for name, info in [(_safe(path, info.filename), info) for info in files]:
+            with refuse_damage(path):
+                stream = archive.open(info)
+            raw = _Unpacked(stream, path=path, name=f"{path}: {name}", packed=info.compress_size)
+            yield name, io.BufferedReader(raw, BUFFER)
+
+
+def _walk_tar(path: Path) -> Iterator[tuple[str, BinaryIO]]:
     with refuse_damage(path):
         # Closed when nothing refers to it any more: `member` returns a stream that reads from it.
         packed = io.BufferedReader(_decompressed(path), BUFFER)
@@ -241,21 +165,44 @@ def walk(path: Path) -> Iterator[tuple[str, BinaryIO]]:
             break
         name = _safe(path, info.name)
         if info.issparse():
-            raise UserError(f"{path}: {name} has holes (a sparse file), so it is no text; get the file from elsewhere")
+            raise UserError(f"{path}: {name} is a sparse file, so it is not text; get the file elsewhere")
         if info.isreg():
             raw = _Unpacked(archive.extractfile(info), path=path, name=f"{path}: {name}", packed=info.size)
             yield name, io.BufferedReader(raw, BUFFER)
-    # The compressed stream goes on after the archive's end mark, and its checksum comes last.
+    # The checksum of the compressed stream follows the archive's end mark.
     while packed.read(BUFFER):
         pass
     packed.close()
 
 
-def data_member(path: Path) -> str:
-    """The one file of an archive that is no readme or licence.
+def members(path: Path) -> list[str]:
+    """The names of the files in an archive, as `walk` gives them, without a leading './'."""
+    return [name for name, _ in walk(path)]
+
+
+def member(path: Path, name: str) -> BinaryIO:
+    """One file of an archive, unpacked while it is read; a tar archive is read up to it.
 
     Raises:
-        UserError: as `members`; or none, or several.
+        UserError: as `walk`; or no such member.
+    """
+    others = []
+    for other, stream in walk(path):
+        if other == name:
+            return stream
+        others.append(other)
+    raise UserError(f"{path}: no file {name} in it; it holds {_shown(others)}")
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "") if names else "nothing"
+
+
+def data_member(path: Path) -> str:
+    """The only file of an archive that is not a readme or licence.
+
+    Raises:
+        UserError: as `walk`; or there is none, or more than one.
     """
     about = ("_", ".", "readme", "license", "licence", "copying")
     data = [name for name in members(path) if not name.split("/")[-1].lower().startswith(about)]
@@ -267,28 +214,27 @@ def data_member(path: Path) -> str:
 
 def _safe(path: Path, name: str) -> str:
     """The name of a member, if it stays inside the archive."""
-    # Windows' rules know both slashes and drive letters.
+    # Windows' rules cover both slashes and drive letters.
     pure = PureWindowsPath(name)
     if pure.drive or pure.root or ".." in pure.parts or "\0" in name:
-        raise UserError(
-            f"{path}: the archive has a member {name!r}, which leads out of it; get the file from elsewhere"
-        )
+        raise UserError(f"{path}: the archive has a member {name!r}, which leads out of it; get the file elsewhere")
     return name.removeprefix("./")
 
 
 def disguised(path: Path) -> str | None:
-    """The suffix that a file should have by its first bytes, where its name has no such suffix and the bytes are no text."""
+    """The suffix that the first bytes of a file ask for, if its name lacks it and the bytes are not text."""
     with open(path, "rb") as stream:
         start = stream.read(512)
-    found = (suffix for suffix, magic in MAGIC.items() if start.startswith(magic) and min(start) < ord("\t"))
-    suffix = next(found, None)
+    matching = (suffix for suffix, magic in MAGIC.items() if start.startswith(magic) and min(start) < ord("\t"))
+    suffix = next(matching, None)
     return None if suffix is None or path.name.lower().endswith(suffix) else suffix
 
 
 def lines(text: Path | BinaryIO) -> Iterator[str]:
-    """The lines of UTF-8 text without their ends, from a packed or plain file, or from a stream with a `name`.
+    """The lines of UTF-8 text without their ends (LF or CR LF) and without a byte-order mark.
 
-    A line ends with LF or CR LF; a byte-order mark at the start is dropped.
+    Args:
+        text: a packed or plain file, or a stream with a `name`.
 
     Raises:
         UserError: as `open_packed`; a line is not UTF-8 or longer than 1 MiB (with its number).
@@ -301,9 +247,7 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
     while line := text.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
-            raise UserError(
-                f"{text.name}: line {number}: longer than {LONGEST_LINE} bytes; this is no file of sentences"
-            )
+            raise UserError(f"{text.name}: line {number}: longer than {LONGEST_LINE} bytes; not a file of sentences")
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
@@ -312,18 +256,29 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
             ) from None
 
 
-def check(path: Path) -> None:
-    """Read a packed file to its end, so that a truncated or damaged one shows; a plain file passes.
+def aligned(
+    first: Iterator[Left], second: Iterator[Right], *, name: str, remedy: str = "get the file again"
+) -> Iterator[tuple[Left, Right]]:
+    """The lines of two texts in parallel.
 
     Raises:
-        UserError: as `open_packed` and `members`.
+        UserError: one text has more lines than the other; `name` says which texts they are.
+    """
+    for number, (left, right) in enumerate(zip_longest(first, second)):
+        if left is None or right is None:
+            ended = "first" if left is None else "second"
+            raise UserError(f"{name} differ in length: the {ended} ends after line {number}; {remedy}")
+        yield left, right
+
+
+def check(path: Path) -> None:
+    """Read a packed file to its end to find truncation or damage; a plain file passes.
+
+    Raises:
+        UserError: as `open_packed` and `walk`.
     """
     kind = packing(path)
-    if kind in ARCHIVES:
-        for _, stream in walk(path):
-            while stream.read(BUFFER):
-                pass
-    elif kind:
-        with open_packed(path) as stream:
-            while stream.read(BUFFER):
-                pass
+    streams = (stream for _, stream in walk(path)) if kind in ARCHIVES else [open_packed(path)] if kind else []
+    for stream in streams:
+        while stream.read(BUFFER):
+            pass

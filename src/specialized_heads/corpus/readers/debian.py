@@ -1,8 +1,7 @@
-"""Source debian: parallel text out of Debian packages and of the translations of their descriptions.
+"""Source debian: parallel text from Debian packages and the translations of their descriptions.
 
-Everything starts from English, and the documents are pages, text domains or packages. The formats have a module each:
-`libreoffice`, `catalogues` (gettext), `manuals` and `descriptions`; they read what the stages
-`debian_package` and `debian_descriptions` fetch.
+The source language is always English; documents are pages, text domains or packages. The sub-package `corpus.debian` reads the
+formats from the archives that its stages `debian_package` and `debian_descriptions` fetch.
 """
 
 import json
@@ -13,27 +12,27 @@ from typing import Any
 
 import pyarrow as pa
 
+from specialized_heads.config.sources import Debian
+from specialized_heads.corpus.debian import catalogues, descriptions, libreoffice, manuals
 from specialized_heads.corpus.pairs import blocks
-from specialized_heads.corpus.readers import catalogues, descriptions, libreoffice, manuals
 from specialized_heads.corpus.readers.archives import member, members
-from specialized_heads.corpus.sources import Debian
 from specialized_heads.stage import UserError
 
 
 def read(
     source: Debian, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of all chosen texts: LibreOffice, catalogues, manuals, descriptions.
+    """The pairs of all selected texts: LibreOffice, catalogues, manuals, descriptions.
 
     Args:
         files: those of `source.files()`, in its order.
-        counts: gains what each format counts, with its name before the reason.
+        counts: gains the counts of each format, prefixed with its name.
 
     Raises:
         UserError: the source language is not English, a file is broken, or holds nothing in the target language.
     """
     if source_language != "en":
-        raise UserError(f"source_language {source_language}: Debian's texts start from English; set it to en")
+        raise UserError(f"source_language {source_language}: Debian's texts are translated from English; set it to en")
     yield from blocks(_rows(source, files, language=target_language, counts=counts))
 
 
@@ -61,10 +60,10 @@ def _rows(
 
 
 def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
-    """The packages with version, sha256 and licences, and the release of the descriptions, as they were fetched.
+    """The packages with version, sha256 and licences, and the release of the descriptions.
 
     Raises:
-        UserError: an archive is damaged, or not one that the pipeline wrote.
+        UserError: an archive is damaged, or the pipeline did not write it.
     """
     packages: dict[str, Any] = {}
     more: dict[str, Any] = {}
@@ -79,7 +78,7 @@ def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
                 more["descriptions"] = json.load(member(path, "index.json"))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise UserError(
-                f"{path}: its description is not as the pipeline writes it ({error}); delete the file and run again"
+                f"{path}: the pipeline did not write its description ({error}); delete the file and run again"
             ) from None
     return {
         "packages": list(packages.values()),

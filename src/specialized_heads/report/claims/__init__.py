@@ -1,5 +1,5 @@
-"""The claims of both papers beside what an experiment shows: what is claimed, how it is measured, what follows.
+"""The claims of both papers, judged by the results of an experiment.
 
-`evidence` is what an experiment has to show for a corpus, `claim` what a claim is and how it is judged, `voita` and
-`michel` the claims of the two papers, and `table` the stage that judges them all.
+`evidence` holds the results of a corpus, `of_scores`, `of_heads` and `of_ablation` measure claims on it, `claim` judges a
+measured value, `voita` and `michel` list the claims of the two papers, and `table` is the stage that judges all of them.
 """

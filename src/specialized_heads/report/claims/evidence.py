@@ -1,8 +1,7 @@
-"""What an experiment has to show for a corpus, and the quantities that several claims measure on it.
+"""The evidence of a corpus for all claims, and quantities that several claims need.
 
-Scores of seeds are not pooled: each seed gives a value and an interval of its own, and a claim is judged by their means. So
-the interval stands for the chance choice of test sentences, which more seeds do not make smaller. What is counted, heads or
-models, is counted over all seeds.
+Seeds are not pooled: each seed gives a value and an interval, and a claim is judged by their means. So an interval covers
+the choice of test sentences, which more seeds do not narrow. Heads and models are counted over all seeds.
 """
 
 from collections.abc import Iterator
@@ -14,10 +13,18 @@ import pandas as pd
 from specialized_heads.heads.functions import SYNTACTIC
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS
+from specialized_heads.pruning.collapse import MIN_DECIDED
+from specialized_heads.pruning.scopes import SCOPES
 
 TOTALS = [f"{kind}_total" for kind in KINDS]
-LEAST_BASELINE = 5.0  # of a baseline: no model can lose more BLEU than that
+MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 INTERVAL = ["difference", "difference_low", "difference_high"]
+MODEL = ["scope", "lam", "asked", "seed"]  # columns that identify a pruned model
+HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
+
+
+class NotTestable(Exception):
+    """The evidence cannot test a claim; the message is the reason, a clause in lower case."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +32,15 @@ class Evidence:
     """The tables of one corpus.
 
     Attributes:
-        title: how tables call the corpus.
-        stands_for: the corpus of the paper that it is, by data and languages: "wmt", "opensubtitles", or "" for any other.
+        title: display name of the corpus.
+        stands_for: the paper's corpus with the same source and languages: "wmt", "opensubtitles", or "".
         pruned: whether the experiment prunes on it.
         scores: one row per model.
         heads: one row per head of the baselines and of the models pruned with gates, with kind, scope, lam, asked, seed.
-        single: BLEU without single heads and with each alone, by seed; empty where it was not asked for. `second` is
-            the same on another set.
-        systematic: BLEU along the order of importance, by seed and moment of training; empty where it was not asked for.
-        least_arcs: how many arcs of a relation, at the least, an accuracy is taken from; a threshold of the configuration.
+        single: BLEU without each single head and with each head alone, by seed; empty if not measured. `second` is the
+            same on another set.
+        systematic: BLEU along the order of importance, by seed and moment of training; empty if not measured.
+        least_arcs: minimum number of arcs of a relation for its accuracy to count.
     """
 
     title: str
@@ -50,54 +57,121 @@ class Evidence:
         """Scores of the baselines, one row per seed."""
         return self.scores[self.scores["kind"] == "baseline"].sort_values("seed")
 
-    def gated(self, scope: str) -> pd.DataFrame:
-        """Scores of the models that gates pruned with a scope."""
-        return self.scores[(self.scores["kind"] == "pruned") & (self.scores["scope"] == scope)]
+    def require_bleu(self) -> None:
+        """Raise `NotTestable` if a baseline is too poor for half a BLEU, the tolerance of differences, to mean anything."""
+        if self.baselines()["bleu"].min() < MIN_BASELINE:
+            raise NotTestable(f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
 
-    def too_low(self) -> bool:
-        """Whether a baseline translates too badly for half a point of BLEU, the tolerance of differences, to say anything."""
-        return bool(self.baselines()["bleu"].min() < LEAST_BASELINE)
+    def all_pruned(self, *scopes: str) -> pd.DataFrame:
+        """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""
+        scores = self.scores
+        models = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes) & (scores["lam"] != 0)]
+        if models.empty:
+            raise NotTestable(f"no model is pruned with scope {' or '.join(scopes)}")
+        if models["gates_decided"].isna().any():
+            raise NotTestable("the models do not record how many gates are decided; prune again")
+        return models
 
-    def curve(self, scope: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of each seed: the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
+    def pruned_models(self, *scopes: str) -> pd.DataFrame:
+        """Of these, the models most of whose gates are decided: with fewer, a model is only a rounding of its soft gates."""
+        models = self.all_pruned(*scopes)
+        decided = models[models["gates_decided"] >= MIN_DECIDED]
+        if decided.empty:
+            raise NotTestable(
+                f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not {MIN_DECIDED:.0%}: the "
+                "models are rounded rather than pruned (pruning.updates)"
+            )
+        return decided
+
+    def controls(self, scope: str) -> pd.DataFrame:
+        """Scores of the models with λ 0, which train for as long as the pruned models but keep all heads; by seed."""
+        scores = self.scores
+        models = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope) & (scores["lam"] == 0)]
+        updates = scores.loc[(scores["kind"] == "pruned") & (scores["scope"] == scope), "updates"]
+        return models[models["updates"] == updates.max()].set_index("seed")
+
+    def converged(self, scope: str) -> bool | None:
+        """Whether λ 0 gains less than its interval over the baseline; None without a model with λ 0 for every seed."""
+        controls = self.controls(scope)
+        if set(controls.index) != set(self.baselines()["seed"]):
+            return None
+        return bool(controls["difference_low"].mean() <= 0)
+
+    def compared(self, scope: str) -> tuple[pd.DataFrame, str]:
+        """Pruned models with their difference of BLEU, with interval, from the reference; and the reference.
+
+        The reference is the baseline if it is converged, else the model with λ 0. The interval of a difference from the
+        latter treats both differences from the baseline as independent; both are on the same sentences, so it is too wide
+        rather than too narrow.
+        """
+        models, converged = self.pruned_models(scope), self.converged(scope)
+        if converged is None:
+            raise NotTestable(
+                f"no model with λ 0 in scope {scope} shows what the updates of pruning gain by themselves (pruning.{scope})"
+            )
+        if converged:
+            return models, "against the baseline (converged)"
+        reference = self.controls(scope)[INTERVAL].loc[models["seed"]].set_index(models.index)
+        value = models["difference"] - reference["difference"]
+        half = np.hypot(*(side["difference_high"] - side["difference_low"] for side in (models, reference))) / 2
+        columns = dict(zip(INTERVAL, (value, value - half, value + half), strict=True))
+        return models.assign(**columns), "against λ 0 (baseline not converged)"
+
+    def curve(self, scope: str) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
+        """For each seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
 
         Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The
-        last point is the baseline.
+        last point is the reference.
 
-        Yields:
-            shares (points,) and differences (points, 3): the value and both ends of its interval.
+        Returns:
+            shares (points,) and differences (points, 3), the value and both ends of its interval, of each seed; and the
+            reference.
         """
-        columns = TOTALS[:1] if scope == "encoder" else TOTALS
-        for _, baseline in self.baselines().groupby("seed"):
-            whole = baseline[columns].sum(axis=1).iloc[0]
-            own = self.gated(scope)
-            own = own[own["seed"] == baseline["seed"].iloc[0]]
-            points = own.assign(share=own[columns].sum(axis=1) / whole).groupby("share")[INTERVAL].mean()
+        columns = [f"{kind}_total" for kind in SCOPES[scope]]
+        whole = self.baselines()[columns].iloc[0].sum()
+        models, reference = self.compared(scope)
+        curves = []
+        for _, same in models.groupby("seed"):
+            points = same.assign(share=same[columns].sum(axis=1) / whole).groupby("share")[INTERVAL].mean()
             points.loc[1.0] = 0.0
             points = points.sort_index()
-            yield points.index.to_numpy(float), points.to_numpy(float)
+            curves.append((points.index.to_numpy(float), points.to_numpy(float)))
+        return curves, reference
 
-    def baseline_heads(self) -> pd.DataFrame:
-        """The baselines' encoder heads."""
-        return self.heads[(self.heads["kind"] == "baseline") & (self.heads["type"] == "encoder")]
+    def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:
+        """The baselines' heads of a scope."""
+        return self.heads[(self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])]
 
     def functions(self, heads: pd.DataFrame) -> list[set[str]]:
-        """The functions of these encoder heads. Syntactic is one only by a relation that has enough arcs to tell."""
-        found = []
+        """The functions of encoder heads; a head is syntactic only by a relation with enough arcs."""
+        functions = []
         for head in heads.to_dict("records"):
             few = max((head[f"{_relation(name)}_arcs"] for name in head["relations"]), default=0) < self.least_arcs
-            found.append({name for name in head["functions"] if name != SYNTACTIC or not few})
-        return found
+            functions.append({name for name in head["functions"] if name != SYNTACTIC or not few})
+        return functions
 
-    def survivors(self, scope: str) -> Iterator[tuple[pd.Series, pd.DataFrame, pd.DataFrame]]:
-        """Models that gates pruned with a scope: their row of the scores, their encoder heads, and their baseline's."""
-        encoder = self.heads[self.heads["type"] == "encoder"]
-        for _, model in self.gated(scope).iterrows():
-            same_seed = encoder[encoder["seed"] == model["seed"]]
-            own = same_seed[(same_seed["kind"] == "pruned") & (same_seed["scope"] == scope)]
-            for key in ("lam", "asked"):
-                own = own[own[key].eq(model[key]) | (own[key].isna() & pd.isna(model[key]))]
-            yield model, own, same_seed[same_seed["kind"] == "baseline"]
+    def survivors(self, scope: str) -> Iterator[tuple[int, pd.DataFrame]]:
+        """The seed and the heads of each pruned model that has lost some heads of the scope, but not all."""
+        whole = self.baseline_heads(scope).groupby("seed").size()
+        left = self.heads[(self.heads["kind"] == "pruned") & self.heads["type"].isin(SCOPES[scope])]
+        for (*_, seed), heads in left.merge(self.pruned_models(scope)[MODEL], on=MODEL).groupby(MODEL, dropna=False):
+            if len(heads) < whole[seed]:
+                yield seed, heads
+
+    def survival(self, scope: str) -> pd.DataFrame:
+        """The baselines' heads with `survival`, the share of the seed's pruned models that keep the head.
+
+        A head counts once, since the heads of a smaller model are mostly among those of a larger one.
+        """
+        models = list(self.survivors(scope))
+        if not models:
+            raise NotTestable("no pruned model has lost some of its heads, but not all")
+        number = pd.Series([seed for seed, _ in models]).value_counts()
+        kept = pd.concat([heads for _, heads in models]).groupby(HEAD).size()
+        before = self.baseline_heads(scope)
+        before = before[before["seed"].isin(number.index)]
+        counts = kept.reindex(pd.MultiIndex.from_frame(before[HEAD]), fill_value=0).to_numpy()
+        return before.assign(survival=counts / before["seed"].map(number))
 
 
 def _relation(name: str) -> str:
@@ -105,8 +179,3 @@ def _relation(name: str) -> str:
     for direction in DIRECTIONS:
         name = name.removesuffix(f"_{direction}")
     return name
-
-
-def at_share(shares: np.ndarray, differences: np.ndarray, share: float) -> np.ndarray:
-    """The differences of a curve at a share of heads, on the straight line between the two points beside it: (3,)."""
-    return np.array([np.interp(share, shares, column) for column in differences.T])

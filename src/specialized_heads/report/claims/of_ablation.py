@@ -1,110 +1,121 @@
-"""What claims measure on ablation and on pruning in order of importance (Michel et al. 2019)."""
+"""Measures on ablation and on pruning in order of importance (Michel et al. 2019)."""
 
 from math import nan
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm, pearsonr
 
-from specialized_heads.report.ablation_sets import correlation
-from specialized_heads.report.claims.claim import Measured, Untestable, proportion
-from specialized_heads.report.claims.evidence import Evidence
-from specialized_heads.report.claims.of_scores import TOO_LOW, Measure, too_far_apart
-from specialized_heads.report.moments import LEAST_BLEU
+from specialized_heads.report.claims.claim import Measured, proportion
+from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.claims.of_scores import Measure, require_near
 from specialized_heads.report.runs import SIGNIFICANT
 
 NO_SINGLE = "single heads are not ablated here (ablation.single)"
 NO_SYSTEMATIC = "heads are not removed in order of importance here (ablation.systematic)"
 DELTA = ["delta", "delta_low", "delta_high"]
+LARGEST_EFFECT = 0.5  # BLEU; about the largest effect of a single encoder head in table 1 of Michel et al.
+MIN_BLEU = 1.0  # of a checkpoint; a share of less BLEU says nothing
 
 
-def significant(evidence: Evidence) -> Measured | Untestable:
-    """The share of encoder heads whose removal alone changes BLEU."""
-    single = evidence.single
-    heads = single[(single["what"] == "without") & (single["type"] == "encoder")]
-    if heads.empty:
-        return Untestable(NO_SINGLE)
-    if evidence.too_low():
-        return Untestable(TOO_LOW)
+def significant(evidence: Evidence) -> Measured:
+    """The share of encoder heads whose removal alone changes BLEU, if an effect as large as the paper's could be seen.
+
+    The standard error of a difference follows from its 95% interval; that of the median head must let `LARGEST_EFFECT` reach
+    the level of significance. Heads whose removal changes no translation have no error and are left out of the median.
+    """
+    heads = _single(evidence.single, "without", "encoder")
+    evidence.require_bleu()
+    errors = (heads["delta_high"] - heads["delta_low"]) / (2 * norm.ppf(0.975))
+    visible = norm.isf(SIGNIFICANT / 2) * errors[errors > 0].median()
+    if not visible <= LARGEST_EFFECT:
+        least = "no head changes a translation" if np.isnan(visible) else f"only effects above {visible:.2f} BLEU could"
+        raise NotTestable(
+            f"an effect of {LARGEST_EFFECT} BLEU could not reach p < {SIGNIFICANT} on this test set: {least} (split.test)"
+        )
     return proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads")
 
 
-def two_sets(evidence: Evidence) -> Measured | Untestable:
-    """Pearson's correlation of what single heads are worth on two sets, of all attention types."""
+def _single(table: pd.DataFrame, what: str, *kinds: str) -> pd.DataFrame:
+    """The rows of single heads, removed or left alone, of these types or of all."""
+    rows = table[(table["what"] == what) & (table["type"].isin(kinds) if kinds else True)]
+    if rows.empty:
+        raise NotTestable(NO_SINGLE)
+    return rows
+
+
+def two_sets(evidence: Evidence) -> Measured:
+    """Pearson's correlation of the effects of single heads on two sets, over all attention types."""
     keys = ["seed", "type", "layer", "head"]
-    tables = [
-        table[table["what"] == "without"].set_index(keys)["delta"] for table in (evidence.single, evidence.second)
-    ]
-    pairs = pd.concat(tables, axis=1, keys=["first", "second"], join="inner")
+    first = _single(evidence.single, "without").set_index(keys)["delta"]
+    second = evidence.second[evidence.second["what"] == "without"].set_index(keys)["delta"]
+    pairs = pd.concat([first, second], axis=1, keys=["first", "second"], join="inner")
     if pairs.empty:
-        return Untestable(NO_SINGLE if tables[0].empty else "there is no second set (ablation.second)")
-    found = [correlation(same["first"].to_numpy(), same["second"].to_numpy()) for _, same in pairs.groupby("seed")]
-    means = pd.DataFrame(found)[["pearson", "pearson_low", "pearson_high"]].mean()
-    if means.isna().any():
-        return Untestable("too few heads, or none of them changes BLEU")
-    return Measured(*means, len(pairs) // len(found), "heads")
+        raise NotTestable("there is no second set (ablation.second)")
+    values = []
+    for _, same in pairs.groupby("seed"):
+        if len(same) < 4 or (same.nunique() == 1).any():
+            raise NotTestable("too few heads, or none of them changes BLEU")
+        correlation = pearsonr(same["first"], same["second"])
+        values.append([correlation.statistic, *correlation.confidence_interval()])
+    return Measured(*np.mean(values, axis=0), len(pairs) // len(values), "heads")
 
 
 def removed(pruned: str, share: float) -> Measure:
-    """BLEU minus the whole model's, as a share of it, without the least important heads of all types or of one."""
+    """Relative change of BLEU without the least important heads of all types or of one."""
 
-    def measure(evidence: Evidence) -> Measured | Untestable:
+    def measure(evidence: Evidence) -> Measured:
         table = evidence.systematic
         table = table[(table["pruned"] == pruned) & table["moment"].isna() & (table["heads"] > 0)]
         if table.empty:
-            return Untestable(NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
-        if evidence.too_low():
-            return Untestable(TOO_LOW)
-        found = []
+            raise NotTestable(NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
+        evidence.require_bleu()
+        values = []
         for _, same in table.sort_values("removed").groupby("seed"):
-            if (reason := too_far_apart(same["share"].to_numpy(), share)) is not None:
-                return Untestable(reason)
-            values = [np.interp(share, same["share"], same[column] / same["bleu_full"]) for column in DELTA]
-            found.append(values)
-        return Measured(*np.mean(found, axis=0), int(table["sentences"].iloc[0]), "sentences")
+            require_near(same["share"].to_numpy(), share)
+            values.append([np.interp(share, same["share"], same[column] / same["bleu_full"]) for column in DELTA])
+        return Measured(*np.mean(values, axis=0), int(table["sentences"].iloc[0]), "sentences")
 
     return measure
 
 
 def one_left(*, rank: bool) -> Measure:
-    """BLEU with the best head alone in the last layer of cross-attention, minus the whole model's, as a share of it; or the
-    rank of that layer among all layers of all types, 1 being the largest loss."""
+    """Relative change of BLEU with only the best head of the last layer of cross-attention; or the rank of that layer by this
+    change among all layers of all types, 1 being the largest loss."""
 
-    def measure(evidence: Evidence) -> Measured | Untestable:
-        alone = evidence.single[evidence.single["what"] == "alone"]
-        if alone.empty:
-            return Untestable(NO_SINGLE)
-        if evidence.too_low():
-            return Untestable(TOO_LOW)
-        heads_of = alone.groupby(["seed", "type", "layer"]).size()
-        best = alone.loc[alone.groupby(["seed", "type", "layer"])["bleu"].idxmax()]
-        found = []
+    def measure(evidence: Evidence) -> Measured:
+        alone = _single(evidence.single, "alone")
+        evidence.require_bleu()
+        layers = alone.groupby(["seed", "type", "layer"])
+        best = alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
+        values = []
         for _, same in best.groupby("seed"):
             cross = same[same["type"] == "cross"]
             if cross.empty or cross["layer"].max() < same["layer"].max():
-                return Untestable("the last layer has no cross-attention heads")
+                raise NotTestable("the last layer has no cross-attention heads")
             last = cross.loc[cross["layer"].idxmax()]
-            if heads_of[(same["seed"].iloc[0], "cross", last["layer"])] == 1:
-                return Untestable("the last layer of cross-attention has one head, which is all of it")
-            shares = (last[DELTA] / last["bleu_full"]).tolist()
-            found.append([1 + (same["delta"] < last["delta"]).sum(), nan, nan] if rank else shares)
-        value, low, high = np.mean(np.array(found, dtype=float), axis=0)
+            if last["heads"] == 1:
+                raise NotTestable("the last layer of cross-attention has one head, which is all of it")
+            place = [1 + (same["delta"] < last["delta"]).sum(), nan, nan]
+            values.append(place if rank else (last[DELTA] / last["bleu_full"]).tolist())
+        value = np.mean(np.array(values, dtype=float), axis=0)
         if rank:
-            return Measured(value, n=best.groupby("seed").size().max(), of="layers")
-        return Measured(value, low, high, int(alone["sentences"].iloc[0]), "sentences")
+            return Measured(*value, best.groupby("seed").size().max(), "layers")
+        return Measured(*value, int(alone["sentences"].iloc[0]), "sentences")
 
     return measure
 
 
 def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> float | None:
-    """The largest share of heads that can be removed at a moment of training with so much BLEU kept; mean over seeds.
+    """The largest share of heads, removed at a moment of training, with which this share of BLEU is kept; mean over seeds.
 
     Returns:
-        the share, from 0 to 1; None where the model of that moment has too low a BLEU, or was not measured.
+        the share, from 0 to 1; None if BLEU is too low at that moment, or was not measured.
     """
     table = evidence.systematic
     at = table["moment"].isna() if moment is None else table["moment"].eq(moment).fillna(False)
     table = table[at & (table["pruned"] == "all") & (table["heads"] > 0)]
-    if table.empty or table["bleu_full"].min() < LEAST_BLEU:
+    if table.empty or table["bleu_full"].min() < MIN_BLEU:
         return None
     shares = []
     for _, same in table.sort_values("removed").groupby("seed"):
@@ -117,30 +128,28 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> float |
 def redundant_at_the_end(kept: float) -> Measure:
     """The share of heads that the finished model can lose."""
 
-    def measure(evidence: Evidence) -> Measured | Untestable:
+    def measure(evidence: Evidence) -> Measured:
         if evidence.systematic.empty:
-            return Untestable(NO_SYSTEMATIC)
-        if evidence.too_low():
-            return Untestable(TOO_LOW)
+            raise NotTestable(NO_SYSTEMATIC)
+        evidence.require_bleu()
         if (share := redundant(evidence, kept=kept, moment=None)) is None:
-            return Untestable("the model has no heads")
+            raise NotTestable("the model has no heads")
         return Measured(share, n=int(evidence.systematic["heads"].max()), of="heads")
 
     return measure
 
 
 def more_redundant_than_early(kept: float) -> Measure:
-    """How much larger that share is at the end than at the first moment whose model translates at all."""
+    """How much larger that share is at the end than at the first moment at which the model translates at all."""
 
-    def measure(evidence: Evidence) -> Measured | Untestable:
+    def measure(evidence: Evidence) -> Measured:
         end = redundant(evidence, kept=kept, moment=None)
         last = evidence.baselines()["updates"].max()
         moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
         early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
         if end is None or not early:
-            return Untestable("no earlier moment of training with a translation to speak of (ablation.moments)")
-        if evidence.too_low():
-            return Untestable(TOO_LOW)
+            raise NotTestable("at no earlier moment of training does the model translate (ablation.moments)")
+        evidence.require_bleu()
         return Measured(end - early[0], n=int(evidence.systematic["heads"].max()), of="heads")
 
     return measure

@@ -1,34 +1,42 @@
-"""What claims measure on heads: their functions, and which of them survive.
+"""Measures on heads: their functions and relevance, and which heads survive pruning.
 
-Functions of heads are those of encoder heads, as in the paper.
+Functions and relevance are those of encoder heads, as in the paper.
 """
 
-import math
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from scipy.stats import mannwhitneyu, sem, t
 
 from specialized_heads.heads.functions import POSITIONAL
+from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.relation_names import canonical
-from specialized_heads.report.claims.claim import Measured, Untestable
-from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.claims.claim import Measured, proportion
+from specialized_heads.report.claims.evidence import Evidence, NotTestable
 from specialized_heads.report.claims.of_scores import Measure
+from specialized_heads.report.claims.within import slope
 
-NEAR = 0.1  # of the heads: as many as the paper's, to this
+NEAR = 0.1  # of the heads: about as many as the paper's
+TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
+DOMINANT = 0.5  # relevance: the top heads have at least this share of the layer's
+MIN_SEEDS = 3  # a direction needs the same sign in every one of at least as many seeds
+MIN_REMOVED = 10  # a direction needs at least as many removed heads: below, the normal approximation is poor
 
 
 def margin(relation: str, direction: str) -> Measure:
-    """Accuracy of the best encoder head above the best fixed offset."""
+    """Accuracy of the best encoder head minus that of the best fixed offset."""
 
-    def measure(evidence: Evidence) -> Measured | Untestable:
+    def measure(evidence: Evidence) -> Measured:
         heads = evidence.baseline_heads()
-        found = [name.removesuffix("_arcs") for name in heads if name.endswith("_arcs")]
-        named = next((name for name in found if canonical(name) == relation), None)
+        relations = [name.removesuffix("_arcs") for name in heads if name.endswith("_arcs")]
+        named = next((name for name in relations if canonical(name) == relation), None)
         if named is None:
-            return Untestable(f"{relation} is not among heads.relations")
+            raise NotTestable(f"{relation} is not among heads.relations")
         arcs = heads[f"{named}_arcs"].fillna(0).min()
         if not arcs >= evidence.least_arcs:
-            return Untestable(f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees")
+            raise NotTestable(f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees")
         best = heads.loc[heads.groupby("seed")[f"{named}_{direction}"].idxmax()]
         ends = [f"{named}_{direction}_margin{end}" for end in ("", "_low", "_high")]
         return Measured(*best[ends].mean(), int(arcs), "arcs")
@@ -36,103 +44,164 @@ def margin(relation: str, direction: str) -> Measure:
     return measure
 
 
-def positional_share(least: float) -> Measure:
-    """The share of argmaxes of the most positional encoder head at its offset.
-
-    Where sentences are so short that no head can have `least` of its maxima at the token before or after, a smaller share
-    says nothing. How many it can have there is known where a head of the model prefers that token.
-    """
-
-    def measure(evidence: Evidence) -> Measured | Untestable:
-        heads = evidence.baseline_heads().dropna(subset="positional_share")
-        if heads.empty:
-            return Untestable("the model has no encoder heads")
-        best = heads.groupby("seed")["positional_share"].max().mean()
-        ceiling = heads.loc[heads["positional_offset"].abs() == 1, "positional_ceiling"].max()
-        if best < least and ceiling < least:
-            return Untestable(f"sentences are too short: no head beside the diagonal can have more than {ceiling:.1%}")
-        return Measured(best, n=len(heads), of="heads")
-
-    return measure
+def positional_share(evidence: Evidence) -> Measured:
+    """The share of argmaxes at one offset of the most positional encoder head, over the queries with a token there."""
+    heads = evidence.baseline_heads().dropna(subset="positional_share")
+    if heads.empty:
+        raise NotTestable("the model has no encoder heads")
+    return Measured(heads.groupby("seed")["positional_share"].max().mean(), n=len(heads), of="heads")
 
 
-def positional_confidence(evidence: Evidence) -> Measured | Untestable:
+def positional_confidence(evidence: Evidence) -> Measured:
     """The confidence of the least confident positional encoder head."""
     heads = evidence.baseline_heads()
     heads = heads[[POSITIONAL in names for names in heads["functions"]]]
     if heads.empty:
-        return Untestable("no head is positional")
+        raise NotTestable("no head is positional")
     return Measured(heads["confidence"].min(), n=len(heads), of="positional heads")
 
 
 def rare_words(column: str) -> Measure:
     """The share of argmaxes on rare tokens, of the best head in the first layer."""
 
-    def measure(evidence: Evidence) -> Measured | Untestable:
+    def measure(evidence: Evidence) -> Measured:
         heads = evidence.baseline_heads()
         heads = heads[heads["layer"] == 1].dropna(subset=column)
         if heads.empty:
-            return Untestable("no sentence has a rare token, or the first layer no heads")
+            raise NotTestable("no sentence has a rare token, or the first layer no heads")
         return Measured(heads.groupby("seed")[column].max().mean(), n=len(heads), of="heads")
 
     return measure
 
 
+def dominated_layers(evidence: Evidence) -> Measured:
+    """The share of encoder layers in which a quarter of the heads has at least half of the relevance."""
+    layers = [same["relevance"].abs() for _, same in evidence.baseline_heads().groupby(["seed", "layer"])]
+    layers = [values for values in layers if len(values) >= TOP and values.sum() > 0]
+    if not layers:
+        raise NotTestable(f"no encoder layer has {TOP} heads with relevance")
+    dominated = [values.nlargest(-(-len(values) // TOP)).sum() >= DOMINANT * values.sum() for values in layers]
+    return proportion(int(sum(dominated)), len(layers), of="layers")
+
+
+def relevance_and_confidence(evidence: Evidence) -> Measured:
+    """Spearman's correlation of relevance and confidence within encoder layers, without the exception in the first."""
+    heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
+    heads = heads.drop(_most_relevant_of_layer_1(heads).index)
+    layers = [heads["seed"], heads["layer"]]
+    ranks = [heads.groupby(layers)[name].rank() for name in ("relevance", "confidence")]
+    correlation = slope(*ranks, heads[["seed", "layer"]])
+    return Measured(*correlation[:3], len(heads), "heads", f"p {correlation.p_value:.2g}")
+
+
+def exception_of_layer_1(evidence: Evidence) -> Measured:
+    """Confidence of the most relevant head of the first layer minus the mean of the layer's other heads.
+
+    The interval is Student's over seeds.
+    """
+    heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
+    first = heads[heads["layer"] == 1]
+    top = _most_relevant_of_layer_1(heads)
+    others = first.drop(top.index).groupby("seed")["confidence"].mean()
+    gaps = (top.set_index("seed")["confidence"] - others).dropna()
+    if gaps.empty:
+        raise NotTestable("the first layer has fewer than two heads with relevance and confidence")
+    low, high = t.interval(0.95, len(gaps) - 1, gaps.mean(), sem(gaps)) if len(gaps) >= MIN_SEEDS else (np.nan, np.nan)
+    agreeing = int((gaps < 0).sum())
+    note, sufficient = _agreement(agreeing, len(gaps))
+    return Measured(gaps.mean(), low, high, len(gaps), "seeds", note, sufficient)
+
+
+def _most_relevant_of_layer_1(heads: pd.DataFrame) -> pd.DataFrame:
+    first = heads[heads["layer"] == 1]
+    return first.loc[first.groupby("seed")["relevance"].idxmax()]
+
+
 def functions_kept(left: float) -> Measure:
     """The largest share of the baseline's functions that an encoder-pruned model with about this share of heads still has.
 
-    About is to `NEAR`. A smaller model that keeps all of them bears the claim out the more; one that does not says nothing.
+    "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
 
-    def measure(evidence: Evidence) -> Measured | Untestable:
-        found = []
-        for model, own, before in evidence.survivors("encoder"):
-            share = len(own) / max(len(before), 1)
-            had, has = (set().union(*evidence.functions(heads)) for heads in (before, own))
-            if share <= left + NEAR and had:
-                kept = len(had & has) / len(had)
-                found += [(model["seed"], kept, len(had))] if kept == 1 or share >= left - NEAR else []
-        if not found:
-            return Untestable(f"the baseline has no function, or no pruned model about {left:.0%} of its heads")
-        models = pd.DataFrame(found, columns=["seed", "kept", "functions"]).groupby("seed")
-        return Measured(models["kept"].max().mean(), n=int(models["functions"].first().min()), of="functions")
+    def measure(evidence: Evidence) -> Measured:
+        before = evidence.baseline_heads()
+        kept: dict[int, list[float]] = {}
+        functions = []
+        for seed, heads in evidence.survivors("encoder"):
+            whole = before[before["seed"] == seed]
+            had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))
+            share, share_kept = len(heads) / len(whole), len(had & has) / max(len(had), 1)
+            if had and share <= left + NEAR and (share_kept == 1 or share >= left - NEAR):
+                kept.setdefault(seed, []).append(share_kept)
+                functions.append(len(had))
+        if not kept:
+            raise NotTestable(f"the baseline has no function, or no pruned model has about {left:.0%} of its heads")
+        return Measured(float(np.mean([max(shares) for shares in kept.values()])), n=min(functions), of="functions")
 
     return measure
 
 
-def specialised_last(evidence: Evidence) -> Measured | Untestable:
-    """How much oftener heads with a function survive encoder pruning than heads without: difference of shares.
+def specialised_survive(evidence: Evidence) -> Measured:
+    """Survival under encoder pruning of heads with a function minus that of heads without, within layers.
 
-    A head of a seed counts once, with the share of the models that it survives in, since those that are pruned the more keep
-    a part of what the others keep. The interval is Welch's; none where either side has one head, or all heads one fate.
+    The note has the area under the ROC curve within layers: the probability that a head with a function survives in more
+    models than one without, ties counting one half.
     """
-    fates: dict[tuple[int, int, int], list[float]] = {}
-    labelled: dict[tuple[int, int, int], bool] = {}
-    for model, own, before in evidence.survivors("encoder"):
-        if 0 < len(own) < len(before):
-            left = set(zip(own["layer"], own["head"], strict=True))
-            for layer, head, functions in zip(before["layer"], before["head"], evidence.functions(before), strict=True):
-                key = (model["seed"], layer, head)
-                fates.setdefault(key, []).append((layer, head) in left)
-                labelled[key] = bool(functions)
-    sides = [np.array([np.mean(fates[key]) for key in fates if labelled[key] is side]) for side in (True, False)]
-    if not all(map(len, sides)):
-        return Untestable("no head of the baseline has a function, or no model has lost some of its heads")
-    gap = sides[0].mean() - sides[1].mean()
-    if min(map(len, sides)) < 2 or not all(side.var() for side in sides):
-        return Measured(gap, n=len(fates), of="heads")
-    errors = [side.var(ddof=1) / len(side) for side in sides]
-    freedom = sum(errors) ** 2 / sum(error**2 / (len(side) - 1) for error, side in zip(errors, sides, strict=True))
-    half = student_quantile(freedom) * math.sqrt(sum(errors))
-    return Measured(gap, gap - half, gap + half, len(fates), "heads")
+    heads = evidence.survival("encoder")
+    labelled = pd.Series(map(bool, evidence.functions(heads)), index=heads.index)
+    wins = pairs = 0.0
+    for _, same in heads.groupby(["seed", "layer"]):
+        sides = [same.loc[labelled[same.index] == side, "survival"] for side in (True, False)]
+        if all(map(len, sides)):
+            wins += mannwhitneyu(*sides).statistic
+            pairs += len(sides[0]) * len(sides[1])
+    if not pairs:
+        raise NotTestable("no layer of the baseline has heads with a function beside heads without")
+    gap = slope(labelled, heads["survival"], heads[["seed", "layer"]])
+    note = f"AUC {wins / pairs:.2f}, p {gap.p_value:.2g}"
+    return Measured(*gap[:3], len(heads), "heads", note)
 
 
-def student_quantile(freedom: float) -> float:
-    """How many standard errors a two-sided 95% interval reaches, by Student's t with so many degrees of freedom, at least 1.
+def type_order(kind: str, *, last: bool) -> Measure:
+    """Survival of a type's heads minus that of the next type, when all types are pruned; reversed if the type goes first.
 
-    With t = √ν tan θ the density is proportional to cos^(ν-1) θ, which is summed up over a fine grid.
+    Of the contrasts with the two other types, the weaker one.
     """
-    angles = np.linspace(0, math.pi / 2, 100_001)
-    density = np.cos(angles) ** (freedom - 1)
-    below = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
-    return math.sqrt(freedom) * math.tan(np.interp(0.95 * below[-1], below, angles))
+
+    def measure(evidence: Evidence) -> Measured:
+        heads, contrasts = evidence.survival("all"), []
+        for other in (other for other in KINDS if other != kind):
+            pair = heads[heads["type"].isin([kind, other])]
+            contrasts.append(_direction(pair, pair["type"] == (kind if last else other), sign=1))
+        weaker = min(contrasts, key=lambda contrast: contrast.low)
+        return replace(weaker, sufficient=all(contrast.sufficient for contrast in contrasts))
+
+    return measure
+
+
+def layer_order(kind: str, *, sign: int) -> Measure:
+    """Change of a type's survival per layer, when all types are pruned; `sign` is the one that the paper reports."""
+
+    def measure(evidence: Evidence) -> Measured:
+        heads = evidence.survival("all")
+        heads = heads[heads["type"] == kind]
+        return _direction(heads, heads["layer"], sign=sign)
+
+    return measure
+
+
+def _direction(heads: pd.DataFrame, x: pd.Series, *, sign: int) -> Measured:
+    """The slope of survival on x within seeds, and whether seeds and removed heads suffice for a direction."""
+    pooled = slope(x, heads["survival"], heads[["seed"]])
+    agreeing = 0
+    for _, same in heads.groupby("seed"):
+        with suppress(NotTestable):  # no sign
+            agreeing += slope(x[same.index], same["survival"], same[["seed"]]).value * sign > 0
+    removed = int((heads["survival"] < 1).sum())
+    note, sufficient = _agreement(agreeing, heads["seed"].nunique())
+    sufficient &= removed >= MIN_REMOVED
+    return Measured(*pooled[:3], removed, "removed heads", f"{note}, p {pooled.p_value:.2g}", sufficient)
+
+
+def _agreement(agreeing: int, seeds: int) -> tuple[str, bool]:
+    return f"same sign in {agreeing} of {seeds} seeds", agreeing == seeds >= MIN_SEEDS

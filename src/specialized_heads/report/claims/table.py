@@ -1,7 +1,7 @@
-"""Stage: every quantitative claim of both papers beside what this experiment shows, each with a verdict.
+"""Stage: judge every quantitative claim of both papers by the results of this experiment.
 
-One row per claim and corpus: the paper's value, ours with its interval and what it was counted over, the range that bears
-the claim out, and the verdict that follows (`claim`). Claims about pruning have a row for each corpus that is pruned.
+One row per claim and corpus: the paper's value, ours with its interval and sample size, the range that confirms the claim, and
+the verdict (`claim`). Claims about pruning have a row for each corpus that is pruned.
 """
 
 import math
@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from specialized_heads.report.claims import michel, voita
-from specialized_heads.report.claims.claim import Claim, Measured, Unit, Untestable, Verdict, judge
-from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence
+from specialized_heads.report.claims.claim import Claim, Unit, Verdict, judge
+from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, NotTestable
 from specialized_heads.report.claims.of_ablation import DELTA
 from specialized_heads.report.inputs import SCORE_COLUMNS, read_table
 from specialized_heads.report.output import save_table
@@ -20,12 +20,11 @@ from specialized_heads.stage import Section, UserError, arguments, log, run
 
 PAPERS = {"Voita et al. 2019": voita.claims, "Michel et al. 2019": michel.claims}
 HEAD_COLUMNS = (
-    "type", "layer", "head", "confidence", "positional_offset", "positional_share", "positional_ceiling",
-    "rarest", "two_rarest", "functions", "relations",
+    "type", "layer", "head", "relevance", "confidence", "positional_share", "rarest", "two_rarest", "functions", "relations",
 )  # fmt: skip
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
-    "accepted_low", "accepted_high", "tolerance", "verdict", "reason",
+    "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",
 ]  # fmt: skip
 TINTS = {
     Verdict.REPRODUCED.value: "#d3ecd9",
@@ -33,16 +32,16 @@ TINTS = {
     Verdict.NOT_REPRODUCED.value: "#f8ddd3",
 }
 CAPTION = (
-    "Claims of both papers: what they report, what this experiment shows (with 95% interval where there is one; n: how many "
-    "sentences, heads or models), the range that bears the claim out, and the verdict. Reproduced: our value is in the range "
-    "(where a claim only says that one thing is better than another: its whole interval); partly: only a part of its interval "
-    "is; not testable: for the reason given. With several seeds, scores, accuracies and correlations are means over them, "
-    "intervals too; heads and models are counted over all."
+    "Claims of both papers: the reported value, ours (with 95% interval, if it has one; n: sample size), the range that confirms "
+    "the claim, and the verdict. Reproduced: our value is in the range, and if a claim only says that one thing is larger than "
+    "another, so is its whole interval; partly: only a part of the interval is, or the evidence is too thin; not testable: for "
+    "the reason in the notes. With several seeds, values and intervals are means over seeds, and heads and models are counted "
+    "over all. Losses by pruning are against the baseline if it is converged, else against a model trained as long with λ 0."
 )
 
 
 class CorpusOf(Section):
-    """What the configuration says of a corpus; see `Evidence`."""
+    """A corpus; see `Evidence`."""
 
     title: str
     stands_for: str
@@ -51,9 +50,9 @@ class CorpusOf(Section):
 
 
 class HeadsOf(Section):
-    """Of which model a table of heads is."""
+    """The model of a table of heads."""
 
-    corpus: str  # its title
+    corpus: str  # title
     kind: str
     scope: str
     lam: float | None
@@ -62,7 +61,7 @@ class HeadsOf(Section):
 
 
 class Settings(Section):
-    """What the files are of, in the order of `--scores` (corpora), `--heads`, `--single`, `--second` and `--systematic`."""
+    """Describes the files, in the order of `--scores` (corpora), `--heads`, `--single`, `--second` and `--systematic`."""
 
     corpora: list[CorpusOf]
     heads: list[HeadsOf]
@@ -80,7 +79,7 @@ def gather(
     second: list[Path],
     systematic: list[Path],
 ) -> list[Evidence]:
-    """What there is to show for each corpus, in the order of the configuration.
+    """The evidence of each corpus, in the order of the configuration.
 
     Raises:
         UserError: the settings do not fit the files, or a file is missing or lacks a column.
@@ -100,8 +99,8 @@ def gather(
     return [
         Evidence(
             **corpus.model_dump(),
-            scores=read_table(path, (*SCORE_COLUMNS, *INTERVAL, *TOTALS, "updates")),
-            # Corpus by corpus: relations may be named otherwise in another, and columns with them.
+            scores=read_table(path, (*SCORE_COLUMNS, *INTERVAL, *TOTALS, "updates", "gates_decided")),
+            # By corpus: another one may name its relations, and so its columns, differently.
             heads=pd.concat(
                 [table for table, of in zip(tables, settings.heads, strict=True) if of.corpus == corpus.title],
                 ignore_index=True,
@@ -112,20 +111,25 @@ def gather(
     ]
 
 
-def numbers(found: list[Evidence]) -> pd.DataFrame:
-    """Judge every claim on every corpus that it is about: one row for each, columns as `COLUMNS`."""
+def numbers(corpora: list[Evidence]) -> pd.DataFrame:
+    """Judge every claim on every corpus to which it applies: one row for each, columns as `COLUMNS`."""
     rows = []
     for paper, claims in PAPERS.items():
         for claim in claims():
-            for evidence in found:
+            for evidence in corpora:
                 if evidence.pruned or not claim.of_pruning:
-                    rows.append({"paper": paper, "corpus": evidence.title} | row(claim, claim.measure(evidence)))
+                    rows.append({"paper": paper, "corpus": evidence.title} | row(claim, evidence))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64"})
 
 
-def row(claim: Claim, found: Measured | Untestable) -> dict[str, object]:
+def row(claim: Claim, evidence: Evidence) -> dict[str, object]:
     """A claim, the measured value and the verdict."""
-    values = {"reason": found.reason} if isinstance(found, Untestable) else {**vars(found), "reason": ""}
+    try:
+        measured = claim.measure(evidence)
+        verdict = judge(measured, claim.accepted, directed=claim.directed)
+        values = {**vars(measured), "reason": "", "verdict": verdict.value}
+    except NotTestable as error:
+        values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
     return values | {
         "claim": claim.name,
         "section": claim.section,
@@ -135,12 +139,11 @@ def row(claim: Claim, found: Measured | Untestable) -> dict[str, object]:
         "accepted_low": claim.accepted[0],
         "accepted_high": claim.accepted[1],
         "tolerance": claim.tolerance,
-        "verdict": judge(found, claim.accepted, directed=claim.directed).value,
     }
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text. A claim that no corpus can test, for one and the same reason, has one row."""
+    """The table as text. A claim that no corpus can test, for the same reason, has one row."""
     table = []
     for (paper, _), same in rows.groupby(["paper", "claim"], sort=False):
         untestable = (same["verdict"] == Verdict.NOT_TESTABLE).all() and same["reason"].nunique() == 1
@@ -157,14 +160,14 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                     "ours": _ours(values, unit),
                     "n": _counted(values),
                     "accepted": _range(values["accepted_low"], values["accepted_high"], unit),
-                    "not testable because": values["reason"],
+                    "notes": values["reason"] or values["note"],
                 }
             )
     return pd.DataFrame(table)
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """What stands above the table: how to read it, and how many claims have which verdict on each corpus."""
+    """How to read the table, and the number of claims with each verdict on each corpus."""
     counts = []
     for corpus, same in rows.groupby("corpus", sort=False):
         verdicts = same["verdict"].value_counts()
@@ -190,14 +193,15 @@ def _counted(values: dict) -> str:
 def _range(low: float, high: float, unit: Unit) -> str:
     if math.isinf(high):
         return f"{unit.text(low)} or more"
+    if math.isinf(low):
+        return f"{unit.text(high)} or less"
     return unit.text(low) if low == high else f"{unit.text(low)} to {unit.text(high)}"
 
 
 def main() -> None:
     args = arguments(__doc__, files=["output"], many=["scores", "heads", "single", "second", "systematic"])
     names = ("scores", "heads", "single", "second", "systematic")
-    found = gather(Settings.model_validate(args.settings), **{name: getattr(args, name) for name in names})
-    rows = numbers(found)
+    rows = numbers(gather(Settings.model_validate(args.settings), **{name: getattr(args, name) for name in names}))
     save_table(args.output, rows, shown(rows), caption=caption(rows), tints=TINTS)
     log.info("%d claims judged: %s", rows["claim"].nunique(), rows["verdict"].value_counts().to_dict())
 

@@ -1,0 +1,94 @@
+"""Package descriptions of Debian and their translations (DDTP), joined by the hash of the English text.
+
+The hash guarantees that a translation is of exactly this text. The synopsis is one pair. The long description is paired
+paragraph by paragraph and item by item if both sides have the same sequence of them; otherwise it is dropped and counted.
+Verbatim lines are dropped too. The document is the package.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from specialized_heads.corpus.debian.apt import stanzas
+from specialized_heads.corpus.readers.archives import lines, member, members
+from specialized_heads.corpus.readers.sentences import divide
+from specialized_heads.stage import UserError
+
+ITEM = re.compile(r"\s*(?:[*+o•·]|--?|–)\s+(?=\S)")
+
+
+def rows(
+    path: Path, *, source_language: str, target_language: str, counts: Counter[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Pairs with their package, in the order of the English descriptions.
+
+    Args:
+        path: descriptions in both languages, as `debian_descriptions` writes them.
+        counts: gains `description_without_original`, `structure_differs` (translations) and `verbatim` (lines).
+
+    Raises:
+        UserError: no descriptions in one of the languages.
+    """
+    translations: dict[str, str] = {}
+    for record in _records(path, target_language):
+        translations.setdefault(record["Description-md5"], record[f"Description-{target_language}"])
+    for record in _records(path, source_language):
+        if translation := translations.pop(record["Description-md5"], None):
+            for pair in align(record[f"Description-{source_language}"], translation, counts=counts):
+                yield *pair, f"descriptions/{record['Package']}"
+    counts["description_without_original"] += len(translations)
+
+
+def _records(path: Path, language: str) -> Iterator[dict[str, str]]:
+    names = [name for name in members(path) if name.startswith(f"Translation-{language}/")]
+    if not names:
+        there = sorted({name.partition("/")[0].partition("-")[2] for name in members(path) if "/" in name})
+        raise UserError(
+            f"{path}: no package descriptions in {language}; there are {', '.join(there) or 'none'}; "
+            "set descriptions to false, or delete the file to make it again"
+        )
+    for name in names:
+        for record in stanzas(lines(member(path, name))):
+            if {"Package", "Description-md5", f"Description-{language}"} <= record.keys():
+                yield record
+
+
+def align(source: str, target: str, *, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of a description: synopsis, then paragraphs and items, divided into sentences."""
+    (synopsis, *left), (translated, *right) = source.split("\n"), target.split("\n")
+    yield synopsis, translated
+    ours, theirs = blocks(left), blocks(right)
+    if [kind for kind, _ in ours] != [kind for kind, _ in theirs]:
+        counts["structure_differs"] += 1
+        return
+    for (kind, text), (_, translation) in zip(ours, theirs):
+        if kind == "verbatim":
+            counts["verbatim"] += 1
+        else:
+            yield from divide(text, translation)
+
+
+def blocks(lines: list[str]) -> list[tuple[str, str]]:
+    """Kind (paragraph, item or verbatim) and text of each part of a long description.
+
+    A line begins with one space; " ." is an empty one. Lines with more spaces are verbatim (Debian policy 5.6.13), unless
+    they begin or continue an item.
+    """
+    parts: list[tuple[str, str]] = []
+    new = True
+    for line in lines:
+        text = line[1:]
+        if text.strip() in (".", ""):
+            new = True
+            continue
+        if mark := ITEM.match(text):
+            parts.append(("item", text[mark.end() :].strip()))
+        elif text.startswith((" ", "\t")) and (new or parts[-1][0] != "item"):
+            parts.append(("verbatim", text.strip()))
+        elif new or (parts[-1][0] != "paragraph" and not text.startswith((" ", "\t"))):
+            parts.append(("paragraph", text.strip()))
+        else:
+            parts[-1] = (parts[-1][0], f"{parts[-1][1]} {text.strip()}")
+        new = False
+    return [(kind, " ".join(text.split())) for kind, text in parts]

@@ -1,0 +1,125 @@
+"""LibreOffice help: paragraphs and headings with the same id in both languages are translations of each other.
+
+Where a text depends on the system or the application, the default is used. Program listings are skipped.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+from specialized_heads.corpus.readers.archives import walk
+from specialized_heads.corpus.readers.sentences import divide
+
+CODE = {"code", "codeintable", "smathcode"}
+
+
+class Paragraphs(HTMLParser):
+    """Collects the text of paragraphs and headings by id, in `texts`.
+
+    Of an inline switch (`<span class="switchinline">` with one hidden `<span>` per system or application) only the default
+    is used, or the first option if there is none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.texts: dict[str, str] = {}
+        self.open_element: tuple[str, str] | None = None  # tag and id of the paragraph being read
+        self.text: list[str] = []
+        self.spans: list[str] = []  # kinds of the open spans: switch, option, plain
+        self.outer: list[list[str]] = []  # text around each open option
+        self.options: list[list[tuple[bool, str]]] = []  # of each open switch: whether it is the default, and its text
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        name, style = attributes.get("id") or "", attributes.get("class") or ""
+        if self.open_element is None:
+            if name.startswith(("par_", "hd_")) and style not in CODE:
+                self.open_element, self.text, self.spans = (tag, name), [], []
+            return
+        if tag == "br":
+            self.text.append(" ")
+        if tag != "span":
+            return
+        if style == "switchinline":
+            self.spans.append("switch")
+            self.options.append([])
+        elif "hidden" in attributes and self.options:
+            self.spans.append("option")
+            self.options[-1].append((name.startswith("default"), ""))
+            self.outer.append(self.text)
+            self.text = []
+        else:
+            self.spans.append("plain")
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open_element is None:
+            return
+        if tag == self.open_element[0]:
+            self.texts.setdefault(self.open_element[1], " ".join("".join(self.text).split()))
+            self.open_element, self.outer, self.options = None, [], []
+        elif tag == "span" and self.spans:
+            kind = self.spans.pop()
+            if kind == "option":
+                is_default, _ = self.options[-1].pop()
+                self.options[-1].append((is_default, "".join(self.text)))
+                self.text = self.outer.pop()
+            elif kind == "switch" and (options := self.options.pop()):
+                self.text.append(max(options, key=lambda option: option[0])[1])
+
+    def handle_data(self, data: str) -> None:
+        if self.open_element is not None:
+            self.text.append(data)
+
+
+def paragraphs(html: str) -> dict[str, str]:
+    """The non-empty paragraphs of a page by id, the first one if an id occurs twice."""
+    page = Paragraphs()
+    page.feed(html)
+    return {name: text for name, text in page.texts.items() if text}
+
+
+def align(source: dict[str, str], target: dict[str, str], *, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of sentences of one page in two languages, in the order of the source.
+
+    Args:
+        source, target: paragraphs by id.
+        counts: gains `paragraph_without_translation`.
+    """
+    for name, text in source.items():
+        if name in target:
+            yield from divide(text, target[name])
+        else:
+            counts["paragraph_without_translation"] += 1
+
+
+def rows(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
+    """Pairs with their page, in the order of the pages' names.
+
+    Args:
+        source, target: text of the help packages of two languages, as `debian_package` writes it.
+        counts: gains `page_without_translation`, `broken_page` and what `align` counts.
+    """
+    translations = _pages(target)
+    for page, html in sorted(_pages(source).items()):
+        if page not in translations:
+            counts["page_without_translation"] += 1
+            continue
+        try:
+            sides = paragraphs(html), paragraphs(translations[page])
+        except AssertionError:  # a marked section that Python's parser does not know
+            counts["broken_page"] += 1
+            continue
+        for pair in align(*sides, counts=counts):
+            yield *pair, f"libreoffice/{page}"
+
+
+def _pages(path: Path) -> dict[str, str]:
+    """HTML by name of the page, from usr/share/libreoffice/help/<language>/text/<page>.html."""
+    pages = {}
+    for name, stream in walk(path):
+        _, help_, place = name.partition("libreoffice/help/")
+        language, _, page = place.partition("/text/")
+        if help_ and page.endswith(".html"):
+            pages[page.removesuffix(".html")] = stream.read().decode("utf-8", errors="replace")
+    return pages

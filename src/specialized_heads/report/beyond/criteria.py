@@ -1,0 +1,159 @@
+"""Criteria compared: BLEU against the number of heads that each one keeps, without and with fine-tuning (figure and table).
+
+On the left, the baseline without the heads that a criterion rejects; on the right, the same after as many updates as pruning
+with gates takes. Beside these, for comparison, the models that gates pruned to the same numbers: they had as many updates, but
+most of them while the gates were closing. The panels of a scope share their axes. A point is the mean over seeds, the band
+around a line their range. A hollow marker differs from the baseline of its seed at p < 0.05 (paired bootstrap), for every seed
+and in the same direction.
+"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import SCORE_COLUMNS, Titles, read_all, stack
+from specialized_heads.report.output import save_figure, save_table
+from specialized_heads.report.voita import sweep
+from specialized_heads.stage import arguments, run
+
+LABELS = {"gates": "heads that gates keep", "random": "random, one draw per seed", "pruned": "pruned by gates"}
+ORDER = ["baseline", *style.CRITERIA]
+SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
+COLUMNS = [
+    "corpus", "scope", "finetuned", "criterion", "heads", "seeds", "bleu", "bleu_low", "bleu_high", "bleu_sd",
+    "delta", "delta_low", "delta_high", "p_value", "updates", "sentences",
+]  # fmt: skip
+NOTHING = "no criteria are compared in this experiment"
+CAPTION = (
+    "Test BLEU of the baseline with the heads that each criterion keeps, and of the same after fine-tuning; in brackets "
+    "95% bootstrap intervals, with several seeds mean ± standard deviation; Δ: BLEU − baseline of the same seed; p: against "
+    "that baseline (paired bootstrap), the largest over seeds, or 1 where some gain and others lose; random: "
+    "one draw per seed"
+)
+BASELINE = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": "--"}
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The points of each corpus.
+
+    Args:
+        tables: scores by title of the corpus.
+
+    Returns:
+        one row per point: corpus, scope, finetuned, criterion ("baseline" for the baselines, "pruned" for models pruned by
+        gates), heads (of the scope), seeds (how many), bleu with `_low` and `_high` (range over seeds; with one the bootstrap
+        interval) and `_sd`, delta (BLEU minus the baseline of the same seed) with its range, p_value (`sweep.p_of_seeds`),
+        updates, sentences (of the test set). `_sd` and the range of delta are missing for one seed. No rows where nothing
+        was cut.
+    """
+    frames = []
+    for title, scores in tables.items():
+        pruned = (scores["kind"] == "pruned") & scores["asked"].notna()
+        if not ((scores["kind"] == "finetuned") & (scores["criterion"] == "gates")).any():
+            pruned &= False  # the gates' own heads were not fine-tuned, so there is nothing to compare with
+        names = scores["criterion"].mask(scores["kind"] == "baseline", "baseline").mask(pruned, "pruned")
+        models = sweep.against_baseline(scores.assign(criterion=names))
+        models = models[models["kind"].isin(["baseline", "cut", "finetuned"]) | pruned]
+        models = models.assign(finetuned=models["kind"].isin(["pruned", "finetuned"]))
+        for scope in (name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])):
+            totals = [f"{kind}_total" for kind in (["encoder"] if scope == "encoder" else style.TYPES)]
+            rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
+            rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
+            keys = ["heads", "place", "criterion", "finetuned"]
+            points = sweep.over_seeds(rows, ["bleu", "delta"], keys, p_values="delta")
+            same = rows.groupby(keys)
+            points = points.assign(bleu_sd=same["bleu"].std().to_numpy(), corpus=title, scope=scope)
+            points[["updates", "sentences"]] = same[["updates", "sentences"]].first().astype(int).to_numpy()
+            frames.append(sweep.in_order(points, {"heads": False, "place": True, "finetuned": True}))
+    return stack(frames, COLUMNS)
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """Draw one row of panels per corpus and scope; left without, right with fine-tuning."""
+    if points.empty:
+        return style.message_figure(NOTHING, width=style.DOUBLE)
+    rows = list(points.groupby(["corpus", "scope"], sort=False))
+    drawn = Figure(figsize=(style.DOUBLE, 0.5 + 2.1 * len(rows)), layout="constrained")
+    grid = drawn.subplots(len(rows), 2, sharex="row", sharey="row", squeeze=False)
+    for panels, ((corpus, scope), same) in zip(grid, rows, strict=True):
+        baseline = same[same["criterion"] == "baseline"].squeeze()
+        for axes, finetuned in zip(panels, (False, True), strict=True):
+            models = same[(same["finetuned"] == finetuned) & (same["criterion"] != "baseline")]
+            axes.axhline(baseline["bleu"], **BASELINE)
+            for criterion, series in style.by(models, "criterion").items():
+                _series(axes, series.sort_values("heads"), look=style.CRITERIA[criterion])
+            axes.grid(axis="y")
+            axes.set_xlabel(f"{SCOPES[scope]} retained, of {baseline['heads']}")
+            title = f"fine-tuned, {models['updates'].max():,.0f} updates" if len(models) else "none is fine-tuned"
+            title = title if finetuned else "not fine-tuned"
+            title = f"{corpus}: {title}" if points["corpus"].nunique() > 1 else title
+            axes.set_title(style.wrap(title, inches=style.DOUBLE / 2 - 0.6))
+        panels[0].set_ylabel(f"BLEU of {baseline['sentences']:,} sentences")
+        panels[0].set_xlim(-0.03 * baseline["heads"], 1.03 * baseline["heads"])
+        sweep.widen(panels[0])
+    present = set(points["criterion"])
+    looks = {name: look for name, look in style.CRITERIA.items() if name in present}
+    handles = [style.key(look, LABELS.get(name, name)) for name, look in looks.items()]
+    handles.append(Line2D([], [], label="baseline", **BASELINE))
+    if (seeds := points["seeds"].max()) > 1:
+        label = f"mean and range of {seeds} seeds"
+        handles.append(Patch(color=style.PAPER_COLOUR, alpha=0.15, linewidth=0, label=label))
+    label = f"differs from the baseline, p < {sweep.SIGNIFICANT}"
+    handles.append(style.marker_key(label, color=style.PAPER_COLOUR))
+    drawn.legend(handles=handles, loc="outside lower center", ncols=4)
+    return drawn
+
+
+def _series(axes: Axes, series: pd.DataFrame, *, look: style.Series) -> None:
+    if series["seeds"].max() > 1:
+        band = series["bleu_low"], series["bleu_high"]
+        axes.fill_between(series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0)
+    axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
+    different = series[series["p_value"] < sweep.SIGNIFICANT]
+    style.hollow(axes, different["heads"], different["bleu"], look)
+
+
+def shown(points: pd.DataFrame) -> pd.DataFrame:
+    """The table as text: one row per corpus, scope, number of heads and criterion; corpus and n where there are several."""
+    rows = []
+    for key, same in points.groupby(["corpus", "scope", "heads", "criterion"], sort=False):
+        row = dict(zip(("corpus", "scope", "heads", "criterion"), map(str, key)))
+        row |= {"n": str(same["seeds"].max())}
+        for finetuned, suffix in ((False, ""), (True, ", fine-tuned")):
+            models = same[same["finetuned"] == finetuned].to_dict("records")
+            cells = _cells(models[0]) if models else ("", "", "")
+            row |= dict(zip((f"BLEU{suffix}", f"Δ{suffix}", f"p{suffix}"), cells))
+        rows.append(row)
+    if not rows:
+        return pd.DataFrame(columns=["scope", "heads", "criterion"])
+    table = pd.DataFrame(rows)
+    return sweep.without_constant(table.drop(columns="n") if points["seeds"].max() == 1 else table, "corpus")
+
+
+def _cells(point: dict) -> tuple[str, str, str]:
+    bleu = sweep.value_text(point["bleu"], sd=point["bleu_sd"], low=point["bleu_low"], high=point["bleu_high"])
+    if point["criterion"] == "baseline":
+        return bleu, "", ""
+    return bleu, sweep.value_text(point["delta"], sign=True), sweep.p_text(point["p_value"])
+
+
+def caption(points: pd.DataFrame) -> str:
+    if points.empty:
+        return f"{CAPTION}; {NOTHING}."
+    sentences = ", ".join(f"{number:,}" for number in points["sentences"].unique())
+    return f"{CAPTION}; {sentences} sentences" + ("; n: seeds." if points["seeds"].max() > 1 else ".")
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["figure", "table"], many=["scores"])
+    titles = Titles.model_validate(args.settings).titles
+    points = numbers(read_all(args.scores, titles, columns=(*SCORE_COLUMNS, "asked", "criterion", "updates")))
+    save_figure(args.figure, points, lambda: draw(points))
+    save_table(args.table, points, shown(points), caption=caption(points))
+
+
+if __name__ == "__main__":
+    run(main)

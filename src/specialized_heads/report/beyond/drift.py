@@ -1,0 +1,199 @@
+"""Drift of functions: which head carries each function as heads are removed, and how well it does so (section 6.2.2).
+
+One panel per scope of pruning, one row per function, one column per model from the baseline to the smallest. A cell names the
+head with the highest score of the function, as layer-head; its colour is that score: the share of argmaxes at one relative
+position, on the diagonal, or on the rarest token, or the accuracy on a relation. Heads keep their numbers when others are
+removed, so a name that stays the same is a function that stays with its head. The best head need not pass the threshold of the
+function; one that does is in bold. Attention to the previous, to the current and to the next token are separate functions; a head
+has the one of its preferred offset.
+"""
+
+from math import nan
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from specialized_heads.heads.functions import BESIDE
+from specialized_heads.report import experiment, style
+from specialized_heads.report.inputs import HEAD_COLUMNS, Named, read_table, stack
+from specialized_heads.report.output import save_figure
+from specialized_heads.report.voita import paper, sweep
+from specialized_heads.stage import arguments, run
+
+COLUMNS = [
+    "scope", "model", "lam", "asked", "seed", "heads", "type", "function", "layer", "head", "score", "baseline",
+    "labelled", "carrier",
+]  # fmt: skip
+SAME, MOVED, LOST, NONE = (
+    "the same head",
+    "another head",
+    "another head, the first one is pruned",
+    "no head has a score",
+)
+ROW = 0.2  # inches: height of a cell
+SCORES = LinearSegmentedColormap.from_list("scores", ["#F4F7F2", "#A8CDA0", "#2F7D4F"])
+EDGES = {SAME: ("#777777", "-", 0.6), MOVED: ("#332288", "--", 1.1), LOST: ("#C2410C", "-", 1.1)}
+# Attention type, row, preferred offsets that count for it, and label of such heads. In the decoder offset 0 is the token
+# generated last.
+POSITIONS = [
+    ("encoder", "positional −1", (-1,), "positional"),
+    ("encoder", "positional 0", (0,), "positional"),
+    ("encoder", "positional +1", (1,), "positional"),
+    ("decoder", "positional 0, decoder", (0,), "positional"),
+    ("decoder", "positional −1, decoder", (-1,), "positional"),
+    ("cross", "diagonal, cross", range(-BESIDE, BESIDE + 1), "diagonal"),
+]
+DIRECTIONS = ("head_to_dependent", "dependent_to_head")
+
+
+class Settings(Named):
+    relations: list[str]  # whose accuracies the files hold
+
+
+def numbers(tables: dict[str, pd.DataFrame], *, relations: list[str]) -> pd.DataFrame:
+    """The best head for each function in each model.
+
+    Args:
+        tables: per-head table by model name, see `experiment.of_gates`; the baseline among them.
+        relations: whose accuracies the tables hold.
+
+    Returns:
+        one row per scope (of pruning; the baseline is the first model of each), model and function: scope, model, lam, asked
+        (both missing: the baseline), seed, heads (left, of the types that the scope prunes), type, function, layer, head,
+        score, baseline (accuracy of the best fixed offset, for relations), labelled (whether the head has the function),
+        carrier (whether it is the head that carries it in the baseline). Models by falling number of heads, functions in the
+        order of the figure; a function without a score in any model, such as a relation without arcs or an offset that no head
+        prefers, is left out.
+    """
+    frames = []
+    for scope in experiment.SCOPES:
+        models = {name: experiment.of_gates(name) for name in tables}
+        models = {name: model for name, model in models.items() if model.scope in ("", scope)}
+        if len(models) < 2:
+            continue
+        types = ["encoder"] if scope == "encoder" else list(style.TYPES)
+        rows = []
+        for name, model in models.items():
+            heads = int(tables[name]["type"].isin(types).sum())
+            shared = {"scope": scope, "model": name, "lam": model.lam, "asked": model.asked, "seed": model.seed}
+            shared |= {"heads": heads, "whole": not model.scope}
+            rows += [shared | carrier for carrier in _carriers(tables[name], types, relations)]
+        frame = pd.DataFrame(rows)
+        first = frame[frame["whole"]].set_index("function")
+        frame["carrier"] = [
+            _moved(row, first.loc[row["function"]], tables[row["model"]]) for row in frame.to_dict("records")
+        ]
+        frame = frame[frame.groupby("function")["score"].transform("count") > 0]
+        frames.append(sweep.in_order(frame, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST}))
+    return stack(frames, COLUMNS).astype({"layer": "Int64", "head": "Int64"})
+
+
+def _carriers(table: pd.DataFrame, types: list[str], relations: list[str]) -> list[dict[str, object]]:
+    """The best head of one model for each function."""
+    positions = [(kind, name, "positional_share", label, offsets) for kind, name, offsets, label in POSITIONS]
+    functions = [row for row in positions if row[0] == "encoder"]
+    functions.append(("encoder", "rare words", "rarest", "rare words", None))
+    for relation in relations:
+        for direction in DIRECTIONS:
+            column = f"{relation}_{direction}"
+            name = f"{relation} {paper.direction_label(relation, direction)}"
+            functions.append(("encoder", name, column, column, None))
+    functions += [row for row in positions if row[0] != "encoder" and row[0] in types]
+    rows = []
+    for kind, function, column, label, offsets in functions:
+        known = table[(table["type"] == kind) & table[column].notna()]
+        if offsets is not None:
+            known = known[known["positional_offset"].isin(offsets)]
+        row = {"type": kind, "function": function, "score": nan, "labelled": False}
+        if len(known):
+            best = known.loc[known[column].astype(float).idxmax()]
+            labels = [*best["functions"], *(best["relations"] if kind == "encoder" else [])]
+            row |= {"layer": best["layer"], "head": best["head"], "score": best[column], "labelled": label in labels}
+            row["baseline"] = best.get(f"{column}_baseline", nan)
+        rows.append(row)
+    return rows
+
+
+def _moved(row: dict, first: pd.Series, heads: pd.DataFrame) -> str:
+    """What became of the baseline's head for a function, given the heads of the model that this row is about."""
+    if pd.isna(row["score"]):
+        return NONE
+    if (row["layer"], row["head"]) == (first["layer"], first["head"]):
+        return SAME
+    left = (heads["type"] == row["type"]) & (heads["layer"] == first["layer"]) & (heads["head"] == first["head"])
+    return MOVED if pd.isna(first["score"]) or left.any() else LOST
+
+
+def draw(cells: pd.DataFrame, *, title: str) -> Figure:
+    """Draw one panel per scope, one below the other."""
+    if cells.empty:
+        return style.message_figure(f"Drift of functions: {sweep.NO_PRUNED}", width=style.DOUBLE)
+    scopes = style.by(cells, "scope")
+    # Few columns keep the width of a cell instead of stretching over the page.
+    columns = max([5, *(scope["model"].nunique() for scope in scopes.values())])
+    heights = [ROW * scope["function"].nunique() + 0.75 for scope in scopes.values()]
+    drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 0.75), layout="constrained")
+    drawn.suptitle(style.wrap(f"{title}: the best head for each function", inches=style.DOUBLE, size=8))
+    panels = drawn.subplots(len(scopes), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (scope, rows) in zip(panels, scopes.items(), strict=True):
+        _panel(axes, rows, scope=scope, columns=columns)
+    scale = ScalarMappable(Normalize(0, 1), SCORES)
+    label = "score: share of argmaxes, or accuracy"
+    style.colour_bar(drawn, scale, list(panels), label, pad=0.01, aspect=30, fraction=0.03)
+    handles = [Rectangle((0, 0), 1, 1, facecolor="white", **_edge(carrier)) for carrier in EDGES]
+    handles.append(Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="#CCCCCC", hatch="//////", linewidth=0))
+    names = ["the baseline's head", MOVED, "another head, the baseline's is pruned", "no head"]
+    heading = {"title": "bold: passes the threshold", "title_fontsize": 6.5}
+    drawn.legend(handles, names, loc="outside lower center", ncols=4, **heading)
+    return drawn
+
+
+def _edge(carrier: str) -> dict[str, object]:
+    """The frame of a cell."""
+    return dict(zip(("edgecolor", "linestyle", "linewidth"), EDGES[carrier], strict=True))
+
+
+def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None:
+    models, functions = style.by(cells, "model"), list(cells["function"].unique())
+    size = min(6.5, 72 * (style.DOUBLE - 1.6) / columns / 2.4)
+    for x, model in enumerate(models.values()):
+        for cell in model.itertuples():
+            y = functions.index(cell.function)
+            if pd.isna(cell.score):
+                style.hatched_cell(axes, x, y, width=0.92, height=0.84)
+                continue
+            face = SCORES(cell.score)
+            corner = x - 0.46, y - 0.42
+            axes.add_patch(Rectangle(corner, 0.92, 0.84, facecolor=face, **_edge(cell.carrier)))
+            look = {
+                "weight": "bold" if cell.labelled else "normal",
+                "color": "white" if style.is_dark(face) else "black",
+            }
+            if size >= 4.5:
+                axes.text(x, y, f"{cell.layer}-{cell.head}", size=size, ha="center", va="center_baseline", **look)
+    first = [model.iloc[0] for model in models.values()]
+    labels = [f"{row['heads']}\n{experiment.label(row['lam'], row['asked'])}" for row in first]
+    axes.set_xticks(range(len(models)), [label.replace(" ", "\n") if columns > 8 else label for label in labels])
+    axes.set_yticks(range(len(functions)), functions)
+    style.bare(axes)
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(len(functions) - 0.5, -0.5))
+    what = "encoder heads left" if scope == "encoder" else "heads left, of all types"
+    axes.set_title(f"{experiment.SCOPES[scope]}; below each column: {what}")
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["heads"])
+    settings = Settings.model_validate(args.settings)
+    columns = [f"{name}_{direction}" for name in settings.relations for direction in DIRECTIONS]
+    columns += [*HEAD_COLUMNS, "positional_offset", "positional_share", "rarest"]
+    tables = settings.read(args.heads, lambda path: read_table(path, columns))
+    cells = numbers(tables, relations=settings.relations)
+    save_figure(args.output, cells, lambda: draw(cells, title=settings.title))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,117 @@
+"""Table of the environment: versions, processor, GPUs and state of the code, of the job that writes it.
+
+It describes the software and hardware behind the results as far as all jobs ran on machines of one kind. The code is identified
+by its version, a hash of its source files and, in a git checkout, the commit.
+"""
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+import specialized_heads
+from specialized_heads.report.output import save_table
+from specialized_heads.stage import Section, arguments, code_hash, run
+
+CAPTION = (
+    "Software, machine and code of the job that wrote this table, after all others. It differs from machine to machine."
+)
+PACKAGES = (
+    "torch", "numpy", "pandas", "pyarrow", "matplotlib", "safetensors", "sentencepiece", "sacremoses", "sacrebleu", "pydantic",
+    "snakemake",
+)  # fmt: skip
+ROOT = Path(specialized_heads.__file__).parents[2]
+CODE = ("Snakefile", "src", "workflow")  # below the root; an edit of these can change results
+
+
+class Settings(Section):
+    """The parts of the configuration that decide which packages and devices are used."""
+
+    engines: list[str]  # of dependency parsing
+    device: str
+
+
+def installed(package: str) -> str:
+    """The version of a package, or a note that this environment lacks it: rules can have environments of their own."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not in this environment"
+
+
+def git(*arguments: str) -> str:
+    """The output of git in the project's folder; "" where it fails or is not installed."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def commit() -> str:
+    """The git commit, and whether files that can change results differ from it."""
+    # A copy of the project inside another repository is not a checkout of that repository.
+    if not git("ls-files", "--error-unmatch", "src/specialized_heads/__init__.py"):
+        return "not a git checkout"
+    changed = len(git("status", "--porcelain", "--untracked-files=all", "--", *CODE).splitlines())
+    since = f"{changed} file{'s' * (changed > 1)} changed" if changed else "unchanged"
+    return f"{git('rev-parse', 'HEAD')}, {since}"
+
+
+def processor() -> str:
+    """The name of the processor, as far as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def gigabytes() -> str:
+    """The machine's memory."""
+    try:
+        return f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.1f} GB"
+    except (OSError, ValueError):
+        return "unknown"
+
+
+def numbers(settings: Settings) -> pd.DataFrame:
+    """One row per fact: part (software, machine, code), name, value (text)."""
+    used = {"stanza": ["stanza"], "spacy": ["spacy"]}
+    parsers = [package for engine in sorted(set(settings.engines)) for package in used.get(engine, [])]
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    rows = [("software", "Python", platform.python_version())]
+    rows += [("software", package, installed(package)) for package in (*PACKAGES, *parsers)]
+    rows += [
+        ("software", "CUDA of torch", torch.version.cuda or "none"),
+        ("machine", "system", platform.platform()),
+        ("machine", "processor", processor()),
+        ("machine", "instructions that torch uses", torch.backends.cpu.get_cpu_capability()),
+        ("machine", "processors of this job", str(cores)),
+        ("machine", "processors of the machine", str(os.cpu_count())),
+        ("machine", "memory", gigabytes()),
+        ("machine", "GPU", ", ".join(gpus) or "none visible to this job"),
+        ("machine", "configured device", settings.device),
+        ("code", "version", specialized_heads.__version__),
+        ("code", "git commit", commit()),
+        ("code", "SHA-256 of the source files", code_hash(".")),
+    ]
+    return pd.DataFrame(rows, columns=["part", "name", "value"])
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"])
+    rows = numbers(Settings.model_validate(args.settings))
+    save_table(args.output, rows, rows, caption=CAPTION)
+
+
+if __name__ == "__main__":
+    run(main)

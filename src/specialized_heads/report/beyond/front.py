@@ -1,0 +1,182 @@
+"""The study at a glance: BLEU against the heads that are left, beside the functions of these heads (sections 6.2 and 6.3).
+
+Left, the models pruned with each scope over the number of heads of all three attention types; the band is the baseline's 95%
+bootstrap interval. Right, one row per model of the first seed: its heads by attention type, coloured by function, in frames as
+long as the unpruned model has heads. Encoder heads can be positional, syntactic or rare-words heads, those of the decoder
+positional, and those of cross-attention diagonal, which shares the colour of positional. Heads that pass no threshold are grey.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from specialized_heads.report import experiment, style
+from specialized_heads.report.inputs import HEAD_COLUMNS, SCORE_COLUMNS, Named, read_table, stack
+from specialized_heads.report.output import save_figure
+from specialized_heads.report.voita import sweep
+from specialized_heads.stage import arguments, run
+
+NONE = "none found"
+COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}
+ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name not in ("positional", "other"))]
+LOOKS = {"encoder": style.series(0), "all": style.series(2)}
+ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
+POINTS = [
+    "scope", "kind", "lam", "asked", "seeds", "retained", "retained_low", "retained_high", "bleu", "bleu_low", "bleu_high",
+]  # fmt: skip
+KEYS = ["scope", "lam", "asked", "seed"]
+
+
+def points(scores: pd.DataFrame) -> pd.DataFrame:
+    """The left panel.
+
+    Returns:
+        one row per scope and target, the baselines of every scope first: scope, kind (baseline, pruned), lam or asked, seeds
+        (how many), retained (heads of all types) and bleu, each with `_low` and `_high` (range over seeds; for the bleu of
+        one seed the bootstrap interval).
+    """
+    frames = []
+    for scope in LOOKS:
+        models = sweep.models(scores, scope=scope)
+        models = models.assign(retained=models["all_heads"] - models["pruned"])
+        frames.append(sweep.over_seeds(models, ["bleu", "retained"]).assign(scope=scope))
+    return stack(frames, POINTS)
+
+
+def survivors(tables: dict[str, pd.DataFrame], scores: pd.DataFrame) -> pd.DataFrame:
+    """The right panel.
+
+    Args:
+        tables: per-head table by model name (`baseline/seed1`, `pruned/all_lambda0.01/seed1`), the baseline first.
+        scores: of these models among others.
+
+    Returns:
+        numbers of heads by model, attention type and functions (joined by "; ", or "none found"): scope ("" for the baseline),
+        lam, asked, seed, type, functions, heads, bleu (of the model). Attention types without heads have one row, of 0 heads.
+    """
+    scored = scores.loc[scores["kind"].isin(["baseline", "pruned"]), [*KEYS, "bleu"]]
+    rows = []
+    for name, table in tables.items():
+        model = experiment.of_gates(name)._asdict()
+        for kind in style.TYPES:
+            functions = table.loc[table["type"] == kind, "functions"]
+            counts = functions.map(lambda names: "; ".join(sorted(names, key=ORDER.index)) or NONE).value_counts()
+            for functions in sorted(counts.index, key=_place) or [NONE]:
+                rows.append(model | {"type": kind, "functions": functions, "heads": int(counts.get(functions, 0))})
+    counted = pd.DataFrame(rows, columns=[*KEYS, "type", "functions", "heads"])
+    return counted.merge(scored.astype({"lam": float, "asked": float}), on=KEYS, how="left", validate="many_to_one")
+
+
+def _place(functions: str) -> list[int]:
+    """Sort key of heads with these functions: those with several follow those with the first of them alone."""
+    return [len(ORDER)] if functions == NONE else [ORDER.index(name) for name in functions.split("; ")]
+
+
+def draw(curve: pd.DataFrame, heads: pd.DataFrame, *, title: str) -> Figure:
+    """Draw the curve on the left and the survivors on the right."""
+    if curve.empty:
+        return style.message_figure(f"The study at a glance: {sweep.NO_PRUNED}", width=style.DOUBLE)
+    models = list(heads.groupby(KEYS, dropna=False, sort=False))
+    models.sort(key=lambda model: (["", *LOOKS].index(model[0][0]), -model[1]["heads"].sum()))
+    drawn = Figure(figsize=(style.DOUBLE, max(2.3, 1.0 + ROW * (len(models) + 2)) + 0.55), layout="constrained")
+    drawn.suptitle(style.wrap(title, inches=style.DOUBLE, size=8))
+    left, right = drawn.subplots(1, 2, width_ratios=[1, 1.25])
+    _curve(left, curve)
+    _rows(right, models)
+    several = curve["seeds"].max() > 1
+    left.set_title("What pruning costs" + sweep.seeds_note(curve))
+    right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
+    drawn.legend(handles=_key(), loc="outside lower right", ncols=5, handlelength=1.4, columnspacing=1.0)
+    return drawn
+
+
+def _curve(axes: Axes, curve: pd.DataFrame) -> None:
+    """BLEU against the heads that are left. The rows beside it name the two series."""
+    whole = curve["kind"] == "baseline"
+    baseline = curve[whole].iloc[0]
+    axes.axhspan(baseline["bleu_low"], baseline["bleu_high"], color="#EEEEEE", linewidth=0, zorder=0)
+    axes.axhline(baseline["bleu"], **style.REFERENCE)
+    place = {"xy": (0.02, baseline["bleu"]), "xycoords": ("axes fraction", "data")}
+    place |= {"xytext": (0, 2), "textcoords": "offset points"}
+    axes.annotate(f"baseline, {baseline['bleu']:.1f}", size=6.5, color=style.PAPER_COLOUR, **place)
+    both = sweep.both_kinds(curve)
+    # The band is the baseline's bar.
+    curve = curve.assign(bleu_low=curve["bleu_low"].mask(whole), bleu_high=curve["bleu_high"].mask(whole))
+    for scope, points_of_scope in style.by(curve, "scope").items():
+        for series, look in sweep.split(points_of_scope, LOOKS[scope], both=both):
+            sweep.line(axes, series.iloc[::-1], x="retained", y="bleu", look=look)
+    most = curve["retained"].max()
+    axes.set(xlim=(-0.02 * most, 1.03 * most), xlabel="heads retained, of all types", ylabel="BLEU")
+    axes.grid(axis="y")
+    sweep.widen(axes)
+    if both:
+        axes.legend(handles=sweep.key(both=both), loc="best")
+
+
+def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:
+    """One row per model: a frame per attention type, filled from the left with the heads that are left."""
+    whole = models[0][1].groupby("type", sort=False)["heads"].sum()
+    total = whole.sum()
+    starts = dict(zip(whole.index, whole.cumsum() - whole + GAP * total * np.arange(len(whole)), strict=True))
+    columns = [(1 + 2 * GAP + share) * total for share in (0.14, 0.29)]  # right ends of the two columns of numbers
+    for kind, x in starts.items():
+        axes.text(x + whole[kind] / 2, -0.62, kind, size=6.5, ha="center", va="bottom")
+    for x, text in zip(columns, ("heads", "BLEU"), strict=True):
+        axes.text(x, -0.62, text, size=6.5, ha="right", va="bottom")
+    heights, y, above = [], -1.0, ""
+    for (scope, *_), rows in models:
+        y += 1.0
+        if scope != above:
+            y, above, look = y + 1.0, scope, LOOKS[scope]
+            axes.plot(0.02 * total, y - 0.8, color=look.colour, marker=look.marker)
+            axes.text(
+                0.05 * total, y - 0.8, experiment.SCOPES[scope], size=6.5, va="center_baseline", color=look.colour
+            )
+        for kind, cells in rows[rows["type"].map(whole) > 0].groupby("type", sort=False):
+            corner = starts[kind], y - 0.38
+            axes.add_patch(Rectangle(corner, whole[kind], 0.76, fill=False, edgecolor="#BBBBBB", linewidth=0.6))
+            _heads(axes, cells, left=starts[kind], bottom=y - 0.38)
+        for x, text in zip(columns, (f"{rows['heads'].sum()}", f"{rows['bleu'].iloc[0]:.1f}"), strict=True):
+            axes.text(x, y, text, size=6.5, va="center_baseline", ha="right")
+        heights.append(y)
+    labels = [sweep.target(lam, asked) if scope else "baseline" for (scope, lam, asked, _), _ in models]
+    axes.set_yticks(heights, labels)
+    axes.set(xlim=(-0.01 * total, columns[-1]), ylim=(y + 0.6, -1.3), xticks=[])
+    style.bare(axes)
+
+
+def _heads(axes: Axes, cells: pd.DataFrame, *, left: float, bottom: float) -> None:
+    """The heads of one type, each one unit wide; heads with several functions have all their fills, one above the other."""
+    for functions, heads in cells[["functions", "heads"]].itertuples(index=False):
+        names = ["other"] if functions == NONE else functions.split("; ")
+        height = 0.76 / len(names)
+        for place, name in enumerate(names):
+            corner = left, bottom + place * height
+            axes.add_patch(Rectangle(corner, heads, height, edgecolor="#FFFFFFB0", **style.filled(COLOURS[name])))
+        left += heads
+
+
+def _key() -> list[Patch]:
+    """Legend of the functions."""
+    labels = {"positional": "positional, diagonal", "other": "no function found"}
+    patches = [
+        Patch(edgecolor="white", label=labels.get(name, name), **style.filled(fill))
+        for name, fill in style.FUNCTIONS.items()
+    ]
+    return [*patches, Patch(facecolor="white", edgecolor="#BBBBBB", linewidth=0.6, label="pruned")]
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["scores", "output"], many=["heads"])
+    settings = Named.model_validate(args.settings)
+    scores = read_table(args.scores, SCORE_COLUMNS)
+    curve = points(scores)
+    heads = survivors(settings.read(args.heads, lambda path: read_table(path, HEAD_COLUMNS)), scores)
+    shown = pd.concat([curve.assign(panel="left"), heads.assign(panel="right")], ignore_index=True)
+    save_figure(args.output, shown, lambda: draw(curve, heads, title=settings.title))
+
+
+if __name__ == "__main__":
+    run(main)

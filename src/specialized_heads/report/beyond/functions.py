@@ -1,0 +1,100 @@
+"""Table: how far the baseline's encoder heads have come towards each function, one row per corpus.
+
+For each function the best head, and how many heads have its label. Corpora can be the same text trained by different recipes
+(config/recipes.yaml), which makes this the table that compares them.
+"""
+
+import pandas as pd
+
+from specialized_heads.parsing.relations import DIRECTIONS
+from specialized_heads.report.beyond.emergence import NEIGHBOURS, Training, relation_name
+from specialized_heads.report.inputs import read_log, read_table
+from specialized_heads.report.output import save_table
+from specialized_heads.stage import Section, UserError, arguments, run
+
+NEEDED = ("type", "layer", "head", "functions", "relations_certain", "positional_offset", "positional_share", "rarest")
+CAPTION = (
+    "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
+    "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset with its 95% interval "
+    "and its relation; best share of argmaxes at the least frequent token; heads with each label (positional, certainly "
+    "syntactic, rare words) of all. Lowest to highest seed where there are several."
+)
+
+
+class Settings(Section):
+    baselines: list[Training]  # what each table of heads, and the log of its training, is of
+
+
+def numbers(baselines: list[tuple[Training, pd.DataFrame, pd.DataFrame]]) -> pd.DataFrame:
+    """One row per baseline.
+
+    Args:
+        baselines: what each is, its table of heads, and the log of its training.
+
+    Returns:
+        corpus, seed, updates, dev_loss, heads (of the encoder), `share_<offset>` (the best share at each neighbour), relation,
+        margin, margin_low, margin_high (of the largest margin), rarest, positional, syntactic, rare_words (labelled heads).
+    """
+    rows = []
+    for baseline, heads, records in baselines:
+        encoder = heads[heads["type"] == "encoder"]
+        measured = records.dropna(subset="dev_loss").iloc[-1]
+        row = baseline.model_dump() | {"updates": int(measured["update"]), "dev_loss": measured["dev_loss"]}
+        row["heads"] = len(encoder)
+        for offset in NEIGHBOURS:
+            at_offset = encoder.loc[encoder["positional_offset"] == offset, "positional_share"]
+            row[f"share_{offset:+d}"] = at_offset.max() if len(at_offset) else 0.0
+        margins = encoder[[c for c in encoder.columns if c.endswith(tuple(f"{d}_margin" for d in DIRECTIONS))]]
+        head, column = margins.stack().idxmax()
+        row |= {"relation": column.removesuffix("_margin"), "margin": encoder.at[head, column]}
+        row |= {f"margin_{end}": encoder.at[head, f"{column}_{end}"] for end in ("low", "high")}
+        row["rarest"] = encoder["rarest"].max()
+        for label in ("positional", "rare words"):
+            row[label.replace(" ", "_")] = int(
+                encoder["functions"].map(lambda names, label=label: label in names).sum()
+            )
+        row["syntactic"] = int((encoder["relations_certain"].map(len) > 0).sum())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text, one row per corpus."""
+    lines = []
+    for corpus, seeds in rows.groupby("corpus", sort=False):
+        best = seeds.loc[seeds["margin"].idxmax()]
+        line = {"corpus": corpus, "seeds": str(len(seeds)), "updates": f"{best['updates']:,}"}
+        line["dev loss"] = between(seeds["dev_loss"], "{:.3f}")
+        for offset, name in NEIGHBOURS.items():
+            line[name] = between(seeds[f"share_{offset:+d}"], "{:.2f}")
+        interval = f"[{100 * best['margin_low']:.0f}, {100 * best['margin_high']:.0f}]"
+        line["syntactic margin, points"] = f"{100 * best['margin']:+.0f} {interval} {relation_name(best['relation'])}"
+        line["rarest"] = between(seeds["rarest"], "{:.2f}")
+        for label in ("positional", "syntactic", "rare_words"):
+            line[f"{label.replace('_', ' ')} heads"] = between(seeds[label], "{:.0f}") + f" of {best['heads']}"
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def between(values: pd.Series, form: str) -> str:
+    """Lowest to highest value, or the one that all share."""
+    low, high = form.format(values.min()), form.format(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["heads", "records"])
+    baselines = Settings.model_validate(args.settings).baselines
+    if not len(baselines) == len(args.heads) == len(args.records):
+        raise UserError("settings: give one baseline per table of heads, and one per log")
+    rows = numbers(
+        [
+            (baseline, read_table(heads, NEEDED), read_log(records, column="loss"))
+            for baseline, heads, records in zip(baselines, args.heads, args.records)
+        ]
+    )
+    save_table(args.output, rows, shown(rows), caption=CAPTION)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,152 @@
+"""Table of models: one row per model and seed of the experiment, with its heads, size, training and scores.
+
+Parameters are given with and without the three embedding matrices (source, target, softmax), which pruning of heads leaves as
+they are. Notes below the table give the signatures of the scores, each once, and how each corpus was translated.
+"""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from specialized_heads.report.beyond.training_curves import read_records
+from specialized_heads.report.experiment import Corpus, Model, Models, all_models
+from specialized_heads.report.inputs import read_all
+from specialized_heads.report.output import save_table
+from specialized_heads.report.voita import sweep
+from specialized_heads.stage import Section, UserError, arguments, read_json, run
+
+CAPTION = (
+    "All models. Target: λ per head, number of heads, or the updates of the baseline's training after which the checkpoint was "
+    "kept; heads left in encoder self-attention, decoder self-attention and cross-attention; BLEU with 95% bootstrap interval, "
+    "and chrF, of the test set; loss on the development set in nats per target token, where there is a log of training; updates "
+    "of training, or of fine-tuning where the baseline was pruned; parameters with and without the embeddings of source, target "
+    "and softmax."
+)
+KEYS = ["kind", "scope", "criterion", "lam", "asked", "moment", "seed"]
+COUNTS = ["encoder_total", "decoder_total", "cross_total", "parameters"]
+SIGNATURES = {
+    "BLEU": "signature",
+    "BLEU of Moses tokens (tok. in table 2)": "signature_tokenised",
+    "chrF": "signature_chrf",
+}
+SCORES = ["updates", "bleu", "bleu_low", "bleu_high", "chrf", *SIGNATURES.values(), "sentences"]
+COLUMNS = ["corpus", *KEYS, *COUNTS, "parameters_without_embeddings", "dev_loss", *SCORES]
+
+
+class Decoding(Section):
+    """See `sections.Decoding`."""
+
+    beam: int
+    length_penalty: float
+    max_length_ratio: float
+
+
+class Translated(Corpus):
+    logged: list[str]  # the models with a training log
+    decoding: Decoding
+
+
+class Settings(Models):
+    corpora: list[Translated]
+
+
+def numbers(
+    models: list[Model], architectures: list[dict[str, Any]], dev_losses: list[float], scores: dict[str, pd.DataFrame]
+) -> pd.DataFrame:
+    """One row per model, in the order given.
+
+    Args:
+        models: the models.
+        architectures: of each model, as in its JSON.
+        dev_losses: at the end of each model's training, in nats per target token; NaN without a log.
+        scores: table of scores by title of the corpus.
+
+    Returns:
+        corpus, kind, scope, criterion, lam, asked, moment, seed; heads by type, parameters, parameters_without_embeddings,
+        dev_loss, updates; BLEU with its interval, chrF, their signatures, and sentences of the test set.
+
+    Raises:
+        UserError: a model has no scores.
+    """
+    embedded = [a["width"] * (a["source_vocabulary"] + 2 * a["target_vocabulary"]) for a in architectures]
+    known = pd.concat([table.assign(corpus=title) for title, table in scores.items()], ignore_index=True)
+    known = known.astype(dict.fromkeys(("lam", "asked", "moment"), float))
+    # pandas matches NaN with NaN.
+    rows = pd.DataFrame(models).merge(known, on=["corpus", *KEYS], how="left", validate="one_to_one")
+    if rows["bleu"].isna().any():
+        model = models[int(rows["bleu"].isna().argmax())]
+        raise UserError(
+            f"scores of {model.corpus}: {model} is missing; delete the corpus's scores.parquet and run again"
+        )
+    rows["parameters_without_embeddings"] = rows["parameters"] - embedded
+    return rows.assign(dev_loss=dev_losses)[COLUMNS]
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text; the seed only where there are several."""
+    lines = []
+    for row in rows.to_dict("records"):
+        target = "" if row["kind"] == "baseline" else sweep.target(row["lam"], row["asked"])
+        lines.append(
+            {
+                "corpus": row["corpus"],
+                "model": ", ".join(filter(None, [row["kind"], row["criterion"]])),
+                "scope": row["scope"],
+                "target": f"update {row['moment']:.0f}" if row["kind"] == "checkpoint" else target,
+                "seed": str(row["seed"]),
+                "enc/dec/cross": "/".join(str(row[name]) for name in COUNTS[:3]),
+                "BLEU": sweep.value_text(row["bleu"], low=row["bleu_low"], high=row["bleu_high"]),
+                "chrF": f"{row['chrf']:.1f}",
+                "dev loss": "" if math.isnan(row["dev_loss"]) else f"{row['dev_loss']:.3f}",
+                "updates": f"{row['updates']:,}",
+                "parameters": f"{row['parameters']:,}",
+                "without embeddings": f"{row['parameters_without_embeddings']:,}",
+            }
+        )
+    table = pd.DataFrame(lines)
+    return table.drop(columns="seed") if rows["seed"].nunique() == 1 else table
+
+
+def notes(rows: pd.DataFrame, decoding: dict[str, Decoding]) -> list[str]:
+    """The signatures of the scores, with their corpora where they differ; then how each corpus was translated."""
+    lines = []
+    for name, column in SIGNATURES.items():
+        corpora = rows.groupby(column, sort=False)["corpus"].unique()
+        for signature, titles in corpora.items():
+            of = f" of {', '.join(titles)}" if len(corpora) > 1 else ""
+            lines.append(f"{name}{of}: {signature}")
+    sizes = rows.groupby("corpus", sort=False)["sentences"].first()
+    for how in dict.fromkeys(decoding.values()):
+        sets = [f"{title} ({sizes[title]:,} test sentences)" for title, settings in decoding.items() if settings == how]
+        penalty = f"log P / length^{how.length_penalty:g}" if how.length_penalty else "log P, not normalised by length"
+        lines.append(
+            f"Translation of {', '.join(sets)}: beam search with {how.beam} hypotheses, ranked by {penalty}; at most "
+            f"{how.max_length_ratio:g} times the source's subwords, plus 10."
+        )
+    return lines
+
+
+def main() -> None:
+    """Read one `--scores` per corpus and, below `--results`, description and log of every model; write the table `--output`."""
+    args = arguments(__doc__, files=["results", "output"], many=["scores"])
+    settings = Settings.model_validate(args.settings)
+    titles = [corpus.title for corpus in settings.corpora]
+    scores = read_all(args.scores, titles, columns=[*KEYS, *COUNTS, *SCORES])
+    logged = settings.model_copy(
+        update={"corpora": [c.model_copy(update={"models": c.logged}) for c in settings.corpora]}
+    )
+    with_log = {folder for _, folder in all_models(logged, args.results)}
+    models, architectures, dev_losses = [], [], []
+    for model, folder in all_models(settings, args.results):
+        models.append(model)
+        architectures.append(read_json(folder / "model.json")["architecture"])
+        records = read_records(folder / "log.jsonl") if folder in with_log else pd.DataFrame()
+        dev_losses.append(float(records["dev_loss"].iloc[-1]) if "dev_loss" in records else math.nan)
+    rows = numbers(models, architectures, dev_losses, scores)
+    decoding = {corpus.title: corpus.decoding for corpus in settings.corpora}
+    save_table(args.output, rows, shown(rows), caption=CAPTION, notes=notes(rows, decoding))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,102 @@
+"""The person of subjects: how often a subject is a first-, second- or third-person pronoun, or a noun (footnote 4).
+
+Subjects of dialogue are mostly "I" and "you", those of news are nouns; this changes where subjects are and how well a head can
+find them. The table counts the dependents of nsubj, passive ones included. Trees carry no morphology, so personal pronouns are
+recognised by their form, which needs a list per language: English has one here, for other languages the table says that there
+is none. All other words are classified by their part of speech; the table says how many have none.
+"""
+
+import pandas as pd
+
+from specialized_heads.languages import without_region
+from specialized_heads.parsing.relations import arcs
+from specialized_heads.parsing.words import Word, read_parses
+from specialized_heads.report.inputs import Titles, one_per_file
+from specialized_heads.report.output import save_table
+from specialized_heads.stage import arguments, run
+
+CAPTION = (
+    "Person of subjects: share of the dependents of nsubj (passive ones included) in the analysis sentences that are personal "
+    "pronouns of each person (by their form), other pronouns (this, who, everyone), nouns and proper names, or other words "
+    "(by their part of speech), in percent."
+)
+PERSONS = ("first person", "second person", "third person", "other pronoun", "noun", "other")
+ENGLISH = {
+    "first person": "i me mine myself we us ours ourself ourselves",
+    "second person": "you yours yourself yourselves ya y'all yall ye thou thee thine thyself",
+    "third person": "he him his himself she her hers herself it its itself they them 'em theirs themself themselves",
+}
+FORMS = {"en": {form: person for person, forms in ENGLISH.items() for form in forms.split()}}
+# Parsers do not tag every "I" as a pronoun, so the form decides before the tag; for these forms a noun's tag wins.
+NOUNS_TOO = {"it", "me", "mine", "us"}
+NOUNS = ("NOUN", "PROPN")
+COLUMNS = ["corpus", "language", "subjects", "untagged", "person", "count", "share"]
+
+
+class Settings(Titles):
+    languages: list[str]  # of the parsed side of each corpus
+
+
+def numbers(parses: dict[str, list[list[Word]]], languages: dict[str, str]) -> pd.DataFrame:
+    """Count the subjects of each corpus.
+
+    Args:
+        parses: trees by title of the corpus.
+        languages: the language of each, a code such as `en` or `en-GB`.
+
+    Returns:
+        one row per corpus and person: corpus, language, subjects (arcs of nsubj), untagged (those without a part of speech),
+        person, count, share (missing where the language has no list of pronouns, or there are no subjects).
+    """
+    rows = []
+    for title, trees in parses.items():
+        subjects = [words[arc.dependent] for words in trees for arc in arcs(words, ["nsubj"])]
+        untagged = sum(word.upos in (None, "", "_") for word in subjects)
+        forms = FORMS.get(without_region(languages[title]))
+        persons = [person_of(word, forms) for word in subjects] if forms else []
+        for person in PERSONS:
+            count = persons.count(person) if forms else None
+            share = count / len(subjects) if persons else None
+            rows.append([title, languages[title], len(subjects), untagged, person, count, share])
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"count": "Int64", "share": float})
+
+
+def person_of(word: Word, forms: dict[str, str]) -> str:
+    """The person of a subject, one of `PERSONS`; `forms`: the person of each personal pronoun, in lower case."""
+    form = word.form.lower().replace("’", "'")
+    if form in forms and not (form in NOUNS_TOO and word.upos in NOUNS):
+        return forms[form]
+    return "noun" if word.upos in NOUNS else "other pronoun" if word.upos == "PRON" else "other"
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text, one row per corpus."""
+    lines = []
+    for title, same in rows.groupby("corpus", sort=False):
+        first = same.iloc[0]
+        line = {"corpus": title, "subjects": f"{first['subjects']:,}"}
+        for person, share in zip(same["person"], same["share"], strict=True):
+            line[person] = "–" if pd.isna(share) else f"{100 * share:.1f}"
+        line["note"] = ""
+        if pd.isna(first["count"]):
+            line["note"] = f"no list of pronouns for language {first['language']}"
+        elif first["untagged"]:
+            line["note"] = (
+                f"{first['untagged']:,} subjects without part of speech, counted as other unless personal pronouns"
+            )
+        lines.append(line)
+    table = pd.DataFrame(lines)
+    return table if table["note"].any() else table.drop(columns="note")
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["parses"])
+    settings = Settings.model_validate(args.settings)
+    one_per_file("languages", settings.languages, args.parses)
+    trees = settings.read(args.parses, lambda path: list(read_parses(path).values()))
+    rows = numbers(trees, dict(zip(settings.titles, settings.languages, strict=True)))
+    save_table(args.output, rows, shown(rows), caption=CAPTION)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,76 @@
+"""Similarity of heads: how alike the heads of each attention type attend, in the unpruned model (our own figure).
+
+Rows and columns are heads in the order of their layers. A cell is the mean Jensen-Shannon distance between two heads' attention:
+0 for heads that always attend alike, 1 for heads that never give weight to the same token. Light blocks along the diagonal are
+layers whose heads resemble each other.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import figure, stack
+from specialized_heads.stage import run
+
+PAIR_COLUMNS = ("type", "layer", "head", "other_layer", "other_head", "distance", "queries")
+COLUMNS = ["corpus", *PAIR_COLUMNS]
+DISTANCES = LinearSegmentedColormap.from_list("distances", ["#FFF8E5", "#E39A4A", "#6B2A17"])
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The pairs of heads of each corpus: corpus and the columns of the similarity stage, each pair once."""
+    return stack([table.assign(corpus=title) for title, table in tables.items()], COLUMNS)
+
+
+def draw(pairs: pd.DataFrame, *, titles: list[str]) -> Figure:
+    """Draw one row of three panels per corpus; a type with fewer than two heads gets a message."""
+    known = pairs["distance"].dropna()
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    heights = [2.4 if title in set(pairs["corpus"]) else 0.7 for title in titles]
+    drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 0.2), layout="constrained")
+    for row, title in zip(style.blocks(drawn, titles, height_ratios=heights), titles, strict=True):
+        panels = row.subplots(1, len(style.TYPES))
+        mesh = None
+        for axes, (kind, (name, _)) in zip(panels, style.TYPES.items(), strict=True):
+            same = pairs[(pairs["corpus"] == title) & (pairs["type"] == kind)]
+            if same["distance"].notna().any():
+                axes.set_title(f"{name} (n = {same['queries'].iloc[0]:,})", size=6.5)
+                mesh = _panel(axes, same, low=low, high=high)
+            else:
+                why = "fewer than two heads" if same.empty else "no target sentences"
+                style.message(axes, f"{name}: {why}", inches=style.DOUBLE / 3 - 0.3)
+        if mesh:
+            style.colour_bar(row, mesh, list(panels), "Jensen-Shannon distance", pad=0.01, aspect=18)
+    return drawn
+
+
+def _panel(axes: Axes, pairs: pd.DataFrame, *, low: float, high: float) -> QuadMesh:
+    """One type of one model: the symmetric matrix of distances, with lines between layers."""
+    pairs = pairs.set_index(["layer", "head", "other_layer", "other_head"])["distance"]
+    matrix = pairs.unstack(["other_layer", "other_head"])
+    heads = matrix.index.union(matrix.columns.set_names(matrix.index.names)).sort_values()
+    values = matrix.reindex(index=heads, columns=heads).to_numpy(float)
+    values = np.where(np.isnan(values), values.T, values)
+    mesh = style.heat_map(axes, values, colours=DISTANCES, low=low, high=high, edgecolors="none", linewidth=0)
+    layers = heads.get_level_values("layer").to_numpy()
+    starts = [0, *np.flatnonzero(np.diff(layers)) + 1, len(heads)]
+    for start in starts[1:-1]:
+        axes.axhline(start - 0.5, color="white", linewidth=1.2)
+        axes.axvline(start - 0.5, color="white", linewidth=1.2)
+    middles = [(first + last - 1) / 2 for first, last in zip(starts, starts[1:])]
+    for set_ticks in (axes.set_xticks, axes.set_yticks):
+        set_ticks(middles, [str(layers[start]) for start in starts[:-1]])
+    axes.set(xlabel="layer", ylabel="layer", aspect="equal")
+    return mesh
+
+
+def main() -> None:
+    figure(__doc__, numbers, draw, given=["titles"], pairs=PAIR_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

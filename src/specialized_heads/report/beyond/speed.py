@@ -1,0 +1,62 @@
+"""Table of speed: time saved by removing encoder heads, by sentences per batch. Neither paper reports it for translation.
+
+The speed-up of the encoder compares times of the same batches. The speed-up of translation compares times per target token,
+because models differ in how many tokens they generate.
+"""
+
+import pandas as pd
+
+from specialized_heads.report.inputs import stack, table
+from specialized_heads.stage import run
+
+MEASURED = (
+    "heads", "sentences", "tokens", "encoder_seconds", "masked_seconds", "translation_seconds", "parameters", "device",
+)  # fmt: skip
+COLUMNS = ["corpus", *MEASURED, "encoder_speedup", "translation_speedup"]
+CAPTION = (
+    "Time per batch with encoder heads removed from the weights, and, for the encoder, with the same heads multiplied by "
+    "zero; speed-up against the model with all heads, of translation per target token"
+)
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of `speed.parquet` of each corpus, with the speed-up of the encoder and of translation."""
+    frames = []
+    for title, measured in tables.items():
+        for _, rows in measured.groupby("sentences", sort=False):
+            per_token = rows["translation_seconds"] / rows["tokens"]
+            whole = rows["heads"].idxmax()
+            rows = rows.assign(corpus=title, encoder_speedup=rows["encoder_seconds"][whole] / rows["encoder_seconds"])
+            frames.append(rows.assign(translation_speedup=per_token[whole] / per_token))
+    return stack(frames, COLUMNS)
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text."""
+    return pd.DataFrame(
+        {
+            "corpus": row.corpus,
+            "sentences": f"{row.sentences:,}",
+            "encoder heads": str(row.heads),
+            "parameters": f"{row.parameters:,}",
+            "encoder, ms": f"{1000 * row.encoder_seconds:.1f}",
+            "speed-up": f"{row.encoder_speedup:.2f}",
+            "masked, ms": "" if pd.isna(row.masked_seconds) else f"{1000 * row.masked_seconds:.1f}",
+            "translation, ms": f"{1000 * row.translation_seconds:.0f}",
+            "tokens/s": f"{row.tokens / row.translation_seconds:,.0f}",
+            "speed-up per token": f"{row.translation_speedup:.2f}",
+        }
+        for row in rows.itertuples()
+    )
+
+
+def caption(rows: pd.DataFrame) -> str:
+    return f"{CAPTION} ({', '.join(rows['device'].unique())})."
+
+
+def main() -> None:
+    table(__doc__, numbers, shown, caption, speed=MEASURED)
+
+
+if __name__ == "__main__":
+    run(main)

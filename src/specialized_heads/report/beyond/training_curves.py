@@ -1,0 +1,130 @@
+"""Training curves: loss against updates, of each model of the experiment that was trained.
+
+One panel per corpus, kind of model and scope of pruning. Colours are the λ or the number of heads or, where a criterion chose
+the heads, the criterion at all numbers of heads. Lines are the training loss, points the loss on the development set, both in
+nats per target token. The two differ by more than the data: the training loss includes label smoothing, dropout and random
+gates, the development loss does not. A dashed line is the baseline's last development loss, for models that start from the
+baseline or should equal it.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from specialized_heads.report import style
+from specialized_heads.report.experiment import Model, Models, all_models
+from specialized_heads.report.inputs import read_log, stack
+from specialized_heads.report.output import save_figure
+from specialized_heads.report.voita import sweep
+from specialized_heads.stage import arguments, run
+
+ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
+MOST = 6  # entries of a panel's legend; of more models that many are named, evenly spaced
+ROOM = 0.15  # space above the lines for each row of the legend, but for at least two, as a share of their height
+COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "asked", "seed", "update", "loss", "dev_loss"]
+TITLES = {
+    "pruned": "pruned",
+    "scratch": "from scratch",
+    "count": "as many heads, from scratch",
+    "regularised": "with gates, from scratch",
+    "finetuned": "cut by a criterion, fine-tuned",
+}
+SCOPES = {"encoder": "encoder", "all": "all types"}
+DEVELOPMENT = {"marker": "o", "markersize": 3.5, "linestyle": ":"}
+THIN = {"linewidth": 0.9}
+
+
+def numbers(models: list[Model], records: list[pd.DataFrame]) -> pd.DataFrame:
+    """Losses of each model.
+
+    Args:
+        models: the models.
+        records: the log of each one's training, one row per record.
+
+    Returns:
+        one row per record: corpus, kind, scope, criterion, lam or asked (number of heads), seed, update, loss (training, mean
+        since the record before), dev_loss (missing where it was not measured).
+    """
+    frames = [record.assign(**model._asdict()) for model, record in zip(models, records, strict=True)]
+    return stack(frames, COLUMNS).astype({"lam": float, "asked": "Int64", "dev_loss": float})
+
+
+def draw(curves: pd.DataFrame) -> Figure:
+    """Draw one panel per corpus, kind and scope."""
+    groups = list(curves.groupby(["corpus", "kind", "scope"], sort=False))
+    if not groups:
+        return style.message_figure("Training curves: no models in this experiment", width=style.DOUBLE)
+    drawn, grid, panels = style.panels(len(groups), across=ACROSS, height=HEIGHT, more_height=0.4)
+    inches = style.DOUBLE / grid.shape[1] - 0.4
+    for axes, ((corpus, kind, scope), same) in zip(panels, groups, strict=True):
+        if kind != "baseline":
+            base = curves[(curves["corpus"] == corpus) & (curves["kind"] == "baseline")].dropna(subset="dev_loss")
+            for loss in base.groupby("seed")["dev_loss"].last():
+                axes.axhline(loss, **style.REFERENCE)
+        _panel(axes, same)
+        what = f"{TITLES[kind]} ({SCOPES[scope]})" if scope else kind
+        axes.set_title(f"{style.wrap(corpus, inches=inches)}\n{style.wrap(what, inches=inches)}")
+        axes.set_xlim(0, None)
+        axes.grid(axis="y")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("loss, nats per token")
+    for column in grid.T:
+        [axes for axes in column if axes.axison][-1].set_xlabel("update")
+    handles = [
+        Line2D([], [], color=style.PAPER_COLOUR, label="training, with label smoothing", **THIN),
+        Line2D([], [], color=style.PAPER_COLOUR, label="development set", **DEVELOPMENT),
+        Line2D([], [], label="baseline's last on the development set", **style.REFERENCE),
+    ]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=3)
+    return drawn
+
+
+def _panel(axes: Axes, curves: pd.DataFrame) -> None:
+    """The models of one panel; the seeds of a model are lines of the same colour."""
+    key = []
+    for label, colour, same in _coloured(curves):
+        for _, curve in same.groupby(["asked", "seed"], dropna=False):
+            # A line of one point would be invisible.
+            axes.plot(curve["update"], curve["loss"], color=colour, marker="." if len(curve) == 1 else None, **THIN)
+            held_out = curve.dropna(subset="dev_loss")
+            axes.plot(held_out["update"], held_out["dev_loss"], color=colour, **DEVELOPMENT)
+        if label:
+            key.append(Line2D([], [], color=colour, label=label, **THIN))
+    if key:
+        low, high = axes.get_ylim()
+        columns = 2 if curves["criterion"].iloc[0] else 3  # names of criteria are longer
+        axes.set_ylim(low, high + ROOM * max(2, math.ceil(len(key) / columns)) * (high - low))
+        spacing = {"handlelength": 1, "labelspacing": 0.2, "columnspacing": 1}
+        axes.legend(handles=key, loc="upper center", ncols=columns, fontsize=5.5, **spacing)
+
+
+def _coloured(curves: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """The curves of a panel by colour: the label in the legend ("": none), the colour, and the curves."""
+    if curves["criterion"].iloc[0]:
+        return [(name, style.CRITERIA[name].colour, same) for name, same in style.by(curves, "criterion").items()]
+    targets = list(sweep.in_order(curves, sweep.WEAKEST_FIRST).groupby(["lam", "asked"], dropna=False, sort=False))
+    named = set(np.linspace(0, len(targets) - 1, min(MOST, len(targets))).round().astype(int))
+    parts = []
+    for place, ((lam, asked), same) in enumerate(targets):
+        label = sweep.target(lam, asked) if place in named and same["scope"].iloc[0] else ""
+        parts.append((label, style.ordered(place, len(targets)).colour, same))
+    return parts
+
+
+read_records = partial(read_log, column="loss")
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["results", "output"])
+    models = list(all_models(Models.model_validate(args.settings), args.results))
+    curves = numbers([model for model, _ in models], [read_records(folder / "log.jsonl") for _, folder in models])
+    save_figure(args.output, curves, lambda: draw(curves))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,83 @@
+"""Figure: the change in BLEU without each single head, for all three attention types (Michel et al. 2019, section 3.2).
+
+A cell is a head; its colour is BLEU without it minus BLEU of the whole model. A frame marks a difference at p < 0.01. Each
+corpus shows one model, because heads of different seeds do not correspond.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import figure
+from specialized_heads.report.runs import ABLATION_COLUMNS, SIGNIFICANT, TOO_FEW, Runs
+from specialized_heads.stage import run
+
+# Losses in the purple of the other heat maps, gains in green.
+CHANGES: Colormap = LinearSegmentedColormap.from_list(
+    "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
+)
+COLUMNS = ["corpus", "seed", "type", "layer", "head", "bleu", "bleu_full", "delta", "p_value", "significant"]
+SMALLEST_RANGE = 0.5  # BLEU; on a shorter scale noise would look like an effect
+
+
+def numbers(tables: pd.DataFrame) -> pd.DataFrame:
+    """One row per corpus and head: corpus, seed, type, layer, head, bleu (without it), bleu_full (of the whole model), delta
+    (the difference), p_value (paired bootstrap), significant (at p < 0.01)."""
+    single = tables[tables["what"] == "without"]
+    return single.assign(significant=single["p_value"].astype(float) < SIGNIFICANT)[COLUMNS].reset_index(drop=True)
+
+
+def draw(heads: pd.DataFrame) -> Figure:
+    """Draw one row of panels per corpus, one panel per attention type."""
+    if heads.empty:
+        return style.message_figure(f"Ablation: {TOO_FEW}", width=style.DOUBLE)
+    corpora = style.by(heads, "corpus")
+    layers = [int(rows["layer"].max()) for rows in corpora.values()]
+    height = sum(0.55 + 0.2 * max(number, 3) for number in layers) + 0.55
+    drawn = Figure(figsize=(style.DOUBLE, height), layout="constrained")
+    ratios = [max(number, 3) + 1.5 for number in layers]
+    panels = drawn.subplots(len(corpora), len(style.TYPES), squeeze=False, height_ratios=ratios)
+    limit = max(SMALLEST_RANGE, float(heads["delta"].abs().max()))
+    mesh = None
+    for panel_row, count, (corpus, rows) in zip(panels, layers, corpora.items(), strict=True):
+        for axes, (kind, (name, _)) in zip(panel_row, style.TYPES.items(), strict=True):
+            same = rows[rows["type"] == kind]
+            text = f"{corpus}: {name}" if len(corpora) > 1 else name
+            axes.set_title(style.wrap(text, inches=style.DOUBLE / 3 - 0.2, size=7), size=7)
+            if same.empty:
+                style.message(axes, "no heads", inches=1.5)
+            else:
+                mesh = _grid(axes, same, layers=count, limit=limit)
+    style.colour_bar(drawn, mesh, panels.ravel().tolist(), "difference in BLEU", fraction=0.025, aspect=25)
+    frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
+    drawn.legend([frame], [f"differs from the whole model, p < {SIGNIFICANT}"], loc="outside lower center")
+    return drawn
+
+
+def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> QuadMesh:
+    """The heads of one type by number and, downwards, by layer; a head that the model lacks is empty."""
+    width = int(heads["head"].max())
+    values = np.full((layers, width), np.nan)
+    values[heads["layer"] - 1, heads["head"] - 1] = heads["delta"]
+    size = min(6.0, (style.DOUBLE / 3 - 0.45) / width * 72 / 3.2)
+    look = {"colours": CHANGES, "low": -limit, "high": limit}
+    mesh = style.heat_map(axes, values, first=1, digits="+z.1f" if size >= 3.8 else "", size=size, **look)
+    for head in heads[heads["significant"]].itertuples():
+        corner = head.head - 0.46, head.layer - 0.46
+        axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, linewidth=1.1, zorder=3))
+    axes.set(xticks=range(1, width + 1, 1 if width <= 12 else 2), yticks=range(1, layers + 1))
+    axes.set(xlabel="head", ylabel="layer")
+    return mesh
+
+
+def main() -> None:
+    figure(__doc__, numbers, draw, settings=Runs, tables=ABLATION_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,111 @@
+"""Figure: are the same heads important on another set? (Michel et al. 2019, section 3.4).
+
+A point is a head: the difference in BLEU that its removal makes on the test set and on the second set. The panel states the
+correlation over all heads: Pearson's with a 95% interval and a p-value, and Spearman's; with several seeds, their mean and
+range. scipy's p-value of Pearson's r is that of a t test; ours comes from Fisher's z, like the interval.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import stats
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import stack
+from specialized_heads.report.output import save_figure
+from specialized_heads.report.runs import ABLATION_COLUMNS, TOO_FEW, Runs, read_runs
+from specialized_heads.stage import arguments, run
+
+CORRELATION = ["pearson", "pearson_low", "pearson_high", "pearson_p", "spearman"]
+COLUMNS = ["corpus", "second", "seed", "type", "layer", "head", "delta_test", "delta_second", *CORRELATION]
+KEYS = ["corpus", "seed", "type", "layer", "head"]
+PANELS = 3  # per row
+
+
+class Settings(Runs):
+    second: dict[str, str]  # the name of the second set, by title of the corpus
+
+
+def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Pearson's r with interval and p-value from Fisher's z, whose standard deviation is 1 / √(n - 3), and Spearman's ρ.
+
+    Returns:
+        pearson, pearson_low, pearson_high, pearson_p, spearman; NaN for fewer than four points or without variation.
+    """
+    if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return dict.fromkeys(CORRELATION, math.nan)
+    pearson = stats.pearsonr(x, y)
+    r = np.clip(pearson.statistic, -1 + 1e-15, 1 - 1e-15)
+    p_value = 2 * stats.norm.sf(abs(math.atanh(r)) * math.sqrt(len(x) - 3))
+    values = r, *pearson.confidence_interval(), p_value, stats.spearmanr(x, y).statistic
+    return dict(zip(CORRELATION, map(float, values), strict=True))
+
+
+def numbers(tables: pd.DataFrame, second: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
+    """One row per corpus, seed and head: delta_test and delta_second (BLEU without the head minus BLEU on these sets), second
+    (name of the second set), and the correlation over the heads of this corpus and seed."""
+    ours = [table[table["what"] == "without"].set_index(KEYS)["delta"] for table in (tables, second)]
+    pairs = pd.concat(ours, axis=1, keys=["delta_test", "delta_second"], join="inner").reset_index()
+    frames = []
+    for (corpus, _), same in pairs.groupby(["corpus", "seed"], sort=False):
+        known = correlation(same["delta_test"].to_numpy(float), same["delta_second"].to_numpy(float))
+        frames.append(same.assign(second=names[corpus], **known))
+    return stack(frames, COLUMNS)
+
+
+def draw(heads: pd.DataFrame) -> Figure:
+    """Draw one panel per corpus, with all its seeds."""
+    if heads.empty:
+        return style.message_figure(f"Ablation on two sets: {TOO_FEW}", width=style.DOUBLE)
+    corpora = style.by(heads, "corpus")
+    across = min(PANELS, len(corpora))
+    width, height = style.SINGLE if across == 1 else style.DOUBLE, 2.6 if across < PANELS else 2.4
+    drawn, _, panels = style.panels(len(corpora), across=across, height=height, more_height=0.35, width=width)
+    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=False):
+        for kind, (name, look) in style.TYPES.items():
+            same = rows[rows["type"] == kind]
+            points = {"linestyle": "none", "marker": look.marker, "color": look.colour, "alpha": 0.75}
+            axes.plot(same["delta_test"], same["delta_second"], markersize=3.2, markeredgewidth=0, label=name, **points)
+        for line in (axes.axhline, axes.axvline):
+            line(0, color="#BBBBBB", linewidth=0.7, zorder=0)
+        axes.set(xlabel="BLEU without the head − BLEU, test set")
+        axes.set_ylabel(style.wrap(f"the same, {rows['second'].iloc[0]}", inches=2.2, size=7))
+        axes.set_title(style.wrap(corpus, inches=width / across - 0.8, size=7), size=7)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.3 * (high - low))
+        axes.text(0.03, 0.97, _note(rows.groupby("seed").first()), transform=axes.transAxes, va="top", size=6.5)
+    columns = 3 if width > style.SINGLE else 2
+    legend = panels[0].get_legend_handles_labels()
+    drawn.legend(*legend, loc="outside lower center", ncols=columns, handlelength=1.2)
+    return drawn
+
+
+def _note(seeds: pd.DataFrame) -> str:
+    """The correlation of each seed in words."""
+    if seeds["pearson"].isna().all():
+        return "no correlation: too few heads, or no effect"
+    names = {"pearson": "r", "spearman": "Spearman's ρ"}
+    if len(seeds) > 1:
+        lines = [
+            f"{name} = {seeds[column].mean():.2f} [{seeds[column].min():.2f}, {seeds[column].max():.2f}]"
+            for column, name in names.items()
+        ]
+        return style.minus("\n".join([*lines, f"mean and range of {len(seeds)} seeds"]))
+    first = seeds.iloc[0]
+    p = "< 0.001" if first["pearson_p"] < 0.001 else f"= {first['pearson_p']:.3f}"
+    interval = f"[{first['pearson_low']:.2f}, {first['pearson_high']:.2f}]"
+    return style.minus(f"r = {first['pearson']:.2f} {interval}, p {p}\nSpearman's ρ = {first['spearman']:.2f}")
+
+
+def main() -> None:
+    args = arguments(__doc__, files=["output"], many=["tables", "second"])
+    settings = Settings.model_validate(args.settings)
+    tables = [read_runs(paths, settings.runs, columns=ABLATION_COLUMNS) for paths in (args.tables, args.second)]
+    heads = numbers(*tables, settings.second)
+    save_figure(args.output, heads, lambda: draw(heads))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,75 @@
+"""Figure: share of its BLEU that the model keeps without its least important heads, at several steps of its training
+(Michel et al. 2019, section 6).
+
+Importance and BLEU are those of the model at that step. Heads of all types are removed together.
+"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import figure
+from specialized_heads.report.runs import SYSTEMATIC_COLUMNS, TOO_FEW, Runs
+from specialized_heads.report.voita import sweep
+from specialized_heads.stage import run
+
+KEYS = ["corpus", "moment", "removed", "share"]
+COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high"]
+LEAST_BLEU = 1.0  # of the whole model; a share of less would mean nothing
+PANELS = 2  # per row
+
+
+def numbers(tables: pd.DataFrame) -> pd.DataFrame:
+    """One row per corpus, training step and number of removed heads.
+
+    Returns:
+        corpus, moment (training updates; missing for the finished model), removed (heads), share (of all heads), seeds (how
+        many), bleu_full (of the whole model, mean), kept (BLEU over that of the whole model) with `_low` and `_high` (range
+        over seeds). A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing.
+    """
+    rows = tables[(tables["pruned"] == "all") & (tables["heads"] > 0)]
+    rows = rows.assign(kept=(rows["bleu"] / rows["bleu_full"]).where(rows["bleu_full"] >= LEAST_BLEU))
+    usable = rows["kept"].notna()
+    some = usable.groupby([rows[key] for key in KEYS], dropna=False).transform("any")
+    return sweep.over_seeds(rows[usable | ~some], ["bleu_full", "kept"], KEYS, sort=False)[COLUMNS]
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """Draw one panel per corpus, one line per training step, from dark (early) to light."""
+    if points.empty:
+        return style.message_figure(f"Pruning during training: {TOO_FEW}", width=style.DOUBLE)
+    corpora = style.by(points, "corpus")
+    across = min(PANELS, len(corpora))
+    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
+    height = 2.4 + 0.09 * (points["moment"].nunique() + 2)
+    drawn, _, panels = style.panels(len(corpora), across=across, height=height, width=width)
+    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+        _panel(axes, rows)
+        axes.set_title(style.wrap(corpus + sweep.seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
+    return drawn
+
+
+def _panel(axes: Axes, rows: pd.DataFrame) -> None:
+    groups = list(rows.groupby("moment", dropna=False))  # the finished model last
+    for number, (moment, same) in enumerate(groups):
+        name = "end of training" if pd.isna(moment) else f"{moment} updates"
+        label = f"{name}: {same['bleu_full'].iloc[0]:.1f}"
+        if same["kept"].isna().all():
+            label += ", not shown"
+        sweep.line(axes, same, x="share", y="kept", look=style.ordered(number, len(groups)), label=label)
+    highest = max([1.0, *rows["kept_high"].dropna()])
+    axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.05 * highest))
+    axes.set(xlabel="heads removed, share of all", ylabel="BLEU, share of the whole model's")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:.0%}")
+    axes.grid(axis="y")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2, title="BLEU of the whole model after")
+
+
+def main() -> None:
+    figure(__doc__, numbers, draw, settings=Runs, tables=SYSTEMATIC_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

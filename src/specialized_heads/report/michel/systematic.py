@@ -1,0 +1,82 @@
+"""Figure: BLEU as heads are removed in order of importance, of all types together and of each type (Michel et al. 2019,
+sections 4.2 and 5).
+
+There is no training in between. A hollow marker differs from the whole model at p < 0.01, for every seed and in the same
+direction.
+"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import figure
+from specialized_heads.report.runs import SIGNIFICANT, SYSTEMATIC_COLUMNS, TOO_FEW, Runs
+from specialized_heads.report.voita import paper, sweep
+from specialized_heads.stage import run
+
+GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
+KEYS = ["corpus", "pruned", "removed", "heads"]
+COLUMNS = [
+    *KEYS, "share", "seeds", "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value",
+]  # fmt: skip
+PANELS = 2  # per row
+REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
+
+
+def numbers(tables: pd.DataFrame) -> pd.DataFrame:
+    """One row per corpus, group of heads and step.
+
+    Returns:
+        corpus, pruned (all, or a type), removed (heads), heads (of the group), share (removed of heads), seeds (how many), bleu
+        and delta (from the whole model) with `_low` and `_high` (range over seeds), p_value (`sweep.p_of_seeds`). A group of
+        which a model has no heads has no rows.
+    """
+    steps = tables[tables["heads"] > 0]
+    rows = sweep.over_seeds(steps, ["bleu", "delta"], KEYS, sort=False, p_values="delta")
+    return rows.assign(share=rows["removed"] / rows["heads"])[COLUMNS]
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """Draw one panel per corpus, one line per group of heads."""
+    if points.empty:
+        return style.message_figure(f"Pruning in order of importance: {TOO_FEW}", width=style.DOUBLE)
+    corpora = style.by(points, "corpus")
+    across = min(PANELS, len(corpora))
+    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
+    drawn, _, panels = style.panels(len(corpora), across=across, height=2.5, more_height=0.7, width=width)
+    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+        _panel(axes, rows)
+        axes.set_title(style.wrap(corpus + sweep.seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
+    handles = [style.key(look, name) for name, look in GROUPS.values()]
+    handles.append(style.marker_key(f"differs from the whole model, p < {SIGNIFICANT}"))
+    handles.append(Line2D([], [], label=style.wrap(paper.PRUNING, inches=width / 2 - 0.4, size=6.5), **REPORTED))
+    drawn.legend(handles=handles, loc="outside lower center", ncols=2)
+    return drawn
+
+
+def _panel(axes: Axes, rows: pd.DataFrame) -> None:
+    for pruned, (_, look) in GROUPS.items():
+        same = rows[rows["pruned"] == pruned]
+        sweep.line(axes, same, x="share", y="bleu", look=look)
+        significant = same[same["p_value"] < SIGNIFICANT]
+        style.hollow(axes, significant["share"], significant["bleu"], look)
+    whole = rows.loc[rows["removed"] == 0, "bleu"].iloc[0]
+    axes.axhline(whole, **(style.REFERENCE | {"linewidth": 0.7}), zorder=0)
+    axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.15 * rows["bleu_high"].max() or 1.0))
+    axes.set(xlabel="heads removed, share of their group", ylabel="BLEU")
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    for name, share in paper.PRUNING_SHARES.items():
+        axes.axvline(share, zorder=0, **REPORTED)
+        note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR, "transform": axes.get_xaxis_transform()}
+        axes.text(share + 0.01, 0.99, name, **note)
+    axes.grid(axis="y")
+
+
+def main() -> None:
+    figure(__doc__, numbers, draw, settings=Runs, tables=SYSTEMATIC_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,1 @@
+"""The figures and tables of Voita et al. (2019)."""

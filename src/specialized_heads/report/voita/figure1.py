@@ -1,0 +1,45 @@
+"""Figure 1: relevance, confidence and function of the encoder's self-attention heads, by layer and relevance.
+
+One row of three panels per corpus. The paper shows one corpus here and the others in figure 2.
+"""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from specialized_heads.report import cells, style
+from specialized_heads.report.inputs import HEAD_COLUMNS, figure
+from specialized_heads.stage import run
+
+
+def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
+    """Draw the heads of `cells.ranked_heads`; a corpus whose model has no encoder heads gets a message."""
+    models = {title: heads[heads["corpus"] == title] for title in titles}
+    heights = [cells.CELL_HEIGHT * cells.deepest(model) + 0.65 for model in models.values()]
+    drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 0.25), layout="constrained")
+    headings = [f"{title}: {len(model)} encoder heads" for title, model in models.items()]
+    for row, model in zip(style.blocks(drawn, headings, height_ratios=heights), models.values(), strict=True):
+        if model.empty:
+            style.message(row.subplots(), "no encoder head is left in this model", inches=style.DOUBLE)
+            continue
+        relevance, confidence, function = row.subplots(1, 3, width_ratios=[1.12, 1.12, 1])
+        width = 1.75 / int(model["layer"].max())
+        for axes, column, ends in (
+            (relevance, "relevance", cells.relevance_range(model)),
+            (confidence, "confidence", (0, 1)),
+        ):
+            mesh = cells.value_grid(axes, model, column=column, low=ends[0], high=ends[1], cell_width=width)
+            style.colour_bar(row, mesh, axes, pad=0.02, aspect=18)
+        cells.function_grid(function, model, cell_width=width)
+        relevance.set(title="(a) relevance (LRP), share of layer", ylabel="rank by relevance")
+        confidence.set(title="(b) confidence")
+        function.set(title="(c) function (head no.)")
+    style.function_legend(drawn)
+    return drawn
+
+
+def main() -> None:
+    figure(__doc__, cells.ranked_heads, draw, given=["titles"], heads=HEAD_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

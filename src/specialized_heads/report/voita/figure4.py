@@ -1,0 +1,97 @@
+"""Figure 4: dependency scores of the encoder's heads for each relation and direction, corpus by corpus (section 5.2.2).
+
+Every head is a dot. The best head is a marker with its 95% interval, filled where the head counts as syntactic for that
+relation; a bar marks the accuracy of the most frequent relative position. The paper's best heads appear beside ours. The best
+head is chosen on the sentences on which it is scored.
+"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import HEAD_COLUMNS, RELATION_COLUMNS, figure
+from specialized_heads.report.voita import paper
+from specialized_heads.report.voita.dependency import accuracies
+from specialized_heads.stage import run
+
+GROUPS = 8  # relations and directions per row of panels
+GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each time
+
+
+def draw(scores: pd.DataFrame) -> Figure:
+    """Draw the scores of `accuracies`: one group of columns per relation and direction, one column per corpus."""
+    groups = dict(list(scores.groupby(["relation", "direction"], sort=False)))
+    corpora = list(scores["corpus"].unique())
+    names = list(groups)
+    rows = [names[start : start + GROUPS] for start in range(0, len(names), GROUPS)]
+    legend_rows = -(-(len(corpora) + 4) // 3)
+    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=0.15 * legend_rows)
+    for axes, row in zip(panels, rows, strict=True):
+        for number, name in enumerate(row):
+            columns = style.by(groups[name], "corpus")
+            for slot, corpus in enumerate(corpora):
+                if corpus in columns:
+                    x = number + 0.05 + 0.9 * (slot + 0.5) / len(corpora)
+                    _column(axes, columns[corpus], x=x, half=0.3 / len(corpora), look=_look(corpora, corpus))
+        labels = [f"{relation}\n{paper.direction_label(relation, direction)}" for relation, direction in row]
+        axes.set_xticks([number + 0.5 for number in range(len(row))], labels)
+        axes.tick_params(axis="x", length=0)
+        for number in range(1, len(row)):
+            axes.axvline(number, color="#CCCCCC", linewidth=0.5)
+        axes.set(xlim=(0, GROUPS if len(rows) > 1 else len(row)), ylim=(0, 1), ylabel="accuracy of a head")
+        axes.grid(axis="y")
+    _legend(drawn, scores, corpora)
+    return drawn
+
+
+def _look(corpora: list[str], corpus: str) -> tuple[str, str]:
+    """Colour and marker of a corpus."""
+    if corpus in paper.MARKERS:
+        return style.PAPER_COLOUR, paper.MARKERS[corpus]
+    return style.series(corpora.index(corpus))[:2]
+
+
+def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tuple[str, str]) -> None:
+    """One corpus in one group: its heads, its best head and its baseline, within `half` of `x`."""
+    colour, marker = look
+    if column["accuracy"].isna().all():
+        axes.text(x, 0.02, "none", rotation=90, ha="center", va="bottom", size=6, color=colour)
+    if column["baseline"].notna().any():
+        axes.hlines(column["baseline"].iloc[0], x - half, x + half, color="black", linewidth=1.4, zorder=3)
+    others = column[~column["best"] & column["accuracy"].notna()]
+    spread = [x + half * (2 * ((place * GOLDEN) % 1) - 1) for place in range(len(others))]
+    axes.scatter(spread, others["accuracy"], s=2.5, color=colour, alpha=0.35, linewidths=0)
+    for best in column[column["best"]].itertuples():
+        if pd.notna(best.low):
+            axes.vlines(x, best.low, best.high, color=colour, linewidth=0.9, zorder=4)
+        fill = {"markerfacecolor": colour if best.syntactic or best.reported else "white", "markersize": 4.5}
+        axes.plot(x, best.accuracy, marker=marker, color=colour, zorder=5, linestyle="none", **fill)
+
+
+def _legend(drawn: Figure, scores: pd.DataFrame, corpora: list[str]) -> None:
+    handles = []
+    for corpus in corpora:
+        colour, marker = _look(corpora, corpus)
+        heads = scores.loc[scores["corpus"] == corpus, ["layer", "head"]].dropna().drop_duplicates()
+        label = corpus if corpus in paper.MARKERS else f"{corpus} ({len(heads)} heads)"
+        handles.append(style.marker_key(label, color=colour, marker=marker, markerfacecolor=colour))
+    grey = {"color": style.PAPER_COLOUR}
+    handles += [
+        style.marker_key("hollow: best head (on these sentences) is not syntactic", **grey),
+        style.marker_key("95% bootstrap interval", marker="|", markersize=7, **grey),
+        Line2D([], [], color="black", linewidth=1.4, label="baseline: most frequent position"),
+        style.marker_key("other heads", markersize=1.8, alpha=0.6, markerfacecolor=None, **grey),
+    ]
+    for handle in handles:
+        handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 3 - 0.15, size=6.5))
+    drawn.legend(handles=handles, loc="outside lower center", ncols=3, handlelength=1.4)
+
+
+def main() -> None:
+    figure(__doc__, accuracies, draw, heads=HEAD_COLUMNS, relations=RELATION_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,104 @@
+"""Figure 7: BLEU against the number of encoder heads that pruning leaves (section 6.2.1).
+
+Left, BLEU of each corpus; bars are 95% bootstrap intervals over sentences or, with several seeds, their range. Right, the
+difference from the baseline over the share of heads, which can be compared with the paper's two results. Models pruned by λ
+and models pruned to a number of heads are separate lines. A hollow marker differs from its baseline at p < 0.05 (paired
+bootstrap), for every seed and in the same direction.
+"""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import SCORE_COLUMNS, figure, stack
+from specialized_heads.report.voita import paper, sweep
+from specialized_heads.stage import run
+
+COLUMNS = [
+    "corpus", "kind", "lam", "asked", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
+    "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value", "sentences",
+]  # fmt: skip
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Points of each corpus that has models with pruned encoder heads, then the paper's.
+
+    Returns:
+        one row per point: corpus, kind (baseline, pruned, reported), lam or asked (number of heads), seeds (how many), heads,
+        share (of the baseline's encoder heads), bleu, delta (BLEU minus the baseline of the same seed), each with `_low` and
+        `_high` (range over seeds; with one seed the bootstrap interval of bleu, and none of delta), p_value
+        (`sweep.p_of_seeds`), sentences (of the test set). No rows where nothing was pruned.
+    """
+    frames = []
+    for title, scores in tables.items():
+        models = sweep.against_baseline(sweep.models(scores, scope="encoder"))
+        full = models.loc[models["kind"] == "baseline"].set_index("seed")["encoder_total"]
+        models = models.assign(heads=models["encoder_total"], share=models["encoder_total"] / models["seed"].map(full))
+        points = sweep.over_seeds(models, ["heads", "share", "bleu", "delta"], p_values="delta")
+        frames.append(points.assign(corpus=title, sentences=models["sentences"].max()))
+    points = stack(frames, COLUMNS)
+    reported = pd.DataFrame(paper.FIGURE7).assign(
+        kind="reported", share=lambda rows: rows["heads"] / paper.HEADS_PER_TYPE
+    )
+    reported = reported.assign(delta=-reported["loss"])
+    return stack([points, reported], COLUMNS) if len(points) else points
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """Draw the points, BLEU on the left, the difference from the baseline on the right."""
+    if points.empty:
+        return style.message_figure(f"Figure 7: {sweep.NO_PRUNED} (scope: encoder)", width=style.DOUBLE)
+    corpora = style.by(points, "corpus")
+    both = sweep.both_kinds(points)
+    drawn = Figure(figsize=(style.DOUBLE, 2.4 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained")
+    absolute, relative = drawn.subplots(1, 2)
+    handles = []
+    for number, (corpus, rows) in enumerate(corpora.items()):
+        if corpus in paper.MARKERS:
+            look = style.Series(style.PAPER_COLOUR, paper.MARKERS[corpus], "none")
+            reported = {"color": look.colour, "marker": look.marker, "markersize": 6, "linestyle": "none"}
+            relative.plot(rows["share"], rows["delta"], zorder=4, **reported)
+            handles.append(style.key(look, corpus, markersize=6))
+            continue
+        look = style.series(number)
+        baseline = rows.loc[rows["kind"] == "baseline", "bleu"].iloc[0]
+        absolute.axhline(baseline, **(style.REFERENCE | {"color": look.colour, "alpha": 0.7}))
+        for axes, x, y in ((absolute, "heads", "bleu"), (relative, "share", "delta")):
+            for series, line in sweep.split(rows, look, both=both):
+                # Where two models have equally many heads, the line comes from the stronger penalty: x falls as λ rises.
+                sweep.line(axes, series.iloc[::-1], x=x, y=y, look=line)
+                significant = series[series["p_value"] < sweep.SIGNIFICANT]
+                style.hollow(axes, significant[x], significant[y], line)
+        handles.append(style.key(look, f"{corpus}, n = {rows['sentences'].iloc[0]:,.0f}{sweep.seeds_note(rows)}"))
+    for handle in handles:
+        handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 2 - 0.4, size=6.5))
+    relative.axhline(0, **style.REFERENCE)
+    absolute.set(
+        title="(a) BLEU", xlabel="encoder heads retained", ylabel="BLEU of n test sentences", xlim=(-0.5, None)
+    )
+    relative.set(title="(b) difference from the baseline", ylabel="BLEU − baseline", xlim=(-0.03, 1.03))
+    relative.set_xlabel("encoder heads retained, share of all")
+    relative.xaxis.set_major_formatter("{x:.0%}")
+    for axes in (absolute, relative):
+        axes.grid(axis="y")
+        sweep.widen(axes)
+    handles += [
+        Line2D([], [], label="baseline, no head pruned", **style.REFERENCE),
+        style.marker_key(f"differs from the baseline, p < {sweep.SIGNIFICANT}"),
+        style.marker_key(
+            "95% bootstrap interval" + (", or range of seeds" if points["seeds"].max() > 1 else ""),
+            marker="|",
+            markersize=7,
+        ),
+    ]
+    drawn.legend(handles=[*handles, *sweep.key(both=both)], loc="outside lower center", ncols=2)
+    return drawn
+
+
+def main() -> None:
+    figure(__doc__, numbers, draw, scores=SCORE_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

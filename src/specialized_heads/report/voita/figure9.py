@@ -1,0 +1,86 @@
+"""Figure 9: how many heads of each attention type stay active as more heads are pruned (section 6.3.2).
+
+With scope `all`, encoder and decoder self-attention and cross-attention compete under one penalty. One panel per corpus, and
+one for each corpus of the paper, from its table 2. Models pruned by λ and models pruned to a number of heads are separate lines.
+"""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import SCORE_COLUMNS, figure, stack
+from specialized_heads.report.voita import paper, sweep
+from specialized_heads.stage import run
+
+COLUMNS = [
+    "corpus", "kind", "lam", "asked", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active",
+    "active_low", "active_high", "heads",
+]  # fmt: skip
+PANELS = 3  # per row
+ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}  # the line on which all types lose the same share of their heads
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Points of each corpus that has models pruned with scope `all`, then the paper's.
+
+    Returns:
+        one row per target and attention type: corpus, kind (baseline, pruned, reported), lam or asked (number of heads), seeds
+        (how many), type, pruned (heads of all types), active (heads of this type), both with `_low` and `_high` (range over
+        seeds), heads (of this type, before pruning). No rows where nothing was pruned.
+    """
+    frames = []
+    for title, scores in tables.items():
+        models = sweep.models(scores, scope="all")
+        types = [
+            models.assign(type=kind, place=place, active=models[f"{kind}_total"], heads=models[f"{kind}_total"].max())
+            for place, kind in enumerate(style.TYPES)
+        ]
+        keys = [*sweep.TARGET, "place", "type", "heads"]
+        frames.append(sweep.over_seeds(pd.concat(types), ["pruned", "active"], keys).assign(corpus=title))
+    points = stack(frames, COLUMNS)
+    return stack([points, _reported()], COLUMNS) if len(points) else points
+
+
+def _reported() -> pd.DataFrame:
+    """The paper's models (table 2) and, for each of its corpora, the unpruned one."""
+    whole = paper.HEADS_PER_TYPE
+    rows = []
+    for corpus in (paper.WMT, paper.SUBTITLES):
+        models = [(row.encoder, row.decoder, row.cross) for row in paper.TABLE2 if row.corpus == corpus]
+        for active in [(whole, whole, whole), *models]:
+            model = {"corpus": corpus, "kind": "reported", "pruned": 3 * whole - sum(active), "heads": whole}
+            rows += [model | {"type": kind, "active": count} for kind, count in zip(style.TYPES, active, strict=True)]
+    return pd.DataFrame(rows)
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """Draw one panel per corpus, ours and the paper's."""
+    if points.empty:
+        return style.message_figure(f"Figure 9: {sweep.NO_PRUNED} (scope: all)", width=style.DOUBLE)
+    corpora = style.by(points, "corpus")
+    both = sweep.both_kinds(points)
+    drawn, _, panels = style.panels(len(corpora), across=PANELS, height=2.0, more_height=0.3)
+    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=False):
+        for kind, (_, look) in style.TYPES.items():
+            for series, line in sweep.split(rows[rows["type"] == kind], look, both=both):
+                sweep.line(axes, series, x="pruned", y="active", look=line)
+        heads = rows.groupby("type")["heads"].first()
+        axes.plot([0, heads.sum()], [heads.max(), 0], zorder=0, **ALIKE)
+        axes.set(xlim=(-0.02 * heads.sum(), heads.sum()), ylim=(-0.03 * heads.max(), 1.05 * heads.max()))
+        axes.set(xlabel=f"heads pruned, of {heads.sum():.0f}", ylabel=f"active heads, of {heads.max():.0f}")
+        title = corpus + sweep.seeds_note(rows)
+        axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.1, size=7), size=7)
+        axes.grid(axis="y")
+    handles = [style.key(look, name) for name, look in style.TYPES.values()]
+    handles += [Line2D([], [], label="all types pruned alike", **ALIKE), *sweep.key(both=both)]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=3 if both else 4)
+    return drawn
+
+
+def main() -> None:
+    figure(__doc__, numbers, draw, scores=SCORE_COLUMNS)
+
+
+if __name__ == "__main__":
+    run(main)

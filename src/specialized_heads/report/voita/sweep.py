@@ -1,0 +1,210 @@
+"""Pruned models along λ and along numbers of heads: how seeds are averaged, and how points, lines and cells show it.
+
+A target is what a model was pruned to: a λ, or a number of heads (the column `asked`). A point is the mean over the seeds of
+one target, and its range reaches from the lowest to the highest seed. The two kinds of target are two procedures, so a figure
+that has both draws two series, each starting at the baseline. The points of a series are joined in the order of their number
+of heads; among equal numbers, in the order of λ.
+
+Tables show mean and standard deviation over seeds instead, with the number of seeds.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from specialized_heads.report import style
+
+NO_PRUNED = "no pruned models of this kind in this experiment"
+TARGET = ["kind", "lam", "asked"]
+ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
+ASKED_LABEL = "pruned to a number of heads"
+WEAKEST_FIRST = {"lam": True, "asked": False}  # for `in_order`: small λ, then many heads
+SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
+SIGNIFICANT = 0.05  # level at which figures mark a difference from the baseline
+
+
+def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
+    """The baselines and the models pruned with a scope; no rows where nothing was pruned with it.
+
+    Returns:
+        rows of the table of scores with two more columns: all_heads (of all attention types, before pruning) and pruned (how
+        many of them are gone).
+    """
+    pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
+    rows = pd.concat([scores[scores["kind"] == "baseline"], pruned]) if len(pruned) else pruned
+    totals = rows[["encoder_total", "decoder_total", "cross_total"]].sum(axis=1)
+    return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals)
+
+
+def over_seeds(
+    rows: pd.DataFrame, values: Sequence[str], keys: Sequence[str] = TARGET, *, sort: bool = True, p_values: str = ""
+) -> pd.DataFrame:
+    """Average over seeds.
+
+    Args:
+        rows: one per seed and key.
+        values: columns to average.
+        keys: columns that tell points apart; by default kind and target.
+        sort: by the keys; otherwise in the order of the rows.
+        p_values: the column of differences that `p_value` belongs to; "": no p-values.
+
+    Returns:
+        one row per key: the keys, seeds (how many), and for each value its mean and its range as `_low` and `_high`. Where the
+        rows have an interval of the value under these names, it takes the place of the range of a single seed. With
+        `p_values`, also p_value, see `p_of_seeds`.
+    """
+    groups = rows.groupby(list(keys), dropna=False, sort=sort)
+    seeds = groups.size()
+    columns = {"seeds": seeds}
+    for name in values:
+        columns |= {name: groups[name].mean(), f"{name}_low": groups[name].min(), f"{name}_high": groups[name].max()}
+        for end in (f"{name}_low", f"{name}_high"):
+            if end in rows:
+                columns[end] = columns[end].where(seeds > 1, groups[end].max())
+    if p_values:
+        columns["p_value"] = pd.Series(
+            [p_of_seeds(same["p_value"], same[p_values]) for _, same in groups], index=seeds.index, dtype=float
+        )
+    return pd.DataFrame(columns).reset_index()
+
+
+def against_baseline(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `delta`: BLEU minus that of the baseline of the same seed, whose own interval is unknown."""
+    baselines = rows[rows["kind"] == "baseline"].set_index("seed")["bleu"]
+    return rows.assign(delta=rows["bleu"] - rows["seed"].map(baselines), delta_low=math.nan, delta_high=math.nan)
+
+
+def in_order(rows: pd.DataFrame, order: dict[str, bool]) -> pd.DataFrame:
+    """The rows sorted by these columns, each ascending (True) or descending, with a new index."""
+    return rows.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+
+
+def target(lam: float, asked: float) -> str:
+    """A model's target in the cell of a table."""
+    return f"λ {lam:g}" if pd.notna(lam) else f"{asked:.0f} {'head' if asked == 1 else 'heads'}"
+
+
+def heads_text(models: pd.DataFrame) -> str:
+    """Heads of the three types as `14/31/30`; over several seeds their means, with one digit where they differ."""
+    means = [models[f"{kind}_total"].astype(float) for kind in style.TYPES]
+    return "/".join(f"{m.mean():.0f}" if m.nunique() < 2 else f"{m.mean():.1f}" for m in means)
+
+
+def value_text(
+    value: float,
+    *,
+    sd: float = math.nan,
+    low: float = math.nan,
+    high: float = math.nan,
+    digits: int = 1,
+    sign: bool = False,
+) -> str:
+    """The cell of a value: mean ± standard deviation over seeds, or the value of one seed with its interval.
+
+    Args:
+        value: of one seed, or the mean; "" where it is missing.
+        sd: missing for one seed.
+        low: lower end of one seed's interval; missing where it has none.
+        high: upper end.
+        digits: after the decimal point.
+        sign: whether positive values get a plus.
+    """
+    if pd.isna(value):
+        return ""
+    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    if pd.notna(sd):
+        text += f" ± {sd:.{digits}f}"
+    elif pd.notna(low):
+        text += f" [{low:.{digits}f}, {high:.{digits}f}]"
+    return style.minus(text)
+
+
+def bleu_text(scores: pd.Series, low: float = math.nan, high: float = math.nan, *, digits: int = 1) -> str:
+    """`value_text` of a model's scores, one per seed."""
+    return value_text(scores.mean(), sd=scores.std(), low=low, high=high, digits=digits)
+
+
+def p_of_seeds(p_values: pd.Series, differences: pd.Series) -> float:
+    """One p-value for all seeds, from those of their differences from the baseline.
+
+    The largest; 1 where some seeds gain and others lose, since they then share no difference. Missing where any is missing.
+    """
+    if (differences > 0).any() and (differences < 0).any():
+        return 1.0
+    return float(p_values.max(skipna=False))
+
+
+def p_text(p_value: float) -> str:
+    """The cell of a p-value; "" where it is missing."""
+    if pd.isna(p_value):
+        return ""
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def without_constant(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """The table without those of these columns that have the same text in every row."""
+    return table.drop(columns=[name for name in columns if name in table and table[name].nunique() < 2])
+
+
+def seeds_note(series: pd.DataFrame) -> str:
+    """The end of a title: the number of seeds behind its points; "" for one seed."""
+    most = series["seeds"].max()
+    return f", {most:.0f} seeds (mean and range)" if most > 1 else ""
+
+
+def both_kinds(points: pd.DataFrame) -> bool:
+    """Whether there are both models pruned by λ and models pruned to a number of heads."""
+    return bool(points["lam"].notna().any() and points["asked"].notna().any())
+
+
+def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[tuple[pd.DataFrame, style.Series]]:
+    """The series to draw some points as, each with its look.
+
+    Args:
+        points: of one corpus, type or group, with its baseline.
+        look: of this corpus, type or group.
+        both: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
+    """
+    asked, baseline = points["asked"].notna(), points["kind"] == "baseline"
+    # The baseline is in both series and keeps the marker of the one drawn last.
+    if both and asked.any():
+        yield points[asked | baseline], look._replace(**ASKED)
+    if not both or not asked[~baseline].all():
+        yield points[~asked] if both else points, look
+
+
+def key(*, both: bool) -> list[Line2D]:
+    """The legend entry of models pruned to a number of heads, where there are others."""
+    return [style.key(style.Series(style.PAPER_COLOUR, **ASKED), ASKED_LABEL)] if both else []
+
+
+def widen(axes: Axes) -> None:
+    """Make an axis of BLEU span at least `SMALLEST_SPAN`."""
+    low, high = axes.get_ylim()
+    missing = max(0.0, SMALLEST_SPAN - (high - low)) / 2
+    axes.set_ylim(low - missing, high + missing)
+
+
+def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None = None) -> None:
+    """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
+
+    Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
+    """
+    series = series.sort_values(x, kind="stable")
+    bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
+    axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
+    axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
+
+
+def _bars(series: pd.DataFrame, name: str) -> np.ndarray | None:
+    """Lengths of the two halves of each bar, (2, points); None where all are zero."""
+    if f"{name}_low" not in series:
+        return None
+    ends = [series[name] - series[f"{name}_low"], series[f"{name}_high"] - series[name]]
+    # Rounding can put the mean of equal numbers just outside of their range.
+    lengths = np.stack([end.fillna(0.0).to_numpy() for end in ends]).clip(min=0.0)
+    return lengths if lengths.any() else None

@@ -1,0 +1,117 @@
+"""Table 2: heads left per attention type, BLEU after pruning, and BLEU of the same configuration trained from scratch.
+
+One row per target, a λ or a number of heads (section 6.3.1): for scope `all`, and also for scope `encoder` where its
+configurations were trained from scratch. The seeds of a model share a row of the table, but have one row each in the CSV. The
+paper's rows follow ours.
+"""
+
+import pandas as pd
+
+from specialized_heads.report.inputs import SCORE_COLUMNS, table
+from specialized_heads.report.voita import paper, sweep
+from specialized_heads.stage import run
+
+CAPTION = (
+    "Heads left in encoder self-attention, decoder self-attention and cross-attention, and test BLEU with 95% "
+    "bootstrap intervals, after pruning and trained from scratch; p: against the baseline of the same seed (paired "
+    "bootstrap); tok.: BLEU of lower-case Moses tokens, closer to the paper's"
+)
+SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised"]
+KEYS = ["scope", "lam", "asked", "seed"]
+TOTALS = ["encoder_total", "decoder_total", "cross_total"]
+SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
+COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *SCRATCH.values()]
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The models of each corpus, each with its twin from scratch, then the paper's.
+
+    Returns:
+        one row per baseline and per pruned model: corpus, kind (baseline, pruned), scope, lam or asked, seed, heads per type,
+        sentences (of the test set), updates and scores, and under `scratch_` those of its twin (missing without one).
+    """
+    frames = []
+    for title, scores in tables.items():
+        twins = scores.loc[scores["kind"] == "scratch", [*KEYS, *SCRATCH]].rename(columns=SCRATCH)
+        scopes = {"all"} | set(twins["scope"])
+        pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
+        pruned = sweep.in_order(pruned, {"scope": True, **sweep.WEAKEST_FIRST, "seed": True})
+        baselines = scores[scores["kind"] == "baseline"].sort_values("seed")
+        models = [baselines, pruned.merge(twins, on=KEYS, how="left")]
+        frames += [frame.assign(corpus=title) for frame in models if len(frame)]
+    frames += [_reported(corpus, bleu) for corpus, bleu in paper.BASELINE_BLEU.items()]
+    rows = pd.concat([frame.reindex(columns=COLUMNS).astype(object) for frame in frames], ignore_index=True)
+    whole = ["seed", *TOTALS, "sentences", "updates", "scratch_updates"]
+    real = ["lam", "asked", *SCORES, *(SCRATCH[name] for name in SCORES)]
+    return rows.astype(dict.fromkeys(whole, "Int64") | dict.fromkeys(real, float))
+
+
+def _reported(corpus: str, bleu: float) -> pd.DataFrame:
+    """The paper's models of one corpus."""
+    rows = [["baseline", "", *[paper.HEADS_PER_TYPE] * 3, bleu, None]]
+    for row in paper.TABLE2:
+        if row.corpus == corpus:
+            rows.append(["pruned", "all", row.encoder, row.decoder, row.cross, row.pruned, row.scratch])
+    return pd.DataFrame(rows, columns=["kind", "scope", *TOTALS, "bleu", "scratch_bleu"]).assign(corpus=corpus)
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text, the seeds of a model in one row; columns for seeds and scopes only where there are several."""
+    groups = rows.groupby(["corpus", "kind", "scope", "lam", "asked", rows["seed"].notna()], dropna=False, sort=False)
+    # The paper's models have no target to tell them apart: each is a row.
+    models = [[same] if ours else [same.iloc[[n]] for n in range(len(same))] for (*_, ours), same in groups]
+    cells = pd.DataFrame([_row(same) for group in models for same in group])
+    needless = {
+        "seeds": (cells["seeds"].replace("", "1") == "1").all(),
+        "scope": rows["scope"].replace("", pd.NA).nunique() < 2,
+    }
+    return cells.drop(columns=[name for name, drop in needless.items() if drop])
+
+
+def _row(same: pd.DataFrame) -> dict[str, str]:
+    """One row of the table: the seeds of one model."""
+    first = same.iloc[0]
+    ours = pd.notna(first["seed"])
+    digits = 1 if ours or first["kind"] == "baseline" else 2  # as in the paper
+
+    def scores(prefix: str) -> list[str]:
+        """BLEU, BLEU of tokens, and p-value."""
+        low, high = first[f"{prefix}bleu_low"], first[f"{prefix}bleu_high"]
+        p_value = sweep.p_of_seeds(same[f"{prefix}p_value"], same[f"{prefix}difference"])
+        bleu = sweep.bleu_text(same[f"{prefix}bleu"], low, high, digits=digits)
+        return [bleu, sweep.bleu_text(same[f"{prefix}bleu_tokenised"]), sweep.p_text(p_value)]
+
+    return {
+        "corpus": first["corpus"],
+        "n": f"{first['sentences']:,}" if ours else "",
+        "model": sweep.target(first["lam"], first["asked"]) if ours and first["kind"] == "pruned" else first["kind"],
+        "scope": first["scope"],
+        "seeds": str(len(same)) if ours else "",
+        "enc/dec/cross": sweep.heads_text(same),
+        **dict(zip(("BLEU", "tok.", "p"), scores(""), strict=True)),
+        **dict(zip(("BLEU from scratch", "tok. (scratch)", "p (scratch)"), scores("scratch_"), strict=True)),
+    }
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """The caption, which names the seeds, unequal training, and a table without pruned models."""
+    ours = rows[rows["seed"].notna()]
+    text = CAPTION
+    if ours["seed"].nunique() > 1:
+        text += "; with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 where "
+        text += "some seeds gain and others lose"
+    for corpus, same in ours.groupby("corpus", sort=False):
+        updates, full = same["scratch_updates"].min(), same.loc[same["kind"] == "baseline", "updates"].min()
+        if pd.notna(updates) and updates < full:
+            text += (
+                f"; {corpus} from scratch: {updates:,} updates against {full:,} of the baseline, so not an equal match"
+            )
+    return text + (f"; {sweep.NO_PRUNED}." if (ours["kind"] == "baseline").all() else ".")
+
+
+def main() -> None:
+    table(__doc__, numbers, shown, caption, scores=(*SCORE_COLUMNS, "updates"))
+
+
+if __name__ == "__main__":
+    run(main)
