@@ -25,6 +25,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Ids = Sequence[Sequence[int]]
 
+SLOW = {"cluster", "faults", "hostile", "pipeline", "viewer"}  # folders: whole workflows, hostile input, a browser
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test` leaves to `make test-all`: the slow folders, except for what looks at the smoke experiment."""
+    for item in items:
+        smoke = (
+            item.path.name == "test_smoke.py" and "finished" not in item.fixturenames
+        )  # which runs parts of it again
+        if item.path.parent.name in SLOW and not smoke:
+            item.add_marker("slow")
+    items.sort(key=lambda item: item.path.name != "test_smoke.py")  # first, since it takes longest
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
@@ -60,15 +73,10 @@ def tiny_model() -> Callable[..., Transformer]:
         width: int = 8,
         feed_forward: int = 12,
         dropout: float = 0.0,
+        **sizes: float,
     ) -> Transformer:
-        architecture = Architecture.full(
-            source_vocabulary=vocabulary,
-            target_vocabulary=vocabulary + 1,
-            layers=layers,
-            heads=heads,
-            width=width,
-            feed_forward=feed_forward,
-        )
+        sizes |= {"layers": layers, "heads": heads, "width": width, "feed_forward": feed_forward}
+        architecture = Architecture.full(source_vocabulary=vocabulary, target_vocabulary=vocabulary + 1, **sizes)
         model = Transformer(architecture, dropout=dropout)
         random = np.random.default_rng(seed)
         for name, parameter in model.named_parameters():

@@ -85,7 +85,7 @@ def test_a_line_that_is_not_utf8_ends_it_after_the_lines_before(exported: Path) 
     done = run("translate", exported, "--device", "cpu", given=given)
     assert done.returncode == 2
     where = "line 3 is not UTF-8 (invalid start byte at byte 2)"
-    assert done.stderr.decode() == f"error: standard input: {where}; the 2 lines before it are translated\n"
+    assert done.stderr.decode() == f"error: standard input: {where}; the 2 lines before it have been translated\n"
     assert done.stdout.count(b"\n") == 2
 
 
@@ -143,9 +143,9 @@ def test_a_reader_that_has_gone_is_no_failure_to_talk_about(exported: Path) -> N
 @pytest.mark.parametrize(
     ("what", "stream", "message"),
     [
-        ("translate", "<&-", "standard input is closed; give it text, one sentence per line"),
-        ("translate", ">&-", "standard output is closed; give it a file, a pipe or a terminal"),
-        ("describe", ">&-", "standard output is closed; give it a file, a pipe or a terminal"),
+        ("translate", "<&-", "standard input is closed; supply text, one sentence per line"),
+        ("translate", ">&-", "standard output is closed; connect it to a file, a pipe or a terminal"),
+        ("describe", ">&-", "standard output is closed; connect it to a file, a pipe or a terminal"),
         ("translate", ">/dev/full", "standard output: the disk is full; free some space and run again"),
         ("describe", ">/dev/full", "standard output: the disk is full; free some space and run again"),
     ],

@@ -1,4 +1,4 @@
-"""What single pages say: ten lines that are ten, jobs that are counted, messages that are the code's, examples that run."""
+"""Statements of single pages: ten lines are ten, jobs are counted, quoted messages are the code's, examples run."""
 
 import ast
 import re
@@ -14,12 +14,12 @@ from pages import PACKAGE, ROOT, blocks
 from pydantic import TypeAdapter
 
 import specialized_heads
-from specialized_heads import config
-from specialized_heads.corpus import sources
+from specialized_heads.config import experiment as config
+from specialized_heads.config import sources
 from specialized_heads.stage import UserError
 
 
-def test_the_ten_lines_for_a_pair_of_ones_own_are_ten_and_valid() -> None:
+def test_the_ten_lines_for_your_own_pair_are_ten_and_valid() -> None:
     first, others, *_ = blocks(ROOT / "docs" / "own_pair.md", "yaml")
     assert first.count("\n") == 10
     experiment = config.load(yaml.safe_load(first))
@@ -31,50 +31,52 @@ def test_the_ten_lines_for_a_pair_of_ones_own_are_ten_and_valid() -> None:
         TypeAdapter(sources.Source).validate_python(line["source"])
 
 
-def test_the_jobs_of_the_papers_experiment_are_counted_right() -> None:
+def test_the_jobs_of_the_papers_experiment_are_counted_correctly() -> None:
     text = (ROOT / "docs" / "paper_scale.md").read_text(encoding="utf-8")
     experiment = config.load(yaml.safe_load((ROOT / "config" / "paper.yaml").read_text(encoding="utf-8")))
     pruned = [experiment.for_corpus(name) for name, corpus in experiment.corpora.items() if corpus.prune]
     jobs = {
         "train_baseline": len(experiment.corpora),
-        "prune": sum(len(own.pruning.encoder) + len(own.pruning.all) for own in pruned),
-        "train_from_scratch": sum(len(getattr(own.pruning, scope)) for own in pruned for scope in own.pruning.retrain),
+        "prune": sum(len(corpus.pruning.encoder) + len(corpus.pruning.all) for corpus in pruned),
+        "train_from_scratch": sum(
+            len(getattr(corpus.pruning, scope)) for corpus in pruned for scope in corpus.pruning.retrain
+        ),
     }
     for rule, number in jobs.items():
         assert f"| `{rule}` | {number} | {3 * number} |" in text, rule
 
 
-def test_messages_that_are_quoted_are_those_of_the_code() -> None:
+def test_quoted_messages_are_those_of_the_code() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     quoted = re.findall(r"^> (.+)$", page, flags=re.MULTILINE)
     assert len(quoted) > 20
-    said = "\n".join(literal for path in sorted(PACKAGE.rglob("*.py")) for literal in literals(path))
+    messages = "\n".join(literal for path in sorted(PACKAGE.rglob("*.py")) for literal in literals(path))
     for message in quoted:
         parts = [part.strip() for part in message.split("…") if part.strip(" :;,.()")]
         pattern = ".*?".join(map(re.escape, parts))
-        assert re.search(pattern, said), message
+        assert re.search(pattern, messages), message
 
 
 def literals(path: Path) -> list[str]:
-    """The texts of a module, each on one line; of what is filled in, the module's own constants."""
+    """The strings of a module, each on one line; of interpolated values, the module's own constants."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assigned = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
     constants = {ast.unparse(node.targets[0]): str(node.value.value) for node in assigned}
-    found = []
+    texts = []
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             parts = [
                 part.value if isinstance(part, ast.Constant) else constants.get(ast.unparse(part.value), "…")
                 for part in node.values
             ]
-            found.append("".join(parts))
+            texts.append("".join(parts))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.append(node.value)
-    return [text.replace("\n", " ") for text in found]
+            texts.append(node.value)
+    return [text.replace("\n", " ") for text in texts]
 
 
 def example(name: str) -> ModuleType:
-    """A module that stands in full in docs/extending.md, by the path in its first line."""
+    """A complete module in docs/extending.md, by the path in its first line."""
     [text] = [
         block for block in blocks(ROOT / "docs" / "extending.md", "python") if block.startswith(f"# src/{name}\n")
     ]
@@ -84,7 +86,7 @@ def example(name: str) -> ModuleType:
 
 
 def test_the_example_of_a_figure_draws() -> None:
-    entropy = example("specialized_heads/report/entropy.py")
+    entropy = example("specialized_heads/report/beyond/entropy.py")
     head = {"type": "encoder", "layer": 1, "head": 2, "confidence": 0.5, "entropy": 1.5, "functions": []}
     table = entropy.numbers({"EN-FR": pd.DataFrame([head, head | {"type": "cross"}])})
     assert table.to_dict("records") == [{"corpus": "EN-FR", "layer": 1, "head": 2, "confidence": 0.5, "entropy": 1.5}]
@@ -125,14 +127,14 @@ def test_the_citation_is_of_this_version() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "pruning", "domains"])
-def test_the_configuration_that_is_kept_is_the_one_that_is_shipped(name: str) -> None:
+def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
     shipped = ROOT / ("config.yaml" if name == "default" else f"config/{name}.yaml")
     kept = ROOT / "docs" / "reference" / name / "configuration.yaml"
     first, second = (config.load(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in (shipped, kept))
     assert first == second
 
 
-def test_the_results_in_the_readme_are_those_that_are_kept() -> None:
+def test_the_results_in_the_readme_are_the_kept_ones() -> None:
     kept = [set(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "docs/reference").glob("*/**/*.md")]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     tables = [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)]

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from specialized_heads import __version__, export, stage
+from specialized_heads.config.sections import Training
 from specialized_heads.corpus import tokens
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.normalise import normalise
@@ -19,7 +20,9 @@ from specialized_heads.evaluation import translate
 from specialized_heads.export import load_exported, read_card
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning import prune
 from specialized_heads.stage import UserError
+from specialized_heads.training import train
 
 DECODING = {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0}
 SETTINGS = {
@@ -96,6 +99,35 @@ def test_translations_are_those_of_the_pipeline(
     assert translator(texts) == expected
     assert translator(texts[3]) == expected[3]
     assert len(set(expected)) > 10
+
+
+def test_a_model_with_wide_heads_is_trained_pruned_exported_and_translates(
+    call: Callable[..., None], model_files: dict[str, Path], token_file: Callable[..., Path], sentences, tmp_path: Path
+) -> None:
+    plan = Training(updates=4, batch_tokens=60, micro_batch_tokens=60, warmup=1, log_every=2, evaluate_every=4)
+    common = {"seed": 1, "training": plan.model_dump() | {"precision": "fp32"}, "device": "cpu"}
+    data = {"train": token_file("train", *sentences(40)), "dev": token_file("dev", *sentences(5))}
+
+    def outputs(name: str) -> dict[str, Path]:
+        return {"output": tmp_path / f"{name}.safetensors", "records": tmp_path / name, "state": tmp_path / "state"}
+
+    model = {"layers": 1, "heads": 2, "width": 8, "head_width": 7, "feed_forward": 12, "position_base": 30.0}
+    call(
+        train,
+        settings=common | {"vocabulary": {"source": 60, "target": 61}, "model": model},
+        **data,
+        **outputs("whole"),
+    )
+    settings = common | {"scope": "all", "penalty": None, "heads": 3, "penalty_warmup": 0, "dropout": 0.1}
+    files = outputs("pruned") | {"gates": tmp_path / "gates.json", "soft": tmp_path / "soft.safetensors"}
+    settings |= {"gate_learning_rate": 0.1, "gate_init": 2.0}
+    call(prune, settings=settings, baseline=tmp_path / "whole.safetensors", **data, **files)
+    call(export, settings=SETTINGS, **model_files | {"model": files["output"]}, output=tmp_path / "wide/model.json")
+    translator = load_exported(tmp_path / "wide", device="cpu")
+    heads = [attention for attention in translator.model.attentions() if attention.heads]
+    assert sum(len(attention.heads) for attention in heads) == 3
+    assert all(attention.query.shape == (7 * len(attention.heads), 8) for attention in heads)
+    assert len(translator(WORDS[:5])) == 5
 
 
 def test_white_space_is_made_single_and_nothing_stays_nothing(exported: Path) -> None:
@@ -222,7 +254,7 @@ def test_a_pickle_is_not_opened(exported: Path, tmp_path: Path) -> None:
 def test_an_architecture_that_is_not_that_of_the_weights_takes_no_memory(exported: Path, values: dict) -> None:
     architecture = json.loads((exported / "model.json").read_text(encoding="utf-8"))["architecture"]
     change(exported / "model.json", architecture=architecture | values)
-    with pytest.raises(UserError, match=r"model\.safetensors: .*(not those of the architecture|cannot read)"):
+    with pytest.raises(UserError, match=r"model\.safetensors: .*(the weights do not fit|cannot read)"):
         load_exported(exported)
 
 
@@ -260,5 +292,5 @@ def test_more_weights_than_the_architecture_has(exported: Path) -> None:
     tensors = load_file(exported / "model.safetensors")
     save_file({**tensors, "more": torch.zeros(1)}, exported / "model.safetensors")
     rehash(exported)
-    with pytest.raises(UserError, match="not those of the architecture"):
+    with pytest.raises(UserError, match="the weights do not fit"):
         load_exported(exported)

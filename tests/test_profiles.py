@@ -8,19 +8,25 @@ from pathlib import Path
 import pytest
 import yaml
 
+from specialized_heads.config.experiment import load
+from specialized_heads.config.file import read
+from specialized_heads.planning.targets import all_results
+
 ROOT = Path(__file__).parents[1]
-RULES = {
-    name: text
-    for file in sorted((ROOT / "workflow" / "rules").glob("*.smk"))
-    for name, text in re.findall(
-        r"^ *rule (\w+):\n(.*?)(?=^ *rule |\Z)", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-}
+RULE = r"^ *rule ?(\w*):\n(.*?)(?=^ *rule ?\w*:|^use rule|\Z)"
+FILES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
+RULES = {name: rule for text in FILES for name, rule in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)}
 # A rule that is another one with other files runs the same module.
 RULES |= {
     new: RULES[old]
-    for file in sorted((ROOT / "workflow" / "rules").glob("*.smk"))
-    for old, new in re.findall(r"^use rule (\w+) as (\w+) with:", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for text in FILES
+    for old, new in re.findall(r"^use rule (\w+) as (\w+) with:", text, flags=re.MULTILINE)
+}
+# The rule without a name stands for every figure and table.
+FIGURE = RULES.pop("")
+RULES |= {
+    result.rule: FIGURE.replace("{params.module:q}", f"specialized_heads.report.{result.module}")
+    for result in all_results(load(read(ROOT / "config.yaml")))
 }
 
 
@@ -49,7 +55,7 @@ def computes_on_a_device(name: str) -> bool:
         if (name, function) in seen:
             continue
         seen.add((name, function))
-        if function in ("choose_device", "team"):
+        if function in ("choose_device", "distributed"):
             return True
         imported = {
             alias.name: node.module.removeprefix("specialized_heads.")
@@ -73,14 +79,14 @@ def test_exactly_the_rules_that_compute_on_a_device_have_a_gpu(name: str) -> Non
 
 def test_the_slurm_profile_names_rules_that_exist() -> None:
     values = profile("slurm")
-    assert set(values["set-threads"]) | set(values["set-resources"]) | set(values["groups"]) <= set(RULES)
-    assert set(values["groups"].values()) == set(values["group-components"])
+    assert set(values["set-threads"]) | set(values["set-resources"]) <= set(RULES)
 
 
 def test_figures_and_tables_are_one_group() -> None:
-    groups = profile("slurm")["groups"]
-    drawn = {rule for rule in RULES if module(rule).startswith("report.")}
-    assert drawn == {rule for rule, group in groups.items() if group == "figures"}
+    groups = {name: re.findall(r"group:\n +\"(\w+)\"", text) for name, text in RULES.items()}
+    drawn = {name for name in RULES if module(name).startswith("report.")}
+    assert {name for name, group in groups.items() if group == ["figures"]} == drawn
+    assert {group for named in groups.values() for group in named} == set(profile("slurm")["group-components"])
 
 
 @pytest.mark.parametrize("name", ["slurm", "gpu"])

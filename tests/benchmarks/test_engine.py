@@ -86,7 +86,7 @@ def test_joeynmt_gets_our_weights_and_computes_our_scores(tiny_model: Callable, 
     size = Size("tiny", layers=2, heads=2, width=8, feed_forward=12, vocabulary=60)
     model = tiny_model(vocabulary=60)
     model.target_embedding = torch.nn.Parameter(model.target_embedding[:60].clone())
-    model.softmax_embedding = torch.nn.Parameter(model.softmax_embedding[:60].clone())
+    model.output_embedding = torch.nn.Parameter(model.output_embedding[:60].clone())
     model.architecture = size.architecture
     vocabulary = joey.vocabulary_of(60)
     batch = make_batch(corpus, np.arange(20))

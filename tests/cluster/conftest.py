@@ -8,14 +8,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from workflows import ENVIRONMENT, INJECTOR, copy_tree, new_project
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("slurm.sh")
-PARTS = ("Snakefile", "config.yaml", "config", "envs", "profiles", "resources", "src", "workflow")
+TARGETS = ("results/smoke/figures/figure7.pdf", "results/smoke/tables/table2.md")
 
 
 @dataclass(frozen=True)
@@ -26,12 +24,12 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """By which slurm's programs find it. Rules call `python`: the one that runs the tests."""
-        path = os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-        return os.environ | {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
+        """Leads slurm's programs to this cluster."""
+        path = os.pathsep.join([str(self.folder / "bin"), ENVIRONMENT["PATH"]])
+        return ENVIRONMENT | {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
 
     def script(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """`slurm.sh COMMAND FOLDER ARGUMENTS...`; the daemons that it starts keep what they print to themselves."""
+        """`slurm.sh COMMAND FOLDER ARGUMENTS...`; its output goes to a file, because the daemons keep it open."""
         with open(self.folder / "script.log", "w+", encoding="utf-8") as printed:
             call = ["bash", str(SCRIPT), command, str(self.folder), *arguments]
             done = subprocess.run(call, env=self.environment, stdout=printed, stderr=printed, check=False)
@@ -39,7 +37,7 @@ class Cluster:
             return subprocess.CompletedProcess(call, done.returncode, printed.read())
 
     def ask(self, *command: str) -> str:
-        """What one of slurm's programs prints."""
+        """The output of one of slurm's programs."""
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
 
     def jobs(self, rule: str) -> list[tuple[str, str]]:
@@ -50,31 +48,30 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Project:
-    """A copy of the project, and the targets and configuration of its runs."""
+    """A copy of the project, with a configuration of one corpus."""
 
     root: Path
     cluster: Cluster
-    targets: tuple[str, ...]
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start Snakemake, with its output piped."""
         return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *self.targets, "--configfile", "config/tiny.yaml", *arguments],
+            [sys.executable, "-m", "snakemake", *TARGETS, "--configfile", "config/changed.yaml", *arguments],
             cwd=self.root,
             env=self.cluster.environment,
             text=True,
             start_new_session=True,
-            **options,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
-    def submit(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        """Start Snakemake with the profile of the repository, and what is particular to a cluster of one machine."""
-        # There is no accounting, and nobody to spare from questions.
-        particular = ["--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"]
-        profile = ["--workflow-profile", "profiles/slurm", *particular, "--latency-wait", "5"]
-        return self.start(*profile, *arguments, **options)
+    def submit(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start Snakemake with the slurm profile, adapted to a cluster without accounting that need not be spared queries."""
+        adapted = ["--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"]
+        return self.start("--workflow-profile", "profiles/slurm", *adapted, "--latency-wait", "5", *arguments)
 
     def file(self, name: str) -> Path:
-        return self.root / "results" / "tiny" / name
+        return self.root / "results" / "smoke" / name
 
 
 @pytest.fixture(scope="session")
@@ -105,23 +102,13 @@ def free_ports() -> int:
 @pytest.fixture(scope="session")
 def local(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A baseline and a pruned model, made without the cluster. Nothing may be changed in its folder."""
-    root = tmp_path_factory.mktemp("local") / "project"
-    root.mkdir()
-    for part in PARTS:
-        copy = copy_tree if (ROOT / part).is_dir() else shutil.copy2
-        copy(ROOT / part, root / part)
-    # The state of training is saved after every update, so that there is one to go on with.
-    loop = root / "src/specialized_heads/training/loop.py"
-    code = loop.read_text(encoding="utf-8")
-    assert "SAVE_SECONDS = 60.0\n" in code
-    loop.write_text(code.replace("SAVE_SECONDS = 60.0\n", "SAVE_SECONDS = 0.0\n"), encoding="utf-8")
-    values = yaml.safe_load((root / "config/smoke.yaml").read_text(encoding="utf-8"))
-    values["experiment"] = "tiny"
+    workflow = new_project(tmp_path_factory.mktemp("local") / "project")
+    shutil.copy2(INJECTOR, workflow.root / "src/sitecustomize.py")  # training saves its state after every update
+    values = workflow.settings()
     values["corpora"] = {"tatoeba_en_fr": values["corpora"]["tatoeba_en_fr"]}
     values["pruning"] |= {"encoder": [], "all": [0.01], "retrain": []}
-    (root / "config/tiny.yaml").write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
-    project = Project(root, cluster, ("results/tiny/figures/figure7.pdf", "results/tiny/tables/table2.md"))
-    process = project.start("--cores", "2", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    project = Project(workflow.configured(values).root, cluster)
+    process = project.start("--cores", "2")
     printed, _ = process.communicate()
     assert process.returncode == 0, printed[-5000:]
     return project
@@ -129,14 +116,9 @@ def local(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 @pytest.fixture
 def project(local: Project, tmp_path: Path) -> Project:
-    """The same project after the text has been prepared: models, scores, figure and table are left to make."""
-    project = Project(copy_tree(local.root, tmp_path / "project"), local.cluster, local.targets)
+    """The same project with text prepared but without models, scores, figure and table."""
+    project = Project(copy_tree(local.root, tmp_path / "project"), local.cluster)
     for name in ("tatoeba_en_fr/models", "figures", "tables"):
         shutil.rmtree(project.file(name))
     project.file("tatoeba_en_fr/scores.parquet").unlink()
     return project
-
-
-def copy_tree(source: Path, target: Path) -> Path:
-    """Copy a folder with its times of modification, by which Snakemake tells what is up to date."""
-    return shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".ruff_cache"))

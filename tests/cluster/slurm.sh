@@ -7,8 +7,8 @@
 #     tests/cluster/slurm.sh node-starts FOLDER NAME
 #     tests/cluster/slurm.sh stop FOLDER
 #
-# It needs the programs of slurm-wlm and munge, not their services, and leaves an installed slurm alone. Nodes are told to have
-# 16 cores and two GPUs each, whatever the machine has, so that a GPU job is placed as on a real cluster.
+# It needs the programs of slurm-wlm and munge, not their services, and does not touch an installed slurm. Each node claims 16
+# cores and two GPUs, whatever the machine has, so that GPU jobs are placed as on a real cluster.
 set -euo pipefail
 export PATH="$PATH:/usr/sbin:/sbin"
 
@@ -25,7 +25,7 @@ SlurmctldPort=$port
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
-# Credentials are short-lived since a job whose node has failed must wait for its own to expire (two minutes by default).
+# Short-lived credentials: a job whose node has failed must wait for its own to expire (by default two minutes).
 AuthInfo=socket=$folder/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$folder/controller
@@ -43,7 +43,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1
-# A node that says nothing for so many seconds has failed, and its jobs start anew elsewhere.
+# A node that is silent for this many seconds has failed, and its jobs restart elsewhere.
 SlurmdTimeout=10
 ReturnToService=2
 JobRequeue=1
@@ -57,7 +57,7 @@ PartitionName=test Nodes=node1,node2 Default=YES MaxTime=INFINITE State=UP
 END
     # Any two device files will do: without cgroups slurm only counts them, and sets CUDA_VISIBLE_DEVICES.
     printf 'Name=gpu File=/dev/%s Flags=nvidia_gpu_env\n' null zero >"$folder/gres.conf"
-    # Snakemake's plugin takes SLURM_CONF from the environment of `srun`, for on a cluster nobody needs it.
+    # Snakemake's plugin does not pass SLURM_CONF on to `srun`, because on a real cluster nobody needs it.
     mkdir -p "$folder/bin"
     printf '#!/bin/sh\nSLURM_CONF=%q exec %q "$@"\n' "$SLURM_CONF" "$(command -v srun)" >"$folder/bin/srun"
     chmod +x "$folder/bin/srun"
@@ -68,7 +68,7 @@ start_node() {
     slurmd -N "$1" -f "$SLURM_CONF"
 }
 
-# The processes of the jobs on a node carry its name in their environment, and their parents are slurm's own step daemons.
+# Processes of jobs on a node have its name in their environment; their parents are slurm's step daemons.
 jobs_on() {
     local name=$1 process parent
     for process in $(pgrep --uid "$(id -u)"); do
@@ -80,7 +80,7 @@ jobs_on() {
     done
 }
 
-end() { # of a daemon, given its file, and the signal
+end() { # PID_FILE SIGNAL
     [ -s "$1" ] && kill "-$2" "$(cat "$1")" 2>/dev/null || true
 }
 
@@ -107,7 +107,7 @@ start)
 node-fails)
     end "$folder/$3.pid" KILL
     jobs_on "$3" | sort -u | xargs --no-run-if-empty kill -KILL 2>/dev/null || true
-    # The controller would find out by itself after SlurmdTimeout and some more.
+    # The controller would notice by itself only some time after SlurmdTimeout.
     scontrol update NodeName="$3" State=DOWN Reason="power cut"
     ;;
 node-starts)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from cleaning import ENGLISH_FRENCH, Row
 
+from specialized_heads.config.sections import Filters
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blocks
-from specialized_heads.sections import Filters
 
 Stage = Callable[..., subprocess.CompletedProcess]
 

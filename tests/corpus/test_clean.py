@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from cleaning import ENGLISH_FRENCH, Row, above_zero
 
+from specialized_heads.config.sections import Filters
 from specialized_heads.corpus import clean as stage_clean
 from specialized_heads.corpus.clean import REASONS, Settings, clean
 from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
-from specialized_heads.sections import Filters
 from specialized_heads.stage import UserError
 
 GOOD = ("A cat sleeps.", "Un chat dort.")
@@ -156,7 +156,7 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
 def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None:
     """Another one would be dealt in its place, out of the training text."""
     long = ("A cat sleeps on the mat today.", "Un", "", "analysis")
-    with pytest.raises(UserError, match="none of the 2 pairs that are given as the set analysis passes the filters"):
+    with pytest.raises(UserError, match="none of the 2 pairs of your analysis set passes the filters"):
         cleaned(GOOD, long, long, max_words=3)
 
 

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 from cleaning import Row, above_zero
 
+from specialized_heads.config.sections import Filters
 from specialized_heads.corpus import pairs as pair_files
-from specialized_heads.sections import Filters
 
 SCRIPT_NAMES = {"en": ("LATIN",), "ru": ("CYRILLIC",)}
 

@@ -1,56 +1,28 @@
-"""Groups of pairs: exactly the pairs that a chain of equal keys links, on the shapes that such chains take."""
-
-import random
+"""Groups of pairs: exactly the pairs that a chain of equal keys links."""
 
 import numpy as np
 import pytest
 
 from specialized_heads.corpus.groups import connected, first_of_each
 
-COUNT = 3000
 
-
-def plainly_connected(sources: list[int], targets: list[int]) -> list[int]:
-    """The first pair of each pair's group, by union and find."""
-    first: dict[tuple[str, int], int] = {}
-    parent = list(range(len(sources)))
-
-    def root(pair: int) -> int:
-        while parent[pair] != pair:
-            pair = parent[pair]
-        return pair
-
-    for pair, keys in enumerate(zip(sources, targets)):
-        for side, key in zip("st", keys):
-            one, other = root(pair), root(first.setdefault((side, key), pair))
-            parent[max(one, other)] = min(one, other)
-    return [root(pair) for pair in range(len(sources))]
-
-
-def shuffled(numbers: range) -> list[int]:
-    return random.Random(1).sample(numbers, len(numbers))
-
-
-SHAPES = {
-    "alone": (list(range(COUNT)), list(range(COUNT))),
-    "chain": ([i // 2 for i in range(COUNT)], [(i + 1) // 2 for i in range(COUNT)]),
-    "mixed chain": ([i // 2 for i in shuffled(range(COUNT))], [(i + 1) // 2 for i in shuffled(range(COUNT))]),
-    "star": ([7] * COUNT, shuffled(range(COUNT))),
-    "sparse": tuple(random.Random(seed).choices(range(COUNT), k=COUNT) for seed in (1, 2)),
-    "dense": tuple(random.Random(seed).choices(range(40), k=COUNT) for seed in (3, 4)),
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_groups_are_those_of_union_and_find(shape: str) -> None:
-    sources, targets = SHAPES[shape]
-    groups = connected(np.array(sources, np.uint64), np.array(targets, np.uint64)).tolist()
-    expected = plainly_connected(sources, targets)
-    assert len(set(groups)) == len(set(expected)) == len(set(zip(groups, expected)))
-
-
-def test_an_equal_source_and_target_are_no_link() -> None:
-    assert len({*connected(np.array([1, 2], np.uint64), np.array([2, 1], np.uint64)).tolist()}) == 2
+@pytest.mark.parametrize(
+    ("sources", "targets", "groups"),
+    [
+        ([1, 2, 3], [1, 2, 3], [0, 1, 2]),  # an equal source and target do not link pairs
+        ([1, 2], [2, 1], [0, 1]),
+        ([5, 7, 5, 9, 8], [1, 2, 3, 2, 4], [0, 1, 0, 1, 2]),
+        ([4, 3, 3, 2, 2, 1], [9, 9, 8, 8, 7, 7], [0] * 6),  # a chain
+        ([6] * 4, [1, 2, 3, 4], [0] * 4),  # a star
+        ([], [], []),
+    ],
+)
+def test_pairs_with_a_common_source_or_target_form_a_group(
+    sources: list[int], targets: list[int], groups: list[int]
+) -> None:
+    components = connected(np.array(sources, np.uint64), np.array(targets, np.uint64)).tolist()
+    names = list(dict.fromkeys(components))
+    assert [names.index(component) for component in components] == groups
 
 
 def test_first_of_each() -> None:

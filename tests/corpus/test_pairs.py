@@ -29,12 +29,6 @@ def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_pairs(tmp_path / "pairs.parquet") == PAIRS
 
 
-def test_equal_pairs_give_equal_bytes(tmp_path: Path) -> None:
-    for name in ("1", "2"):
-        write_pairs(tmp_path / name, PAIRS)
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-
-
 def test_blocks_of_any_size_make_a_file_of_few_row_groups(tmp_path: Path) -> None:
     path = tmp_path / "blocks.parquet"
     texts = [str(number) for number in range(2 * BLOCK + 5)]

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from specialized_heads.config.sections import Split
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus.near_duplicates import fingerprint
 from specialized_heads.corpus.pairs import Pairs, block, read_pairs, write_blocks, write_pairs
 from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, Index, divide, read_index, take
-from specialized_heads.sections import Split
 from specialized_heads.stage import UserError
 
 SIZES = Split(dev=20, test=30, analysis=40)
@@ -231,19 +231,19 @@ def test_too_small_a_corpus_says_the_numbers(divided, everyday: Pairs) -> None:
     # A set that the source has needs no room in the rest.
     with pytest.raises(UserError, match=r"500 clean pairs.*analysis 400 \+ dev 100 = 500"):
         divided(everyday, Split(dev=100, test=80, analysis=400), {"test": Pairs(["a"], ["b"], ["c"])})
-    with pytest.raises(UserError, match="no clean pair outside of its held-out sets"):
+    with pytest.raises(UserError, match="no clean pair outside its held-out sets"):
         divided(Pairs([], [], []), SIZES, {name: Pairs(["a"], ["b"], ["c"]) for name in HELD_OUT})
 
 
 def test_too_large_documents_say_the_numbers(divided, everyday: Pairs) -> None:
     books = Pairs(everyday.source, everyday.target, [f"book {row // 100}" for row in range(500)])
-    with pytest.raises(UserError, match=r"split\.analysis: only 0 of 40 pairs .* 5 documents .* 100 pairs each"):
+    with pytest.raises(UserError, match=r"split\.analysis: only 0 of 40 pairs .* 5 documents .* with 100 pairs each"):
         divided(books)
 
 
 def test_a_training_set_that_is_all_overlap_says_so(divided, everyday: Pairs) -> None:
     given = dict.fromkeys(HELD_OUT, Pairs(everyday.source, everyday.target, [""] * len(everyday)))
-    with pytest.raises(UserError, match=r"no training pair is left of 2000 .*'train_overlap': 500"):
+    with pytest.raises(UserError, match=r"none of 2000 pairs is left for training .*'train_overlap': 500"):
         divided(everyday, SIZES, given)
 
 
@@ -335,11 +335,11 @@ def test_a_held_out_set_that_is_the_text_itself_is_told(index) -> None:
     pairs = numbered(200)
     given = Pairs(pairs.source, pairs.target, [""] * 200)
     with pytest.raises(
-        UserError, match="200 of them have only sentences of the other held-out sets: are these files of"
+        UserError, match="all sentences of 200 of them are in the other held-out sets: are these files of"
     ):
         divide(index(pairs, {"analysis": given}), sizes=SIZES)
     with pytest.raises(
-        UserError, match=r"0 clean pairs \(200 more are of documents of the sets that you give\), too few"
+        UserError, match=r"0 clean pairs \(200 more belong to documents of your held-out sets\), too few"
     ):
         divide(index(pairs, {"analysis": pairs}), sizes=SIZES)
 

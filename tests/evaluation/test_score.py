@@ -70,10 +70,6 @@ def test_a_language_without_spaces_is_scored_by_its_own_tokens_and_not_by_moses(
     assert "tok:char" in result["signature"]
 
 
-def test_a_perfect_translation(scored: Callable[..., dict]) -> None:
-    assert scored(REFERENCES)["bleu"] == pytest.approx(100)
-
-
 def bleu_of_tokens(lines: list[str], references: list[str]) -> float:
     """BLEU of white-space tokens, written out: geometric mean of clipped n-gram precisions, and the brevity penalty."""
     pairs = [(line.split(), reference.split()) for line, reference in zip(lines, references, strict=True)]
@@ -144,17 +140,12 @@ def test_a_language_that_moses_does_not_put_back_together_is_told(scored: Callab
     with caplog.at_level("WARNING"):
         result = scored(system, preprocess="paper", **kind)
     assert 1 < result["bleu"] < 99
-    assert f"even the references have a BLEU of {result['bleu']:.1f}, which no model can pass" in caplog.text
+    assert f"even the references reach only BLEU {result['bleu']:.1f};" in caplog.text
     caplog.clear()
     with caplog.at_level("WARNING"):
         scored(system, **kind)
         scored(REFERENCES, preprocess="paper")
     assert not caplog.text
-
-
-def test_different_from_the_baseline(scored: Callable[..., dict]) -> None:
-    assert scored(BAD, GOOD)["p_value"] < 0.01
-    assert scored(GOOD, BAD)["p_value"] < 0.01
 
 
 def test_p_value_is_that_of_paired_bootstrap_resampling(scored: Callable[..., dict]) -> None:

@@ -11,7 +11,7 @@ import torch
 from specialized_heads.evaluation import speed
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.report import speed as table
+from specialized_heads.report.beyond import speed as table
 
 KEPT = {"encoder": [[1], []]}
 SETTINGS = {

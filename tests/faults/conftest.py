@@ -1,26 +1,24 @@
-"""Projects whose smoke experiment is finished, in which something then goes wrong."""
+"""Copies of the finished smoke experiment, in which something then goes wrong."""
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from workflows import Run, Workflow, copy_tree
+from workflows import ENVIRONMENT, INJECTOR, Run, Workflow, copy_tree
 
-INJECTOR = Path(__file__).with_name("injector.py")
-MEASURED = re.compile(r"(^|/)(logs|benchmarks)/")  # tells of a run, and is no result of it
+MEASURED = re.compile(r"(^|/)(logs|benchmarks)/")  # records of a run, not results
+NewScene = Callable[[], contextlib.AbstractContextManager["Scene"]]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A copy of the finished smoke experiment, and the original, of which nothing is changed."""
+    """A copy of the finished smoke experiment, and the untouched original."""
 
     project: Workflow
     undisturbed: Workflow
@@ -29,17 +27,17 @@ class Scene:
     def file(self, name: str) -> Path:
         return self.project.file(name)
 
-    def arm(self, name: str, **fault: str | float) -> None:
-        """Let a fault wait for its moment; see `injector`."""
-        (self.faults / f"{name}.json").write_text(json.dumps(fault), encoding="utf-8")
-
     @property
     def faults(self) -> Path:
         return self.project.root / "src" / "faults"
 
-    def armed(self) -> list[str]:
+    def arm(self, name: str, **fault: str | float) -> None:
+        """Let a fault wait for its moment; see `injector`."""
+        (self.faults / f"{name}.json").write_text(json.dumps(fault), encoding="utf-8")
+
+    def armed(self) -> set[str]:
         """The faults that have not struck yet."""
-        return sorted(path.stem for path in self.faults.glob("*.json"))
+        return {path.stem for path in self.faults.glob("*.json")}
 
     def lose(self, *names: str) -> None:
         """Delete results, so that they are made again."""
@@ -50,69 +48,55 @@ class Scene:
         """Run Snakemake to its end, for these results."""
         return self.project.run(*options, *(f"results/smoke/{name}" for name in names))
 
-    def start(self, *names: str) -> subprocess.Popen[str]:
-        """Start Snakemake for these results; what it prints goes to `printed`."""
+    def start(self, name: str) -> subprocess.Popen[str]:
+        """Start Snakemake for this result; its output goes to the file `printed`."""
         with open(self.project.root / "printed", "w", encoding="utf-8") as stream:
-            targets = [f"results/smoke/{name}" for name in names]
-            return self.project.start(*targets, stdout=stream, stderr=stream)
+            return self.project.start(f"results/smoke/{name}", stdout=stream, stderr=stream)
 
     def printed(self) -> str:
-        return (self.project.root / "printed").read_text(encoding="utf-8")
+        return (self.project.root / "printed").read_text(encoding="utf-8")[-3000:]
 
-    def stage(self, name: str, *, before: tuple[str, ...] = ()) -> tuple[int, str]:
-        """Run the command of a job without Snakemake; its status, and what its log says.
+    def stage(self, log: str, *, before: tuple[str, ...] = ()) -> tuple[int, str]:
+        """Run the command of the job with this log without Snakemake; return its status and its output.
 
         Args:
-            name: of its log.
-            before: a command that starts it, with other rights say.
+            before: a command that starts it, for example with other rights.
         """
-        command = [*before, "bash", "-euc", self.shell[name]]
-        environment = self.environment | {"PYTHONPATH": str(self.project.root / "src"), "OMP_NUM_THREADS": "1"}
+        environment = ENVIRONMENT | {"PYTHONPATH": str(self.project.root / "src"), "OMP_NUM_THREADS": "1"}
+        command = [*before, "bash", "-euc", self.shell[log]]
         done = subprocess.run(command, cwd=self.project.root, env=environment, capture_output=True, text=True)
-        return done.returncode, done.stderr + self.file(name).read_text(encoding="utf-8", errors="replace")
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Rules call `python`: the one that runs the tests."""
-        return os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+        return done.returncode, done.stderr + self.file(log).read_text(encoding="utf-8", errors="replace")
 
     def differences(self) -> list[str]:
-        """The results that are not there, or not byte by byte those of the undisturbed run."""
-        wanted, found = (
-            {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+        """The results that are missing, or not byte by byte those of the undisturbed run."""
+        expected, actual = (
+            {
+                name: path.read_bytes()
+                for path in root.rglob("*")
+                if path.is_file()
+                if not MEASURED.search(name := str(path.relative_to(root)))
+            }
             for root in (self.undisturbed.file(""), self.file(""))
         )
-        return sorted(
-            name
-            for name in wanted.keys() | found.keys()
-            if not MEASURED.search(name)
-            and (name not in wanted or name not in found or wanted[name].read_bytes() != found[name].read_bytes())
-        )
+        return sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
 
 
 @pytest.fixture(scope="session")
 def shell(smoke: Workflow) -> dict[str, str]:
     """The command of each job of the smoke experiment, by the path of its log below results/smoke/."""
-    said = smoke.run("--dry-run", "--forceall", "--printshellcmds").printed
-    commands = re.findall(r"^Shell command: (.* > results/smoke/(\S+) 2>&1)$", said, flags=re.MULTILINE)
-    assert commands, said[-3000:]
+    printed = smoke.run("--dry-run", "--forceall", "--printshellcmds").printed
+    commands = re.findall(r"^Shell command: (.* > results/smoke/(\S+) 2>&1)$", printed, flags=re.MULTILINE)
+    assert commands, printed[-3000:]
     return {log: command for command, log in commands}
 
 
 @pytest.fixture(scope="module")
-def new_scene(
-    smoke: Workflow, shell: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[], contextlib.AbstractContextManager[Scene]]:
+def new_scene(smoke: Workflow, shell: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> NewScene:
     """`with new_scene() as scene`: training saves its state after every update, and `injector` waits in every process."""
 
     @contextlib.contextmanager
     def make() -> Iterator[Scene]:
         root = copy_tree(smoke.root, tmp_path_factory.mktemp("scene") / "project")
-        loop = root / "src/specialized_heads/training/loop.py"
-        code, times = loop.read_text(encoding="utf-8"), loop.stat()
-        assert "SAVE_SECONDS = 60.0\n" in code
-        loop.write_text(code.replace("SAVE_SECONDS = 60.0\n", "SAVE_SECONDS = 0.0\n"), encoding="utf-8")
-        os.utime(loop, ns=(times.st_atime_ns, times.st_mtime_ns))  # which makes nothing stale
         shutil.copy2(INJECTOR, root / "src/sitecustomize.py")
         (root / "src/faults").mkdir()
         yield Scene(Workflow(root), smoke, shell)
@@ -122,7 +106,7 @@ def new_scene(
 
 
 @pytest.fixture
-def scene(new_scene: Callable[[], contextlib.AbstractContextManager[Scene]]) -> Iterator[Scene]:
-    """A scene of a test's own."""
+def scene(new_scene: NewScene) -> Iterator[Scene]:
+    """A scene for a single test."""
     with new_scene() as scene:
         yield scene

@@ -1,13 +1,13 @@
-"""Intermediate files that are damaged, their times unchanged: whoever reads one says so, and what to delete brings it back.
+"""Damaged intermediate files with unchanged times: the stage that reads one names it, and deleting it restores everything.
 
-What a stage says is what its own command says, without Snakemake, which does not look into files. Then all of the damaged
-files are deleted, and one run of Snakemake makes them and everything after them again.
+Each stage runs as a plain command, because Snakemake does not look into files. Then all damaged files are deleted, and one run
+of Snakemake makes them and everything after them again.
 """
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,18 +20,18 @@ def cut(content: bytes) -> bytes:
 
 
 def one_bit(content: bytes) -> bytes:
-    place = len(content) // 2
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
 def some_bytes(content: bytes) -> bytes:
-    """Of a small table of numbers: the second half is names of columns, and some bits before say nothing."""
-    place = len(content) // 5
-    return content[:place] + bytes(byte ^ 1 for byte in content[place : place + 50]) + content[place + 50 :]
+    """For a small table of numbers, whose second half holds names of columns."""
+    start = len(content) // 5
+    return content[:start] + bytes(byte ^ 1 for byte in content[start : start + 50]) + content[start + 50 :]
 
 
 def emptied(_: bytes) -> bytes:
-    """As a file system may leave a file after a loss of power."""
+    """As a file system may leave a file after a power failure."""
     return b""
 
 
@@ -39,30 +39,43 @@ def last_line_lost(content: bytes) -> bytes:
     return content[: content[:-1].rindex(b"\n") + 1]
 
 
-# The damaged file, how it is damaged, and the log of the first job that reads it.
+class Fault(NamedTuple):
+    file: str
+    damage: Callable[[bytes], bytes]
+    log: str  # of the first job that reads the file
+
+
 FAULTS = {
-    "raw text, cut": (f"{RU}/corpus/raw.parquet", cut, f"{RU}/logs/corpus_clean.log"),
-    "clean text, one bit": (f"{RU}/corpus/clean.parquet", one_bit, f"{RU}/logs/corpus_split.log"),
-    "training text, empty": (f"{RU}/corpus/train.parquet", emptied, f"{RU}/logs/bpe.log"),
-    "BPE model, one bit": (f"{RU}/corpus/bpe.source.model", one_bit, f"{RU}/logs/tokens_dev.log"),
-    "token ids, one bit": (f"{RU}/corpus/tokens/dev.safetensors", one_bit, f"{RU}/logs/relevance_baseline_seed1.log"),
-    "token ids, cut": (f"{RU}/corpus/tokens/train.safetensors", cut, f"{RU}/logs/train_baseline_seed1.log"),
-    "weights, one bit": (f"{MODEL}/model.safetensors", one_bit, f"{RU}/logs/translate_baseline_seed1.log"),
-    "description, cut": (f"{MODEL}/model.json", cut, f"{RU}/logs/translate_baseline_seed1.log"),
-    "translation, a line lost": (f"{MODEL}/translation.txt", last_line_lost, f"{RU}/logs/score_baseline_seed1.log"),
-    "score, cut": (f"{FR}/models/baseline/seed1/score.json", cut, f"{FR}/logs/gather_scores.log"),
-    "scores, some bytes": (f"{FR}/scores.parquet", some_bytes, "logs/figure7.log"),
-    "trees, empty": (f"{FR}/parses/analysis.parquet", emptied, f"{FR}/logs/relations.log"),
-    "relevance, some bytes": (
-        f"{RU}/relevance/baseline/seed1.parquet",
-        some_bytes,
-        f"{RU}/logs/analyse_heads_baseline_seed1.log",
+    "raw text, cut": Fault(f"{RU}/corpus/raw.parquet", cut, f"{RU}/logs/corpus_clean.log"),
+    "clean text, one bit": Fault(f"{RU}/corpus/clean.parquet", one_bit, f"{RU}/logs/corpus_split.log"),
+    "training text, empty": Fault(f"{RU}/corpus/train.parquet", emptied, f"{RU}/logs/bpe.log"),
+    "BPE model, one bit": Fault(f"{RU}/corpus/bpe.source.model", one_bit, f"{RU}/logs/tokens_dev.log"),
+    "token ids, one bit": Fault(
+        f"{RU}/corpus/tokens/dev.safetensors", one_bit, f"{RU}/logs/relevance_baseline_seed1.log"
+    ),
+    "token ids, cut": Fault(f"{RU}/corpus/tokens/train.safetensors", cut, f"{RU}/logs/train_baseline_seed1.log"),
+    "weights, one bit": Fault(f"{MODEL}/model.safetensors", one_bit, f"{RU}/logs/translate_baseline_seed1.log"),
+    "description, cut": Fault(f"{MODEL}/model.json", cut, f"{RU}/logs/translate_baseline_seed1.log"),
+    "translation, a line lost": Fault(
+        f"{MODEL}/translation.txt", last_line_lost, f"{RU}/logs/score_baseline_seed1.log"
+    ),
+    "score, cut": Fault(f"{FR}/models/baseline/seed1/score.json", cut, f"{FR}/logs/gather_scores.log"),
+    "scores, some bytes": Fault(f"{FR}/scores.parquet", some_bytes, "logs/figure7.log"),
+    "trees, empty": Fault(f"{FR}/parses/analysis.parquet", emptied, f"{FR}/logs/relations.log"),
+    "relevance, some bytes": Fault(
+        f"{RU}/relevance/baseline/seed1.parquet", some_bytes, f"{RU}/logs/analyse_heads_baseline_seed1.log"
     ),
 }
 
 
+class Outcome(NamedTuple):
+    status: int
+    printed: str
+    differences: list[str]
+
+
 def damage(path: Path, how: Callable[[bytes], bytes]) -> bytes:
-    """Damage a file, and leave its time of modification; returns what it was."""
+    """Damage a file but keep its time of modification; return its original content."""
     content, times = path.read_bytes(), path.stat()
     path.write_bytes(how(content))
     assert path.read_bytes() != content
@@ -71,45 +84,44 @@ def damage(path: Path, how: Callable[[bytes], bytes]) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def story(new_scene: Callable[[], AbstractContextManager]) -> Iterator[dict[str, tuple[int, str, list[str]]]]:
-    """Status and words of the job that reads each damaged file, and which results differed then; in the end, after "all"."""
+def outcomes(new_scene: Callable) -> Iterator[dict[str, Outcome]]:
+    """What the reader of each damaged file does and, as "all", what Snakemake does after all of them are deleted."""
     with new_scene() as scene:
-        found = {}
-        for fault, (name, how, log) in FAULTS.items():
-            content = damage(scene.file(name), how)
-            found[fault] = (*scene.stage(log), scene.differences())
-            scene.file(name).write_bytes(content)
-        names = [name for name, _, _ in FAULTS.values()]
-        scene.lose(*names)
-        run = scene.run(*names)
-        yield {**found, "all": (run.status, run.printed, scene.differences())}
+        outcomes = {}
+        for name, fault in FAULTS.items():
+            content = damage(scene.file(fault.file), fault.damage)
+            outcomes[name] = Outcome(*scene.stage(fault.log), scene.differences())
+            scene.file(fault.file).write_bytes(content)
+        damaged = [fault.file for fault in FAULTS.values()]
+        scene.lose(*damaged)
+        run = scene.run(*damaged)
+        yield {**outcomes, "all": Outcome(run.status, run.printed, scene.differences())}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_it_is_noticed_named_and_nothing_is_made_of_it(story: dict, fault: str) -> None:
-    status, said, different = story[fault]
-    name, _, _ = FAULTS[fault]
-    assert status == 2, said
-    assert said.count("error: ") == 1
-    assert f"error: results/smoke/{name}: " in said
-    assert "delete" in said
-    assert "run again" in said
-    assert "Traceback" not in said
-    assert different == [name]
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_damaged_file_is_named_and_nothing_is_made_of_it(outcomes: dict[str, Outcome], name: str) -> None:
+    outcome = outcomes[name]
+    assert outcome.status == 2, outcome.printed
+    assert outcome.printed.count("error: ") == 1
+    for words in (f"error: results/smoke/{FAULTS[name].file}: ", "delete", "run again"):
+        assert words in outcome.printed
+    assert "Traceback" not in outcome.printed
+    assert outcome.differences == [FAULTS[name].file]
 
 
-def test_after_deletion_the_same_command_makes_the_same_bytes(story: dict) -> None:
-    status, printed, different = story["all"]
-    assert status == 0, printed[-5000:]
-    assert different == []
+def test_after_deletion_the_same_command_makes_the_same_bytes(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["all"].status == 0, outcomes["all"].printed[-5000:]
+    assert outcomes["all"].differences == []
 
 
-def test_a_damaged_state_of_training_is_thrown_away(scene) -> None:
+def test_a_damaged_state_of_training_is_discarded(scene) -> None:
     log, state = f"{RU}/logs/train_baseline_seed1.log", f"{MODEL}.state/state.pt"
     scene.arm("kill", what="job killed", file=state, number=5)
     assert scene.stage(log)[0] == 128 + 9
     damage(scene.file(state), one_bit)
-    status, said = scene.stage(log)
-    assert status == 0, said
-    assert f"the saved state results/smoke/{state} cannot be read (damaged); starting over\n" in said
+
+    status, printed = scene.stage(log)
+
+    assert status == 0, printed
+    assert f"the saved state results/smoke/{state} cannot be read (damaged); starting over\n" in printed
     assert scene.differences() == []

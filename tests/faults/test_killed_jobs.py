@@ -1,39 +1,43 @@
-"""Jobs that are killed, at every kind of stage: the same command, again and again, ends with the bytes of the undisturbed run.
+"""Jobs killed at every kind of stage: the same command, repeated, ends with the bytes of the undisturbed run.
 
-All wait in one project, and each run of Snakemake gets as far as they let it.
+All faults wait in one project, and each run of Snakemake gets as far as they let it.
 """
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 from workflows import Run
 
 RU, FR = "libreoffice_en_ru", "tatoeba_en_fr"
 MODEL = f"{RU}/models/baseline/seed1"
-HALF = "job killed in the middle of a write"
+SOFT = f"{FR}/models/soft/encoder_lambda100/seed1/model.safetensors"
+KILLED, HALF, TERMINATED = "job killed", "job killed in the middle of a write", "job terminated"
 
-# What happens, in which rule, when this file is about to get its name (for the so many-th time).
+
+class Fault(NamedTuple):
+    """`what` happens in a job of `rule` when `file` is about to get its name for the `number`-th time."""
+
+    what: str
+    rule: str
+    file: str
+    number: int = 1
+
+
 FAULTS = {
-    "corpus, of its two files one is written": ("job killed", "corpus_raw", f"{RU}/corpus/raw.json", 1),
-    "bpe, one of its two models is written": ("job killed", "bpe", f"{RU}/corpus/bpe.target.model", 1),
-    "tokens, half a file": (HALF, "tokens", f"{RU}/corpus/tokens/train.safetensors", 1),
-    "training, half a state": (HALF, "train_baseline", f"{MODEL}.state/state.pt", 7),
-    "training, weights without description": ("job killed", "train_baseline", f"{MODEL}/model.json", 1),
-    "translation, one of its two files": ("job terminated", "translate", f"{MODEL}/translation.txt", 1),
-    "score": (HALF, "score", f"{MODEL}/score.json", 1),
-    "pruning, the model without that of soft gates": (
-        "job killed",
-        "prune",
-        f"{FR}/models/soft/encoder_lambda100/seed1/model.safetensors",
-        1,
-    ),
-    "relevance, the table without its report": ("job killed", "relevance", f"{FR}/relevance/baseline/seed1.json", 1),
-    "figure, the PDF without the SVG": ("job terminated", "figure3", "figures/figure3.svg", 1),
+    "corpus, one of two files written": Fault(KILLED, "corpus_raw", f"{RU}/corpus/raw.json"),
+    "bpe, one of two models written": Fault(KILLED, "bpe", f"{RU}/corpus/bpe.target.model"),
+    "tokens, half a file": Fault(HALF, "tokens", f"{RU}/corpus/tokens/train.safetensors"),
+    "training, half a state": Fault(HALF, "train_baseline", f"{MODEL}.state/state.pt", 7),
+    "training, weights without description": Fault(KILLED, "train_baseline", f"{MODEL}/model.json"),
+    "translation, one of two files": Fault(TERMINATED, "translate", f"{MODEL}/translation.txt"),
+    "score, half a file": Fault(HALF, "score", f"{MODEL}/score.json"),
+    "pruning, no model with soft gates": Fault(KILLED, "prune", SOFT),
+    "relevance, table without report": Fault(KILLED, "relevance", f"{FR}/relevance/baseline/seed1.json"),
+    "figure, PDF without SVG": Fault(TERMINATED, "figure3", "figures/figure3.svg"),
 }
-# Made again: the text and the model of one corpus, from the start, and of the other what no fault is upstream of.
+# Made again: the text and the model of one corpus, and results of the other that no fault is upstream of.
 LOST = [
     f"{FR}/models/pruned/encoder_lambda100/seed1/model.safetensors",
     f"{FR}/relevance/baseline/seed1.parquet",
@@ -42,48 +46,47 @@ LOST = [
 TARGETS = [f"{MODEL}/score.json", f"{RU}/corpus/tokens/analysis.safetensors", *LOST]
 
 
-@dataclass(frozen=True)
-class Story:
-    """What the runs said, which faults each of them met, and in what the results differ in the end."""
+class Story(NamedTuple):
+    """The runs, the faults that struck in each, and the differences in the end."""
 
     runs: list[Run]
-    met: list[set[str]]
+    struck: list[set[str]]
     differences: list[str]
 
 
 @pytest.fixture(scope="module")
-def story(new_scene: Callable[[], AbstractContextManager]) -> Iterator[Story]:
-    """The same command until it is through."""
+def story(new_scene: Callable) -> Iterator[Story]:
+    """Repeat the same command until it succeeds."""
     with new_scene() as scene:
-        for number, (what, _, file, count) in enumerate(FAULTS.values()):
-            scene.arm(f"{number}", what=what, file=file, number=count)
+        for number, fault in enumerate(FAULTS.values()):
+            scene.arm(f"{number}", what=fault.what, file=fault.file, number=fault.number)
         scene.lose(*LOST)
         for folder in ("corpus", "models"):
             shutil.rmtree(scene.file(f"{RU}/{folder}"))
-        runs, met = [], []
+        runs, struck = [], []
         while not runs or runs[-1].status:
             assert len(runs) <= len(FAULTS), runs[-1].printed[-5000:]
-            before = set(scene.armed())
+            before = scene.armed()
             runs.append(scene.run(*TARGETS, options=("--keep-going",)))
-            met.append({list(FAULTS)[int(number)] for number in before - set(scene.armed())})
-        yield Story(runs, met, scene.differences())
+            struck.append({list(FAULTS)[int(number)] for number in before - scene.armed()})
+        yield Story(runs, struck, scene.differences())
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_run_fails_and_says_where(story: Story, fault: str) -> None:
-    [run] = [run for run, met in zip(story.runs, story.met, strict=True) if fault in met]
+def test_the_run_fails_and_names_the_rule(story: Story, fault: str) -> None:
+    [run] = [run for run, struck in zip(story.runs, story.struck, strict=True) if fault in struck]
     assert run.status != 0
-    assert f"Error in rule {FAULTS[fault][1]}" in run.printed
+    assert f"Error in rule {FAULTS[fault].rule}" in run.printed
 
 
 def test_it_ends_with_the_bytes_of_the_undisturbed_run(story: Story) -> None:
     assert story.differences == []
 
 
-def test_training_went_on_at_the_last_whole_state(story: Story) -> None:
-    killed, following = (
-        next(number for number, met in enumerate(story.met) if name in met)
+def test_training_resumes_from_the_last_complete_state(story: Story) -> None:
+    killed, resumed = (
+        next(number for number, struck in enumerate(story.struck) if name in struck)
         for name in ("training, half a state", "training, weights without description")
     )
-    assert following == killed + 1
-    assert "going on at update 6\n" in story.runs[following].printed
+    assert resumed == killed + 1
+    assert "resuming at update 6\n" in story.runs[resumed].printed

@@ -1,59 +1,73 @@
 """Snakemake itself ends, or runs twice: what its jobs do then, and that the same command finishes what it began."""
 
+import contextlib
 import signal
-import time
-from collections.abc import Callable
+import subprocess
+from collections.abc import Iterator
 
 import psutil
+import pytest
+from workflows import wait_for
 
 MODEL = "libreoffice_en_ru/models/baseline/seed1"
 WEIGHTS, STATE = f"{MODEL}/model.safetensors", f"{MODEL}.state/state.pt"
 TRANSLATION = f"{MODEL}/translation.txt"
 LOG = "libreoffice_en_ru/logs/train_baseline_seed1.log"
+STOPPED = f"{MODEL}.state: another process has taken over, or has finished; this one stops\n"
 
 
-def wait_for(condition: Callable[[], object], *, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
+@pytest.fixture
+def scene(scene):
+    """A scene in which the baseline has yet to be trained."""
+    scene.lose(WEIGHTS)
+    return scene
 
 
 def log_of(scene) -> str:
     return scene.file(LOG).read_text(encoding="utf-8", errors="replace")
 
 
-def test_training_goes_on_after_a_loss_of_power(scene) -> None:
-    """Of a Snakemake that could not clean up, the lock is left, and Snakemake says what to do."""
-    scene.lose(WEIGHTS)
+def check_resumed(scene) -> None:
+    """The same command resumes training and gives the same bytes."""
+    run = scene.run(WEIGHTS)
+    assert run.status == 0, run.printed[-3000:]
+    assert "resuming at update 2\n" in log_of(scene)
+    assert scene.differences() == []
+
+
+@contextlib.contextmanager
+def paused(scene) -> Iterator[subprocess.Popen[str]]:
+    """A run of Snakemake whose training waits in its third state until the block ends."""
+    scene.arm("pause", what="waits", file=STATE, number=3)
+    first = scene.start(WEIGHTS)
+    wait_for((scene.faults / "waiting").exists)
+    yield first
+    (scene.faults / "go on").touch()
+
+
+def test_training_resumes_after_a_power_failure(scene) -> None:
+    """Snakemake could not clean up: its lock is left, and it says what to do."""
     scene.arm("end", what="power lost", file=STATE, number=3)
     assert scene.run(WEIGHTS).status == -signal.SIGKILL
     refused = scene.run(WEIGHTS)
     assert refused.status != 0
     assert "It can be removed with the --unlock argument" in refused.printed
     assert scene.run(options=("--unlock",)).status == 0
-    run = scene.run(WEIGHTS)
-    assert run.status == 0, run.printed[-3000:]
-    assert "going on at update 2\n" in log_of(scene)
-    assert scene.differences() == []
+    check_resumed(scene)
 
 
-def test_training_goes_on_after_ctrl_c(scene) -> None:
-    scene.lose(WEIGHTS)
+def test_training_resumes_after_ctrl_c(scene) -> None:
     scene.arm("end", what="interrupted", file=STATE, number=3)
     interrupted = scene.run(WEIGHTS)
     assert interrupted.status != 0
     assert "Terminating processes on user request" in interrupted.printed
-    assert "interrupted; run the same command again to go on\n" in log_of(scene)
+    assert "interrupted; run the same command again to continue\n" in log_of(scene)
     assert "Traceback" not in log_of(scene)
-    run = scene.run(WEIGHTS)
-    assert run.status == 0, run.printed[-3000:]
-    assert "going on at update 2\n" in log_of(scene)
-    assert scene.differences() == []
+    check_resumed(scene)
 
 
-def test_a_scheduler_that_is_terminated_lets_its_jobs_finish_and_starts_no_other(scene) -> None:
-    scene.lose(WEIGHTS, TRANSLATION)
+def test_a_terminated_scheduler_lets_its_jobs_finish_and_starts_no_other(scene) -> None:
+    scene.lose(TRANSLATION)
     scene.arm("end", what="scheduler terminated", file=STATE, number=3)
     terminated = scene.run(TRANSLATION)
     assert terminated.status != 0
@@ -65,52 +79,42 @@ def test_a_scheduler_that_is_terminated_lets_its_jobs_finish_and_starts_no_other
 
 
 def test_a_job_that_outlives_its_scheduler_gives_way_to_the_next_one(scene) -> None:
-    """Snakemake alone is killed, its training goes on; a second Snakemake starts the same training."""
-    scene.lose(WEIGHTS)
+    """Only Snakemake is killed, its training continues; a second Snakemake starts the same training."""
     scene.arm("end", what="scheduler killed", file=STATE, number=3)
     assert scene.start(WEIGHTS).wait() == -signal.SIGKILL
     orphan = psutil.Process(int((scene.faults / "orphan").read_text()))
     assert orphan.is_running()
     assert scene.run(options=("--unlock",)).status == 0
     scene.arm("second", what="waits", file=STATE, number=2)
-    with open(scene.file(LOG), encoding="utf-8") as log:  # of the orphan: Snakemake gives the second one another file
+    with open(scene.file(LOG), encoding="utf-8") as log:  # the orphan's: Snakemake opens a new file for the second one
         second = scene.start(WEIGHTS)
         wait_for((scene.faults / "waiting").exists)
-        # Both are in the middle of a state now; the first one writes its own, and then sees that it is not alone.
+        # Both are saving a state now. The orphan completes its own, then sees the other process.
         (scene.faults / "go on").touch()
         wait_for(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE)
-        assert f"{MODEL}.state: another process has taken over, or has finished; this one stops\n" in log.read()
-    assert second.wait() == 0, scene.printed()[-3000:]
-    assert "going on at update 2\n" in log_of(scene)
+        assert STOPPED in log.read()
+    assert second.wait() == 0, scene.printed()
+    assert "resuming at update 2\n" in log_of(scene)
     assert scene.differences() == []
 
 
-def test_a_second_invocation_is_refused_and_harms_nothing(scene) -> None:
-    scene.lose(WEIGHTS)
-    scene.arm("pause", what="waits", file=STATE, number=3)
-    first = scene.start(WEIGHTS)
-    wait_for((scene.faults / "waiting").exists)
-    refused = scene.run(WEIGHTS)
-    assert refused.status != 0
-    assert "Directory cannot be locked" in refused.printed
-    (scene.faults / "go on").touch()
-    assert first.wait() == 0, scene.printed()[-3000:]
+def test_a_second_invocation_is_refused_and_harmless(scene) -> None:
+    with paused(scene) as first:
+        refused = scene.run(WEIGHTS)
+        assert refused.status != 0
+        assert "Directory cannot be locked" in refused.printed
+    assert first.wait() == 0, scene.printed()
     assert scene.differences() == []
 
 
-def test_a_second_invocation_that_passes_over_the_lock_takes_over(scene) -> None:
-    scene.lose(WEIGHTS)
-    scene.arm("pause", what="waits", file=STATE, number=3)
-    first = scene.start(WEIGHTS)
-    wait_for((scene.faults / "waiting").exists)
-    with open(scene.file(LOG), encoding="utf-8") as log:
+def test_a_second_invocation_that_ignores_the_lock_takes_over(scene) -> None:
+    with paused(scene) as first, open(scene.file(LOG), encoding="utf-8") as log:
         second = scene.run(WEIGHTS, options=("--nolock",))
         assert second.status == 0, second.printed[-3000:]
         (scene.faults / "go on").touch()
         assert first.wait() != 0
-        assert f"{MODEL}.state: another process has taken over, or has finished; this one stops\n" in log.read()
-    again = scene.run(
-        WEIGHTS
-    )  # the first Snakemake has removed the results of its failed job, which were the second one's
+        assert STOPPED in log.read()
+    # The first Snakemake has removed the results of its failed job, which were the second one's.
+    again = scene.run(WEIGHTS)
     assert again.status == 0, again.printed[-3000:]
     assert scene.differences() == []

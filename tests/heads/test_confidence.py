@@ -14,12 +14,12 @@ REAL = torch.tensor([[True, True, True, False], [True, False, False, False]])
 @pytest.fixture
 def weights() -> torch.Tensor:
     """(2, 2, 4, 4): head 1 as written, head 2 nine tenths on EOS and the rest on the first token."""
-    found = torch.zeros(2, 2, 4, 4)
-    found[0, 0] = torch.tensor([[0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25], [1.0, 0, 0, 0]])
-    found[1, 0] = torch.tensor([[0.3, 0.7, 0, 0], [0.5, 0.5, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0]])
-    found[0, 1, :, 3], found[0, 1, :, 0] = 0.9, 0.1
-    found[1, 1, :, 1], found[1, 1, :, 0] = 0.9, 0.1
-    return found
+    weights = torch.zeros(2, 2, 4, 4)
+    weights[0, 0] = torch.tensor([[0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25], [1.0, 0, 0, 0]])
+    weights[1, 0] = torch.tensor([[0.3, 0.7, 0, 0], [0.5, 0.5, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0]])
+    weights[0, 1, :, 3], weights[0, 1, :, 0] = 0.9, 0.1
+    weights[1, 1, :, 1], weights[1, 1, :, 0] = 0.9, 0.1
+    return weights
 
 
 def test_confidence_leaves_eos_out_on_both_sides(weights: torch.Tensor) -> None:
@@ -36,5 +36,5 @@ def test_entropy_is_that_of_the_whole_distribution_of_real_queries(weights: torc
 
 def test_attention_on_eos(weights: torch.Tensor) -> None:
     assert parked(weights, REAL, REAL).tolist() == pytest.approx([0.1 + 0.4 + 0.25 + 0.7, 3.6], abs=1e-6)
-    every = torch.ones_like(REAL)  # the decoder has no EOS among its keys
-    assert parked(weights, REAL, every).tolist() == [0.0, 0.0]
+    all_keys = torch.ones_like(REAL)  # the decoder has no EOS among its keys
+    assert parked(weights, REAL, all_keys).tolist() == [0.0, 0.0]

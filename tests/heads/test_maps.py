@@ -9,13 +9,11 @@ import torch
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import EOS
 from specialized_heads.heads import maps
-from specialized_heads.model.attention import Tape
+from specialized_heads.model.attention import Activations
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import make_batch
 
 SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]]
-# Two sentences of three and one tokens: real, real, real, EOS; real, EOS, padding, padding.
-REAL = torch.tensor([[True, True, True, False], [True, False, False, False]])
 
 
 @pytest.fixture
@@ -23,25 +21,6 @@ def pruned(tiny_model: Callable[..., Transformer]) -> Transformer:
     model = tiny_model(layers=2, heads=3, width=12)
     model.keep_heads({"encoder": [[], [0, 2]], "decoder": [[], []], "cross": [[1], [0, 1, 2]]})
     return model
-
-
-def attend(*rows: list[float]) -> torch.Tensor:
-    return torch.tensor(rows)
-
-
-@pytest.fixture
-def weights() -> torch.Tensor:
-    """(2, 2, 4, 4): head 1 as written, head 2 all on EOS but for a little on the first token."""
-    first = torch.stack(
-        [
-            attend([0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.1, 0.4], [1.0, 0, 0, 0]),
-            attend([0.3, 0.7, 0, 0], [0.5, 0.5, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0]),
-        ]
-    )
-    second = torch.zeros(2, 4, 4)
-    second[0, :, 3], second[0, :, 0] = 0.9, 0.1
-    second[1, :, 1], second[1, :, 0] = 0.9, 0.1
-    return torch.stack([first, second], dim=1)
 
 
 def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store: Callable[..., TokenStore]) -> None:
@@ -54,25 +33,25 @@ def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store: 
             assert batch.source[row].tolist()[: source + 1] == [*SOURCES[number], EOS]
             assert batch.queries["encoder"][row].tolist() == [i < source for i in range(batch.source.shape[1])]
             assert torch.equal(batch.keys["cross"][row], batch.keys["encoder"][row])
-            assert int(batch.queries["cross"][row].sum()) == target + 1  # begin-of-sentence asks too
+            assert int(batch.queries["cross"][row].sum()) == target + 1  # begin-of-sentence is one, too
             assert batch.keys["decoder"][row].tolist() == batch.queries["cross"][row].tolist()
-            # Begin-of-sentence sees itself alone.
+            # Begin-of-sentence sees only itself.
             assert batch.queries["decoder"][row].tolist() == [
                 0 < i <= target for i in range(batch.keys["decoder"].shape[1])
             ]
-            tape: Tape = {}
+            activations: Activations = {}
             alone = make_batch(data, np.array([number]))
             with torch.inference_mode():
-                pruned(alone.source, alone.target_in, tape)
+                pruned(alone.source, alone.target_in, activations)
             for kind, queries, keys in (("encoder", source, source), ("cross", target, source)):
-                layers = [tape[kind, n, "weights"][0] for n in range(2) if (kind, n, "weights") in tape]
+                layers = [activations[kind, n, "weights"][0] for n in range(2) if (kind, n, "weights") in activations]
                 ours = batch.weights[kind][row, :, : queries + 1, : keys + 1]
                 assert torch.allclose(ours, torch.cat(layers), atol=1e-6)
                 assert (batch.weights[kind][row, ..., keys + 1 :] == 0).all()
     assert sorted(seen) == [0, 1, 2]
 
 
-def test_a_sentence_without_a_target_asks_nothing_of_the_decoder(pruned: Transformer, store) -> None:
+def test_a_sentence_without_a_target_has_no_decoder_queries(pruned: Transformer, store) -> None:
     (batch,) = maps.attention_maps(pruned, store([[5, 6], [7, 8]], [[9], []]))
     assert batch.queries["encoder"].sum(1).tolist() == [2, 2]
     by_sentence = dict(zip(batch.sentences.tolist(), batch.queries["cross"].sum(1).tolist(), strict=True))
@@ -85,12 +64,13 @@ def test_heads_are_numbered_as_before_pruning(pruned: Transformer) -> None:
     assert maps.head_numbers(pruned, "cross") == [(1, 2), (2, 1), (2, 2), (2, 3)]
 
 
-def test_argmax_leaves_eos_out_and_takes_the_first_of_equals(weights: torch.Tensor) -> None:
-    best = maps.argmax(weights, REAL)
-    assert best[0, 0, :3].tolist() == [1, 2, 0]
-    assert best[1, 0, 0] == 0  # the only token there is
-    assert best[0, 1, :3].tolist() == [0, 0, 0]
-    assert maps.argmax(torch.zeros(1, 1, 4, 4), REAL[:1])[0, 0].tolist() == [0, 0, 0, 0]
+def test_argmax_leaves_eos_out_and_takes_the_first_of_equals() -> None:
+    """Two sentences, of three and one tokens; padding and EOS have the largest weights."""
+    real = torch.tensor([[True, True, True, False], [True, False, False, False]])
+    weights = torch.tensor(
+        [[[0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.1, 0.4]], [[0.3, 0.7, 0, 0]] * 3]
+    )
+    assert maps.argmax(weights[:, None], real)[:, 0].tolist() == [[1, 2, 0], [0, 0, 0]]
 
 
 def test_select(store: Callable[..., TokenStore]) -> None:

@@ -1,4 +1,4 @@
-"""Distances between heads: on distributions whose distance is known, and of a model."""
+"""Distances between heads equal SciPy's Jensen-Shannon distance."""
 
 import math
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from scipy.spatial.distance import jensenshannon
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps, similarity
@@ -17,21 +18,11 @@ from specialized_heads.model.transformer import KINDS, Transformer
 SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], []]
 
 
-def jensen_shannon(p: np.ndarray, q: np.ndarray) -> float:
-    """The distance by its definition, as two relative entropies in bits."""
-
-    def relative(p: np.ndarray, q: np.ndarray) -> float:
-        return float(sum(a * math.log2(a / b) for a, b in zip(p, q, strict=True) if a > 0))
-
-    middle = (np.asarray(p) + np.asarray(q)) / 2
-    return math.sqrt((relative(p, middle) + relative(q, middle)) / 2)
-
-
 def test_equal_and_disjoint_heads() -> None:
     weights = torch.zeros(1, 3, 2, 4)
     weights[0, 0, :, 0] = weights[0, 1, :, 0] = weights[0, 2, :, 3] = 1.0
-    found = similarity.distances(weights, torch.ones(1, 2, dtype=torch.bool))
-    assert found.tolist() == [[0, 0, 2], [0, 0, 2], [2, 2, 0]]
+    sums = similarity.distances(weights, torch.ones(1, 2, dtype=torch.bool))
+    assert sums.tolist() == [[0, 0, 2], [0, 0, 2], [2, 2, 0]]
     assert similarity.distances(weights[:, :0], torch.ones(1, 2, dtype=torch.bool)).shape == (0, 0)
 
 
@@ -39,7 +30,7 @@ def test_padding_does_not_count() -> None:
     weights = torch.full((1, 2, 2, 2), 0.5)
     weights[0, 1, 1] = torch.tensor([1.0, 0.0])
     assert similarity.distances(weights, torch.tensor([[True, False]]))[0, 1] == 0.0
-    expected = jensen_shannon([0.5, 0.5], [1.0, 0.0])
+    expected = jensenshannon([0.5, 0.5], [1.0, 0.0], base=2)
     assert float(similarity.distances(weights, torch.tensor([[True, True]]))[0, 1]) == pytest.approx(expected, abs=1e-6)
 
 
@@ -48,18 +39,18 @@ def test_means_of_a_model_are_those_of_its_sentences(
 ) -> None:
     model = tiny_model(heads=3, width=12)
     means, queries = similarity.mean_distances(model, store(SOURCES, TARGETS))
-    # The third sentence has no target; begin-of-sentence asks in cross-attention alone.
+    # The third sentence has no target; begin-of-sentence is a query of cross-attention only.
     assert queries == {"encoder": 8, "decoder": 5, "cross": 7}
-    found = {kind: [] for kind in KINDS}
+    by_hand = {kind: [] for kind in KINDS}
     for number in range(3):
         (batch,) = maps.attention_maps(model, store(SOURCES[number : number + 1], TARGETS[number : number + 1]))
         for kind in KINDS:
             for t in np.flatnonzero(batch.queries[kind][0]):
                 first, second = batch.weights[kind][0, [1, 4], t].double().numpy()
-                found[kind].append(jensen_shannon(first, second))
+                by_hand[kind].append(jensenshannon(first, second, base=2))
     for kind in KINDS:
         assert means[kind].shape == (6, 6)
-        assert means[kind][1, 4] == means[kind][4, 1] == pytest.approx(np.mean(found[kind]), abs=1e-5)
+        assert means[kind][1, 4] == means[kind][4, 1] == pytest.approx(np.mean(by_hand[kind]), abs=1e-5)
 
 
 @pytest.mark.parametrize("count, most, expected", [(10, 3, [0, 3, 6]), (3, 10, [0, 1, 2]), (4, 4, [0, 1, 2, 3])])

@@ -35,8 +35,8 @@ OFFSETS = {
 
 
 def whole(words: list[list[int]]) -> list[list[float]]:
-    """Shares of words that have their pieces for themselves."""
-    return [[1.0] * len(own) for own in words]
+    """Shares of words that share no pieces."""
+    return [[1.0] * len(pieces) for pieces in words]
 
 
 def between(words: list[list[int]], from_word: str = "mean") -> torch.Tensor:
@@ -99,9 +99,9 @@ def test_a_batch_is_its_sentences() -> None:
     for from_word in ("mean", "first"):
         together = word_attention(weights, words, [whole(row) for row in words], from_word=from_word)
         assert together.shape == (3, 2, 4, 4)
-        for row, own in enumerate(words):
-            alone = word_attention(weights[row : row + 1], [own], [whole(own)], from_word=from_word)[0]
-            size = len(own)
+        for row, sentence in enumerate(words):
+            alone = word_attention(weights[row : row + 1], [sentence], [whole(sentence)], from_word=from_word)[0]
+            size = len(sentence)
             assert torch.allclose(together[row, :, :size, :size], alone)
             assert (together[row, :, size:] == 0).all() and (together[row, ..., size:] == 0).all()
 
@@ -111,22 +111,14 @@ def test_arcs_that_are_hit() -> None:
     attention = torch.zeros(2, 2, 3, 3)
     attention[:, 0, [0, 1, 2], [1, 2, 2]] = 1.0
     attention[:, 1, [0, 1, 2], [2, 0, 1]] = 1.0
-    found = [Arc("nsubj", head=1, dependent=0), Arc("obj", head=1, dependent=2), Arc("punct", head=1, dependent=2)]
-    hits, fixed, counts = arc_hits(attention, [[[0], [1], [2]]] * 2, [found, []], OFFSETS)
-    assert counts.tolist() == [[[1, 1], [1, 1], [0, 0]], [[0, 0]] * 3]
-    assert hits[0, 0].tolist() == [[0, 1], [1, 0], [0, 0]]  # head to dependent, dependent to head
-    assert hits[0, 1].tolist() == [[1, 0], [0, 1], [0, 0]]
+    arcs = [Arc("nsubj", head=1, dependent=0), Arc("obj", head=1, dependent=2), Arc("punct", head=1, dependent=2)]
+    arcs += [Arc("amod", head=1, dependent=0), Arc("amod", head=1, dependent=2)]
+    hits, fixed, counts = arc_hits(attention, [[[0], [1], [2]]] * 2, [arcs, []], OFFSETS)
+    assert counts.tolist() == [[[1, 1], [1, 1], [2, 2]], [[0, 0]] * 3]
+    assert hits[0, 0].tolist() == [[0, 1], [1, 0], [1, 1]]  # head to dependent, dependent to head
+    assert hits[0, 1].tolist() == [[1, 0], [0, 1], [1, 1]]
     assert not hits[1].any()
     assert fixed.tolist() == [[[1, 1], [1, 0], [0, 0]], [[0, 0]] * 3]
-
-
-def test_two_arcs_of_one_relation_add_up() -> None:
-    attention = torch.zeros(1, 1, 3, 3)
-    attention[0, 0, :, 1] = 1.0
-    arcs = [Arc("amod", head=1, dependent=0), Arc("amod", head=1, dependent=2)]
-    offsets = {("amod", "head_to_dependent"): -1, ("amod", "dependent_to_head"): 1}
-    hits, fixed, counts = arc_hits(attention, [[[0], [1], [2]]], [arcs], offsets)
-    assert (hits[0, 0].tolist(), fixed[0].tolist(), counts[0].tolist()) == ([[0, 2]], [[1, 1]], [[2, 2]])
 
 
 def test_a_head_decides_by_words_and_not_by_pieces() -> None:
@@ -147,7 +139,9 @@ def counts() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_bootstrap_intervals(counts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     hits, fixed, arcs = counts
-    accuracy, low, high, margin, margin_low, margin_high = bootstrap_intervals(*counts, samples=500, seed=1)
+    scores = bootstrap_intervals(*counts, samples=500, seed=1)
+    accuracy, low, high, baseline, margin, margin_low, margin_high = scores.values()
+    assert list(scores) == ["", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_high"]
     assert accuracy.shape == low.shape == high.shape == (2, 3, 2)
     assert accuracy[1, 0, 1] == hits[:, 1, 0, 1].sum() / arcs[:, 0, 1].sum()
     real = (slice(None), slice(0, 2))
@@ -156,9 +150,9 @@ def test_bootstrap_intervals(counts: tuple[np.ndarray, np.ndarray, np.ndarray]) 
     # About 200 arcs each: ±2 standard errors of a share.
     error = np.sqrt(accuracy[real] * (1 - accuracy[real]) / arcs.sum(0)[:2])
     assert (high[real] - low[real]) / error == pytest.approx(3.92, rel=0.25)
-    for values in (accuracy, low, high, margin, margin_low, margin_high):
-        assert np.isnan(values[:, 2]).all()
-    assert margin[real] == pytest.approx((accuracy - fixed.sum(0) / np.maximum(arcs.sum(0), 1))[real])
+    assert all(np.isnan(values[:, 2]).all() for values in scores.values())
+    assert baseline[0, :2].tolist() == (fixed.sum(0)[:2] / arcs.sum(0)[:2]).tolist()
+    assert margin[real].tolist() == (accuracy - baseline)[real].tolist()
     # Head and fixed offset are independent here, so that their variances add up.
     error = np.sqrt(error**2 + 0.4 * 0.6 / arcs.sum(0)[:2])
     assert (margin_high[real] - margin_low[real]) / error == pytest.approx(3.92, rel=0.25)
@@ -171,39 +165,39 @@ def test_margins_are_paired() -> None:
     hits = fixed[:, None].copy()
     missed = np.flatnonzero(fixed[:, 0, 0] == 0)[:12]
     hits[missed, 0, 0, 0] = 1
-    found = bootstrap_intervals(hits, fixed, np.ones_like(fixed), samples=500, seed=1)
-    assert found.margin[0, 0].tolist() == [pytest.approx(0.06), 0.0]
-    assert found.margin_low[0, 0, 0] > 0.02 and found.margin_high[0, 0, 0] < 0.1
-    assert found.low[0, 0, 0] < fixed[:, 0, 0].mean()  # its own interval holds the fixed offset
-    assert (found.margin_low[0, 0, 1], found.margin_high[0, 0, 1]) == (0.0, 0.0)
+    scores = bootstrap_intervals(hits, fixed, np.ones_like(fixed), samples=500, seed=1)
+    assert scores["_margin"][0, 0].tolist() == [pytest.approx(0.06), 0.0]
+    assert scores["_margin_low"][0, 0, 0] > 0.02 and scores["_margin_high"][0, 0, 0] < 0.1
+    assert scores["_low"][0, 0, 0] < fixed[:, 0, 0].mean()  # its own interval holds the fixed offset
+    assert (scores["_margin_low"][0, 0, 1], scores["_margin_high"][0, 0, 1]) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("right", [0, 1])
 def test_a_head_that_has_all_arcs_right_or_none_is_not_certain_of_it(right: int) -> None:
     fixed = (np.arange(40) % 4 == 0).astype(int)[:, None, None].repeat(2, axis=2)
     arcs = np.ones_like(fixed)
-    found = bootstrap_intervals(np.full((40, 1, 1, 2), right), fixed, arcs, samples=500, seed=1)
+    scores = bootstrap_intervals(np.full((40, 1, 1, 2), right), fixed, arcs, samples=500, seed=1)
     wilson = 1.96**2 / (40 + 1.96**2)
     low, high = (1 - wilson, 1.0) if right else (0.0, wilson)
-    assert found.low == pytest.approx(low, abs=1e-4) and found.high == pytest.approx(high, abs=1e-4)
+    assert scores["_low"] == pytest.approx(low, abs=1e-4) and scores["_high"] == pytest.approx(high, abs=1e-4)
     swing = np.sqrt(0.25 * 0.75 / 40) * 1.96  # of the fixed offset
-    below, above = found.margin - found.margin_low, found.margin_high - found.margin
+    below, above = scores["_margin"] - scores["_margin_low"], scores["_margin_high"] - scores["_margin"]
     wide, narrow = (below, above) if right else (above, below)
     assert wide == pytest.approx(np.hypot(swing, wilson), rel=0.15)
     assert narrow == pytest.approx(swing, rel=0.25)
 
 
 def test_bootstrap_follows_its_seed(counts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    first, again, other = (bootstrap_intervals(*counts, samples=50, seed=seed).low for seed in (1, 1, 2))
+    first, again, other = (bootstrap_intervals(*counts, samples=50, seed=seed)["_low"] for seed in (1, 1, 2))
     assert np.array_equal(first, again, equal_nan=True)
     assert not np.array_equal(first, other, equal_nan=True)
 
 
 def test_bootstrap_resamples_sentences_not_arcs() -> None:
-    # One sentence has all the hits: whether it is drawn decides everything.
+    # One sentence has all the hits; only whether it is drawn matters.
     hits, arcs = np.zeros((10, 1, 1, 2), dtype=int), np.full((10, 1, 2), 1)
     hits[0], arcs[0] = 20, 20
-    accuracy, low, high, *_ = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=2000, seed=1)
+    accuracy, low, high, *_ = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=2000, seed=1).values()
     assert accuracy[0, 0, 0] == 20 / 29
     assert low[0, 0, 0] == 0.0
     assert high[0, 0, 0] > 0.85
@@ -212,5 +206,5 @@ def test_bootstrap_resamples_sentences_not_arcs() -> None:
 def test_bootstrap_of_a_relation_in_one_sentence_only() -> None:
     hits, arcs = np.zeros((5, 1, 1, 2), dtype=int), np.zeros((5, 1, 2), dtype=int)
     hits[2], arcs[2] = 1, 2
-    accuracy, low, high, *_ = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=100, seed=1)
-    assert (accuracy == 0.5).all() and (low == 0.5).all() and (high == 0.5).all()  # never drawn says nothing
+    scores = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=100, seed=1)
+    assert all((scores[end] == 0.5).all() for end in ("", "_low", "_high"))  # resamples without it do not count

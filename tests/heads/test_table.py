@@ -9,15 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
-from specialized_heads.heads.table import baseline_accuracies, baseline_offsets, head_rows, read_relevance, table_schema
+from specialized_heads.heads.table import head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import Sentence
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.parsing.relations import Arc, arcs, relation_table
-from specialized_heads.parsing.words import Word
-from specialized_heads.sections import Heads
+from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "heads.md"
 RELATIONS, RULES = ["nsubj", "nmod:poss"], ["epsilon", "z+", "gradient"]
@@ -34,10 +33,10 @@ def test_every_column_is_documented_in_its_order() -> None:
             block.append(name)
             continue
         for relation in RELATIONS if block else []:
-            own = [column.replace("<relation>", relation) for column in block]
-            expected += [column for column in own if "<direction>" not in column]
-            for direction in ("head_to_dependent", "dependent_to_head"):
-                expected += [c.replace("<direction>", direction) for c in own if "<direction>" in c]
+            columns = [column.replace("<relation>", relation) for column in block]
+            expected += [column for column in columns if "<direction>" not in column]
+            for direction in DIRECTIONS:
+                expected += [c.replace("<direction>", direction) for c in columns if "<direction>" in c]
         block = []
         expected += [name.replace("<rule>", rule) for rule in RULES[1:]] if "<rule>" in name else [name] * bool(name)
     assert expected == table_schema(RELATIONS, RULES).names
@@ -47,22 +46,20 @@ def test_every_column_is_documented_in_its_order() -> None:
 def table(tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore]) -> pa.Table:
     """The table of a small model on four sentences of three words each, a word being a piece."""
     data = store([[5, 9, 4], [8, 6, 7], [6, 6, 12], [11, 5, 9]], [[4, 12], [7, 15, 9], [11], []])
-    words = [
-        Word(form, 2 * n, 2 * n + 1, (2, 0, 2)[n], ("nsubj", "root", "obj")[n], "X") for n, form in enumerate("abc")
-    ]
     sentences = {number: Sentence([[0], [1], [2]], [[1.0]] * 3, [Arc("nsubj", 1, 0)]) for number in range(3)}
     settings = Heads(relations=RELATIONS, rare_cutoff=2, bootstrap=10)
     model = tiny_model()
-    fixed = relation_table([arcs(words, RELATIONS)] * 3, RELATIONS)
+    offsets = {("nsubj", "head_to_dependent"): -1, ("nsubj", "dependent_to_head"): 1}
+    offsets |= {("nmod:poss", direction): None for direction in DIRECTIONS}
     ranks = frequency_ranks(data, vocabulary=20)
-    counted = measure(model, data, sentences, baseline_offsets(fixed), ranks, settings)
+    counted = measure(model, data, sentences, offsets, ranks, settings)
     relevance = {
         (kind, layer, head): {"relevance": 0.5, "relevance_z+": 0.4, "relevance_gradient": -0.1}
         for kind in KINDS
         for layer in (1, 2)
         for head in (1, 2)
     }
-    rows = head_rows(model, counted, relevance, baseline_accuracies(fixed), settings, seed=1)
+    rows = head_rows(model, counted, relevance, settings, seed=1)
     return pa.Table.from_pylist(rows, schema=table_schema(RELATIONS, RULES))
 
 
@@ -75,7 +72,7 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
     encoder_only = syntactic | {"rarest", "two_rarest", "relations", "relations_certain"}
     assert missing["encoder"] == absent
     assert missing["decoder"] == encoder_only | {"eos_weight"}
-    assert missing["cross"] == encoder_only | {"positional_ceiling"}
+    assert missing["cross"] == encoder_only | {"positional_share_raw"}
     encoder = frame[frame["type"] == "encoder"]
     assert (encoder["nsubj_arcs"] == 3).all() and (encoder["nmod:poss_arcs"] == 0).all()
     assert (encoder["nsubj_head_to_dependent_baseline"] == 1.0).all()

@@ -1,4 +1,4 @@
-"""Runs stages on hostile input as a user would, and checks that all they leave behind is one line that helps."""
+"""Run stages on hostile input as a user would; check that each ends in one helpful line and leaves nothing behind."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ from specialized_heads.model.transformer import KINDS, Transformer
 
 @dataclass(frozen=True)
 class Outcome:
-    """The exit status of a stage, and what it wrote to stderr."""
+    """The exit status of a stage, and its stderr."""
 
     status: int
     said: str
@@ -59,7 +59,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
                 status = end.code
         return Outcome(status, capsys.readouterr().err)
 
-    call.command = command  # with its arguments as they are
+    call.command = command  # passes its arguments unchanged
     return call
 
 
@@ -83,16 +83,16 @@ def refused(folder: Path, tmp_path: Path) -> Callable[..., None]:
 
 
 def untouched(folder: Path, tmp_path: Path) -> None:
-    """Nothing was written beside the folder, no payload in it, and nothing to where outputs go."""
+    """Nothing was written beside the folder, no payload into it, and no output."""
     assert list(tmp_path.iterdir()) == [folder]
     assert not [path for path in folder.rglob("*") if path.name == PAYLOAD]
     written = folder / "out"
-    assert not [path for path in written.rglob("*") if path.is_file()], "an output is left, or a part of one"
+    assert not [path for path in written.rglob("*") if path.is_file()], "an output was left, or a part of one"
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model, made here, and what belongs to it: files in `folder`."""
+    """A small model and its files, in `folder`."""
 
     folder: Path
     model: Transformer

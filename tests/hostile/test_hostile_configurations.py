@@ -1,6 +1,5 @@
-"""Hostile configurations: read by the command that checks them, and some by Snakemake as a user would start it."""
+"""Hostile configurations, given to the command that checks them, and some to Snakemake as a user would start it."""
 
-import os
 import re
 import subprocess
 import sys
@@ -8,8 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from workflows import ENVIRONMENT
 
-from specialized_heads.config import FOLDERS
+from specialized_heads.config.experiment import FOLDERS
 from specialized_heads.stage import read_json
 
 ROOT = Path(__file__).parents[2]
@@ -25,12 +25,12 @@ parser: {engine: conllu, path: trees.conllu}
 
 
 def with_(text: str) -> bytes:
-    """The good configuration, and more behind it."""
+    """The good configuration with more text at its end."""
     return (GOOD + text).encode()
 
 
 def instead(old: str, new: str) -> bytes:
-    """The good configuration with another part."""
+    """The good configuration with a part replaced."""
     assert old in GOOD
     return GOOD.replace(old, new).encode()
 
@@ -59,20 +59,20 @@ CONFIGURATIONS = {
     "bracket_without_end": (with_("seeds: [1, 2\n"), "my.yaml: line 9, column 1: not YAML", "look at this line"),
     "key_twice": (
         with_("experiment: other\n"),
-        "my.yaml: line 8: experiment stands there twice, first in line 1; keep one",
+        "my.yaml: line 8: duplicate key experiment, first on line 1; keep one",
     ),
-    "key_twice_deep_inside": (instead("title: One", "title: One\n    title: Two"), "line 5: title stands there twice"),
-    "key_twice_in_json": (b'{"experiment": "a", "experiment": "b"}', "my.yaml: experiment stands there twice"),
+    "key_twice_deep_inside": (instead("title: One", "title: One\n    title: Two"), "line 5: duplicate key title"),
+    "key_twice_in_json": (b'{"experiment": "a", "experiment": "b"}', "my.yaml: duplicate key experiment"),
     "key_that_is_a_list": (with_("? [a, b]\n: 5\n"), "my.yaml: line 8: a key must be a word"),
-    "aliases_of_lists": (laughs("[", "]"), "my.yaml: its aliases unfold to more than 100000 values"),
-    "aliases_of_mappings": (laughs("{", "}"), "my.yaml: its aliases unfold to more than 100000 values"),
+    "aliases_of_lists": (laughs("[", "]"), "my.yaml: its aliases expand to more than 100000 values"),
+    "aliases_of_mappings": (laughs("{", "}"), "my.yaml: its aliases expand to more than 100000 values"),
     "alias_of_itself": (
         with_("seeds: &s [1, *s]\n"),
         "my.yaml: line 8, column 8: not YAML",
-        "an alias must not stand inside",
+        "an alias must not be inside",
     ),
     "nested_deeply": (b"[" * 50_000, "my.yaml: nested too deeply"),
-    "large": (b"#" * 2_000_000, "my.yaml: 2000000 bytes; this is no configuration"),
+    "large": (b"#" * 2_000_000, "my.yaml: 2000000 bytes; this is not a configuration"),
     "tag_that_runs_a_command": (
         with_("device: !!python/object/apply:os.system [touch payload]\n"),
         "my.yaml: line 8, column 9: not YAML",
@@ -88,7 +88,11 @@ CONFIGURATIONS = {
     "section_that_is_nothing": (with_("training:\n"), "my.yaml: training: Input should be a valid dictionary"),
     "true_for_a_number": (with_("training: {updates: yes}\n"), "my.yaml: training: updates must not be true"),
     "true_among_numbers": (with_("seeds: [1, true]\n"), "my.yaml: seeds must not be true"),
-    "norwegian": (instead("target_language: fr", "target_language: no"), "target_language must not be false", "quotes"),
+    "norwegian": (
+        instead("target_language: fr", "target_language: no"),
+        "target_language must not be false",
+        "YAML reads unquoted",
+    ),
     "infinite_rate": (
         with_("training: {learning_rate: .inf}\n"),
         "training.learning_rate: Input should be a finite number",
@@ -112,7 +116,7 @@ CONFIGURATIONS = {
     "corpus_with_a_wildcard": (instead("first:", '"{seed}":'), "'{seed}'", NAME),
     "corpus_without_a_name": (instead("first:", '"":'), "''", NAME),
     "corpus_with_a_long_name": (instead("first:", f"{'a' * 300}:"), "aaaa", NAME, "at most 100 characters"),
-    "corpus_in_the_place_of_figures": (instead("first:", "figures:"), "corpora.figures: ", "is not for a corpus"),
+    "corpus_in_the_place_of_figures": (instead("first:", "figures:"), "corpora.figures: ", "is reserved"),
     "corpus_called_like_a_kind": (
         instead("first:\n    title: One", "local:\n    titl: One"),
         "corpora.local.titl: unknown",
@@ -134,42 +138,41 @@ CONFIGURATIONS = {
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_configurations(run, refused, folder: Path, name: str) -> None:
-    content, *said = CONFIGURATIONS[name]
+    content, *expected = CONFIGURATIONS[name]
     (folder / "my.yaml").write_bytes(content)
-    refused(run.command("config_file", ["config_file", "my.yaml"]), *said)
+    refused(run.command("config.file", ["config_file", "my.yaml"]), *expected)
 
 
-def test_a_good_configuration_is_said_to_be_one(run, folder: Path) -> None:
+def test_a_good_configuration_is_accepted(run, folder: Path) -> None:
     (folder / "my.yaml").write_text(GOOD)
-    outcome = run.command("config_file", ["config_file", "my.yaml"])
+    outcome = run.command("config.file", ["config_file", "my.yaml"])
     assert (outcome.status, outcome.said) == (0, "")
 
 
-def test_every_folder_of_results_is_kept_from_corpora() -> None:
+def test_no_corpus_takes_the_name_of_another_folder_of_results() -> None:
     rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow" / "rules").glob("*.smk"))
-    assert set(re.findall(r"(?:results/\{experiment\}|\{results\})/(\w+)/", rules)) == set(FOLDERS)
+    assert set(re.findall(r"results/\{+experiment\}+/(\w+)/", rules)) == set(FOLDERS)
 
 
 def test_no_configuration_to_check(run, refused, folder: Path) -> None:
-    refused(run.command("config_file", ["config_file", "none.yaml"]), "none.yaml: cannot be read", "check the path")
-    refused(run.command("config_file", ["config_file"]), "name a file")
+    refused(run.command("config.file", ["config_file", "none.yaml"]), "none.yaml: cannot be read", "check the path")
+    refused(run.command("config.file", ["config_file"]), "name a file")
 
 
 def test_a_configuration_is_not_taken_for_the_file_of_the_schema(folder: Path) -> None:
     (folder / "my.yaml").write_text(GOOD)
-    command = [sys.executable, "-m", "specialized_heads.config", "my.yaml"]
+    command = [sys.executable, "-m", "specialized_heads.config.experiment", "my.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert (folder / "my.yaml").read_text() == GOOD
 
 
 def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The workflow, in a folder of the user's."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    """Run the workflow in a folder of the user."""
     return subprocess.run(
         [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", *arguments],
         cwd=folder,
-        env=os.environ | {"PATH": path},
+        env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -177,39 +180,42 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
-# Those that Snakemake itself cannot read end in its own words, without the line; the command above has them.
-THROUGH_SNAKEMAKE = [
-    "nothing",
-    "list",
-    "tab",
-    "tag_that_runs_a_command",
-    "key_twice_deep_inside",
-    "aliases_of_lists",
-    "true_for_a_number",
-    "corpus_that_runs_a_command",
-    "path_with_a_wildcard",
-]
-ITS_OWN = {"nothing": "must be given as JSON or YAML", "list": "must be given as JSON or YAML"}
-ITS_OWN |= dict.fromkeys(("tab", "tag_that_runs_a_command"), "not valid JSON or YAML")
+# Snakemake refuses what it cannot read with its own words, without the line number that the command above gives.
+EMPTY, INVALID = "must be given as JSON or YAML", "not valid JSON or YAML"
+THROUGH_SNAKEMAKE = {
+    "nothing": EMPTY,
+    "list": EMPTY,
+    "tab": INVALID,
+    "tag_that_runs_a_command": INVALID,
+} | dict.fromkeys(
+    (
+        "key_twice_deep_inside",
+        "aliases_of_lists",
+        "true_for_a_number",
+        "corpus_that_runs_a_command",
+        "path_with_a_wildcard",
+    )
+)
 
 
 @pytest.mark.parametrize("name", THROUGH_SNAKEMAKE)
 def test_configurations_through_snakemake(folder: Path, name: str) -> None:
-    content, *said = CONFIGURATIONS[name]
+    content, *expected = CONFIGURATIONS[name]
     (folder / "my.yaml").write_bytes(content)
     done = snakemake(folder, "--dry-run", "--configfile", "my.yaml")
     assert done.returncode == 1
     assert "Traceback" not in done.stdout
-    lines = [
-        line for line in done.stdout.splitlines() if line.startswith("my.yaml: ") or ITS_OWN.get(name, "\n") in line
-    ]
-    assert len(lines) == 1
-    assert name in ITS_OWN or all(words in lines[0] for words in said)
+    lines = done.stdout.splitlines()
+    if words := THROUGH_SNAKEMAKE[name]:
+        assert len([line for line in lines if words in line]) == 1
+    else:
+        [line] = [line for line in lines if line.startswith("my.yaml: ")]
+        assert all(words in line for words in expected)
     assert {path.name for path in folder.iterdir()} <= {"my.yaml", ".snakemake"}
 
 
 def test_the_default_configuration_is_read_before_snakemake_does(folder: Path) -> None:
-    """Then even what is no YAML has its line."""
+    """Then even invalid YAML gets its line number."""
     (folder / "config.yaml").write_bytes(CONFIGURATIONS["tab"][0])
     done = snakemake(folder, "--dry-run")
     assert done.returncode == 1

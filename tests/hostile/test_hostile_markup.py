@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from specialized_heads.corpus.fetch.debian_package import pack
+from specialized_heads.corpus.debian.package import pack
 from specialized_heads.stage import read_json
 
 FILM = "1999/1/1.xml.gz"
@@ -113,7 +113,7 @@ def debian(run, folder: Path) -> Callable:
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_message_catalogues(debian, refused, name: str) -> None:
     outcome = debian("gettext", [("ru/LC_MESSAGES/game.mo", CATALOGUES[name])])
-    refused(outcome, "game.tar.gz: ru/LC_MESSAGES/game.mo: not a whole message catalogue", "fetch the package again")
+    refused(outcome, "game.tar.gz: ru/LC_MESSAGES/game.mo: not a complete message catalogue", "fetch the package again")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_message_catalogues(debian, refused, name: str) -> None:
 )
 def test_packages_that_say_nothing_of_themselves(debian, refused, card: bytes) -> None:
     outcome = debian("gettext", [("ru/LC_MESSAGES/game.mo", catalogue())], card=card)
-    refused(outcome, "debian/game.tar.gz: its description is not as the pipeline writes it", "delete the file")
+    refused(outcome, "debian/game.tar.gz: the pipeline did not write its description", "delete the file")
 
 
 MALLARD = "<page xmlns='http://projectmallard.org/1.0/'><p>{}</p></page>"

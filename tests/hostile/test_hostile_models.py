@@ -14,8 +14,8 @@ import torch
 from hostile import Payload
 from safetensors.torch import load_file, save_file
 
+from specialized_heads.config.sections import Model, Training, Vocabulary
 from specialized_heads.corpus.bpe import learn, sealed
-from specialized_heads.sections import Model, Training, Vocabulary
 from specialized_heads.stage import file_hash, read_json
 
 DECODING = {"beam": 1, "length_penalty": 1.0, "max_length_ratio": 1.0}
@@ -61,8 +61,8 @@ MODELS = {
     "missing_tensor": (tensors(lambda values: values.pop(WEIGHT)), OTHERS),
     "other_shape": (tensors(lambda values: values.update({WEIGHT: torch.zeros(3, 3)})), OTHERS),
     "one_tensor_more": (tensors(lambda values: values.update({"../payload": torch.zeros(1)})), OTHERS),
-    "no_number": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), f"{WEIGHT} is not all finite numbers"),
-    "infinite": (tensors(lambda values: values[WEIGHT][0].fill_(float("inf"))), f"{WEIGHT} is not all finite numbers"),
+    "no_number": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), f"{WEIGHT} contains NaN or infinity"),
+    "infinite": (tensors(lambda values: values[WEIGHT][0].fill_(float("inf"))), f"{WEIGHT} contains NaN or infinity"),
     "as_large_as_no_memory": (described(width=10**12, head_width=10**12), OTHERS),
     "sizes_beyond_64_bits": (described(feed_forward=2**63 - 1, width=2**40), OTHERS),
     "path_for_a_size": (described(width="../../payload"), CARD, "architecture.width"),
@@ -196,12 +196,7 @@ def exported(run, trained) -> Path:
     (trained.folder / "target.model").write_bytes(
         learn([f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"], size=41, name="target")
     )
-    score = {
-        "bleu": 1.0,
-        "bleu_low": 0.5,
-        "bleu_high": 1.5,
-        "chrf": 2.0,
-        "p_value": None,
+    score = dict.fromkeys(("bleu", "bleu_low", "bleu_high", "chrf", "p_value"), 1.0) | {
         "sentences": 1,
         "signature": "s",
     }

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
 
+from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.parsing.words import SCHEMA
-from specialized_heads.sections import Heads
 
 TEXTS = ["Dogs see cats .", "Cats sleep ."]
 CONLLU = {"engine": "conllu", "path": "trees.conllu", "directory": None, "package": "default", "language": "en"}
@@ -27,17 +27,17 @@ def conllu(*heads: object, numbers: list[object] | None = None) -> bytes:
 
 LONG = 20_000  # words of a sentence that is one chain, and ends in a circle of two
 TREES = {
-    "circle": (conllu(2, 3, 1), "trees.conllu, line 1: word 1 hangs on itself", "with head 0"),
+    "circle": (conllu(2, 3, 1), "trees.conllu, line 1: word 1 is in a cycle", "with head 0"),
     "circle_at_the_end_of_a_long_chain": (
         conllu(*range(2, LONG + 1), LONG - 1),
-        f"line {LONG - 1}: word {LONG - 1} hangs on itself (heads in turn: {LONG}, {LONG - 1})",
+        f"line {LONG - 1}: word {LONG - 1} is in a cycle (heads in turn: {LONG}, {LONG - 1})",
     ),
     "no_heads": (conllu("_", "_"), "trees.conllu, line 1: word 1 has no head and relation"),
-    "numbers_that_jump": (conllu(0, 1, numbers=[1, 3]), "trees.conllu, line 2: word 3 where word 2 should be"),
+    "numbers_that_jump": (conllu(0, 1, numbers=[1, 3]), "trees.conllu, line 2: word 3 instead of word 2"),
     "number_of_five_thousand_digits": (conllu(0, numbers=["9" * 5000]), "trees.conllu, line 1: ", "is not the number"),
     "head_of_five_thousand_digits": (conllu("9" * 5000), "trees.conllu, line 1: word 1 has no head"),
     "head_outside": (conllu(0, 7), "trees.conllu, line 2: head 7 in a sentence of 2 words"),
-    "range_without_end": (conllu(0, numbers=["1-999999999"]), "trees.conllu, line 1: the sentence ends inside of"),
+    "range_without_end": (conllu(0, numbers=["1-999999999"]), "trees.conllu, line 1: the sentence ends inside"),
     "nine_columns": (conllu(0).replace(b"\t_\n", b"\n"), "trees.conllu, line 1: 9 columns"),
     "other_sentences": (conllu(0), "trees.conllu: none of the 2 analysis sentences has a tree"),
     "no_tree": (b"# text = Dogs see cats .\n\n", "trees.conllu: no sentence in it"),
@@ -121,7 +121,7 @@ def table(**columns: list) -> pa.Table:
 TABLES = {
     "no_columns": (pa.table({"x": [1]}), "parses.parquet: column sentence is missing"),
     "text_for_numbers": (table(head=["two"] * 7), "parses.parquet: "),
-    "gaps": (table(head=[2, None, 2, 2, 2, 0, 2]), "parses.parquet: column head has gaps"),
+    "gaps": (table(head=[2, None, 2, 2, 2, 0, 2]), "parses.parquet: column head has missing values"),
     "heads_outside": (table(head=[99, 0, 2, 2, 2, 0, 2]), "sentence 0: 'Dogs' has head 99", "a tree of 4 words"),
     "negative_sentence": (table(sentence=[-1] * 4 + [1] * 3), "parses.parquet: sentence -1"),
     "ends_before_starts": (table(end=[-4] * 7), "parses.parquet: sentence 0: 'Dogs' has head 2 and characters 0 to -4"),
@@ -162,4 +162,4 @@ def test_trees_of_another_text(run, refused, folder: Path, trained, other: str) 
         examples="out/examples.json",
         report="out/report.json",
     )
-    refused(outcome, "parses.parquet: the trees are of other sentences than the text", "parse that text")
+    refused(outcome, "parses.parquet: the trees belong to other sentences than the text", "parse that text")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
 
-from specialized_heads.sections import Filters
+from specialized_heads.config.sections import Filters
 
 LANGUAGES = {"source_language": "en", "target_language": "fr"}
 WORDS = [f"{a}{b}{a}" for a in "bcdfghjklm" for b in "aeiouvwxyz"] * 2
@@ -117,7 +117,7 @@ CORPORA = {
         "column source is binary; it must be text",
     ),
     "parquet_of_broken_letters": (invalid_letters, "pairs.parquet: rows 1 to 1: column source is not UTF-8"),
-    "parquet_that_is_none": (packed("pairs.parquet", GOOD), "pairs.parquet: not a whole parquet file"),
+    "parquet_that_is_none": (packed("pairs.parquet", GOOD), "pairs.parquet: not a complete parquet file"),
 }
 ARCHIVES = {
     "zip_slip": (packed("x.zip", zipped(("../payload", GOOD))), "x.zip: ", "'../payload', which leads out of it"),

@@ -1,11 +1,11 @@
-"""Attention with gates and with fewer heads: masks, physical removal, what the tape says."""
+"""Attention with gates and with fewer heads: masks, physical removal, what the activations hold."""
 
 import math
 
 import pytest
 import torch
 
-from specialized_heads.model.attention import MultiHeadAttention, Tape
+from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.gates import Mask
 
 D, K, HEADS = 12, 4, 3
@@ -22,48 +22,35 @@ def attention() -> MultiHeadAttention:
 
 @pytest.fixture
 def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """x (2, 5, D), memory (2, 6, D), and a bias that hides the last two keys of the second sentence."""
+    """x (2, 5, D), memory (2, 6, D), and an attention mask that hides the last two keys of the second sentence."""
     generator = torch.Generator().manual_seed(12)
-    bias = torch.zeros(2, 1, 1, 6)
-    bias[1, ..., 4:] = -torch.inf
-    return torch.randn(2, 5, D, generator=generator), torch.randn(2, 6, D, generator=generator), bias
+    attn_mask = torch.zeros(2, 1, 1, 6)
+    attn_mask[1, ..., 4:] = -torch.inf
+    return torch.randn(2, 5, D, generator=generator), torch.randn(2, 6, D, generator=generator), attn_mask
 
 
-def one_head(module: MultiHeadAttention, head: int, x, memory, bias) -> torch.Tensor:
+def one_head(module: MultiHeadAttention, head: int, x, memory, attn_mask) -> torch.Tensor:
     """sec. 3.2 of Vaswani et al., a single head and its rows of W^O."""
     rows = slice(head * K, (head + 1) * K)
     q, k, v = x @ module.query[rows].T, memory @ module.key[rows].T, memory @ module.value[rows].T
-    weights = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(K) + bias[:, 0], -1)
+    weights = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(K) + attn_mask[:, 0], -1)
     return weights @ v @ module.output[:, rows].T
 
 
 def test_output_is_the_sum_of_its_heads(attention: MultiHeadAttention, inputs) -> None:
-    x, memory, bias = inputs
-    expected = sum(one_head(attention, head, x, memory, bias) for head in range(HEADS))
-    assert torch.allclose(attention(x, memory, bias), expected, atol=1e-5)
+    x, memory, attn_mask = inputs
+    expected = sum(one_head(attention, head, x, memory, attn_mask) for head in range(HEADS))
+    assert torch.allclose(attention(x, memory, attn_mask), expected, atol=1e-5)
 
 
 def test_gates_scale_heads_one_by_one(attention: MultiHeadAttention, inputs) -> None:
-    x, memory, bias = inputs
-    plain = attention(x, memory, bias)
+    x, memory, attn_mask = inputs
+    plain = attention(x, memory, attn_mask)
     attention.gate = Mask(torch.ones(HEADS))
-    assert torch.equal(attention(x, memory, bias), plain)
+    assert torch.equal(attention(x, memory, attn_mask), plain)
     attention.gate = Mask(torch.tensor([0.25, 0.0, 1.0]))
-    expected = 0.25 * one_head(attention, 0, x, memory, bias) + one_head(attention, 2, x, memory, bias)
-    assert torch.allclose(attention(x, memory, bias), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("kept", [[0, 1, 2], [0, 2], [1], []])
-def test_removed_heads_equal_masked_heads(attention: MultiHeadAttention, inputs, kept: list[int]) -> None:
-    attention.gate = Mask(torch.tensor([float(head in kept) for head in range(HEADS)]))
-    masked = attention(*inputs)
-    attention.keep(kept)
-    assert attention.gate is None
-    assert attention.heads == tuple(kept)
-    assert sum(p.numel() for p in attention.parameters()) == 4 * D * K * len(kept)
-    assert torch.allclose(attention(*inputs), masked, atol=1e-5)
-    if not kept:
-        assert torch.equal(masked, torch.zeros_like(masked))
+    expected = 0.25 * one_head(attention, 0, x, memory, attn_mask) + one_head(attention, 2, x, memory, attn_mask)
+    assert torch.allclose(attention(x, memory, attn_mask), expected, atol=1e-5)
 
 
 def test_heads_keep_their_numbers_when_removed_twice(attention: MultiHeadAttention, inputs) -> None:
@@ -74,24 +61,19 @@ def test_heads_keep_their_numbers_when_removed_twice(attention: MultiHeadAttenti
     assert torch.allclose(attention(*inputs), expected, atol=1e-5)
 
 
-def test_tape_holds_the_activations_and_changes_nothing(attention: MultiHeadAttention, inputs) -> None:
-    x, memory, bias = inputs
+def test_recording_activations_changes_nothing(attention: MultiHeadAttention, inputs) -> None:
+    x, memory, attn_mask = inputs
     attention.gate = Mask(torch.tensor([1.0, 0.5, 1.0]))
-    tape: Tape = {}
-    assert torch.equal(attention(x, memory, bias, tape), attention(x, memory, bias))
-    weights, context = tape["cross", 1, "weights"], tape["cross", 1, "context"]
+    activations: Activations = {}
+    assert torch.equal(attention(x, memory, attn_mask, activations), attention(x, memory, attn_mask))
+    weights, context = activations["cross", 1, "weights"], activations["cross", 1, "context"]
     assert weights.shape == (2, HEADS, 5, 6)
     assert torch.allclose(weights.sum(-1), torch.ones(2, HEADS, 5), atol=1e-6)
     assert (weights[1, ..., 4:] == 0).all()
-    gated = (weights @ tape["cross", 1, "values"]) * torch.tensor([1.0, 0.5, 1.0])[:, None, None]
+    gated = (weights @ activations["cross", 1, "values"]) * torch.tensor([1.0, 0.5, 1.0])[:, None, None]
     assert torch.allclose(context, gated, atol=1e-6)
-    assert tape["cross", 1, "input"] is x
-    assert tape["cross", 1, "keys_input"] is memory
-
-
-def test_self_attention_is_attention_to_oneself(attention: MultiHeadAttention, inputs) -> None:
-    x = inputs[0]
-    assert torch.allclose(attention(x, None, None), attention(x, x, None), atol=1e-6)
+    assert activations["cross", 1, "input"] is x
+    assert activations["cross", 1, "keys_input"] is memory
 
 
 def test_dropout_falls_on_the_weights_in_training_only(attention: MultiHeadAttention, inputs) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.transformer import Transformer
@@ -49,6 +50,19 @@ def test_description(saved: tuple[Transformer, Path]) -> None:
     assert description["training"] == {"seed": 7, "λ": 0.01}
     assert description["architecture"]["cross"] == [[2], [0, 1]]
     assert architecture_of(path) == model.architecture
+
+
+def test_models_of_earlier_versions_load(saved: tuple[Transformer, Path]) -> None:
+    model, path = saved
+    with safe_open(path, "pt") as stored:
+        assert {"softmax_embedding", "source_embedding"} < set(stored.keys())
+    description = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    for key in ("position_base", "position_scale"):
+        del description["architecture"][key]
+    path.with_suffix(".json").write_text(json.dumps(description))
+    again = load(path)
+    assert again.architecture == model.architecture
+    assert torch.equal(again.output_embedding, model.output_embedding)
 
 
 @pytest.mark.parametrize("size", [0, 5, 100, -1])

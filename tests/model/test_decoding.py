@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
-from specialized_heads.model.decoding import Cache, step, translate
+from specialized_heads.model.decoding import Cache, in_batches, step, translate
 from specialized_heads.model.transformer import Architecture, Transformer
 
 SOURCES = [[5, 9, 4, 17], [8], [], [6, 6, 12, 13, 14, 15, 4], [11, 10]]
@@ -82,7 +82,7 @@ def test_beam_search_equals_the_plain_one(
     model: Transformer, tiny_model: Callable[..., Transformer], beam: int, length_penalty: float
 ) -> None:
     for searched in (model, tiny_model(seed=5), tiny_model(seed=8)):
-        searched.softmax_embedding *= 0.7
+        searched.output_embedding *= 0.7
         outputs = translate(searched, SOURCES, beam=beam, length_penalty=length_penalty, max_length_ratio=2.0)
         for source, output in zip(SOURCES, outputs, strict=True):
             assert output == plain_beam_search(searched, source, beam=beam, length_penalty=length_penalty)
@@ -91,9 +91,9 @@ def test_beam_search_equals_the_plain_one(
 @torch.inference_mode()
 def test_cached_steps_equal_full_decoding(model: Transformer) -> None:
     target = torch.tensor([[BOS, 4, 12, 20, 7], [BOS, 9, 9, 5, 16]])
-    memory, bias = model.encode(torch.tensor([[5, 9, 4, EOS], [8, EOS, PAD, PAD]]))
-    full = model.logits(model.decode(target, memory, bias)).log_softmax(-1)
-    cache = Cache(model, memory, bias)
+    memory, attn_mask = model.encode(torch.tensor([[5, 9, 4, EOS], [8, EOS, PAD, PAD]]))
+    full = model.logits(model.decode(target, memory, attn_mask)).log_softmax(-1)
+    cache = Cache(model, memory, attn_mask)
     for position in range(target.shape[1]):
         stepwise = step(model, target[:, position, None], position, cache)[:, 0].log_softmax(-1)
         assert torch.allclose(stepwise, full[:, position], atol=1e-5)
@@ -105,11 +105,25 @@ def test_companions_in_the_batch_change_nothing(model: Transformer) -> None:
     assert together[::-1] == translate(model, SOURCES[::-1], **SETTINGS)
 
 
+@pytest.mark.parametrize("tokens", [1, 7, 2000])
+def test_batches_are_within_the_limit_and_outputs_in_the_order_of_the_sources(tokens: int) -> None:
+    batches = []
+
+    def number_of_tokens(batch: list[list[int]]) -> list[int]:
+        batches.append(batch)
+        return [sum(source) for source in batch]
+
+    assert in_batches(number_of_tokens, SOURCES, tokens=tokens) == [sum(source) for source in SOURCES]
+    assert len(batches) == {1: 5, 7: 4, 2000: 1}[tokens]
+    assert all(len(batch) == 1 or len(batch) * (len(batch[-1]) + 1) <= tokens for batch in batches)
+    assert in_batches(number_of_tokens, []) == []
+
+
 @pytest.mark.parametrize("beam", [1, 3, 8])
 def test_outputs_that_do_not_end_are_cut_at_the_limit(model: Transformer, beam: int) -> None:
     model.decoder_norm.weight.data *= 0.3
     model.decoder_norm.bias.data.fill_(1.0)
-    model.softmax_embedding.data[EOS] = -10.0
+    model.output_embedding.data[EOS] = -10.0
     outputs = translate(model, SOURCES, beam=beam, length_penalty=1.0, max_length_ratio=1.5)
     for source, output in zip(SOURCES, outputs, strict=True):
         assert len(output) == int(1.5 * len(source)) + 10
@@ -130,7 +144,7 @@ def test_a_wider_beam_finds_likelier_outputs(tiny_model: Callable[..., Transform
     scores = {1: [], 6: []}
     for seed in range(8):
         model = tiny_model(seed=seed, layers=1)
-        model.softmax_embedding *= 0.5
+        model.output_embedding *= 0.5
         for beam, found in scores.items():
             for source, output in zip(SOURCES, translate(model, SOURCES, **SETTINGS | {"beam": beam}), strict=True):
                 if len(output) < 2 * len(source) + 10:  # ended by itself
@@ -151,7 +165,7 @@ def test_a_beam_without_bounds_finds_the_best_of_all_outputs(seed: int, length_p
     random = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         parameter.data = torch.randn(parameter.shape, generator=random)
-    model.softmax_embedding[EOS] *= 0.5
+    model.output_embedding[EOS] *= 0.5
     found = translate(model, [[]], beam=1536, length_penalty=length_penalty, max_length_ratio=1.0)[0]
 
     best: tuple[float, list[int]] = (-float("inf"), [])

@@ -37,9 +37,9 @@ torch.cuda.is_available = lambda: True
 torch.cuda.device_count = lambda: 3
 torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{index}")
 torch.cuda.set_device = lambda index: None
-from specialized_heads.training.parallel import team
-with team("auto") as (together, device):
-    print(f"{together.rank} of {together.size} has {device.index}", flush=True)
+from specialized_heads.training.parallel import distributed
+with distributed("auto") as (context, device):
+    print(f"{context.rank} of {context.size} has {device.index}", flush=True)
     dist.barrier()
 """
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(specialized_heads.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
@@ -141,7 +141,7 @@ def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch
 
 
 def test_more_processes_than_gpus(gpus) -> None:
-    with pytest.raises(UserError, match="3 processes with a GPU each, but torch sees 2; give it gpu=2"):
+    with pytest.raises(UserError, match="3 processes with a GPU each, but torch sees 2 GPUs; give it gpu=2"):
         take_gpus(3)
 
 
@@ -149,7 +149,7 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     choose_device.cache_clear()
     assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
-    with pytest.raises(UserError, match="device: cuda was asked for, but torch sees no GPU"):
+    with pytest.raises(UserError, match="device: cuda is set, but torch sees no GPU"):
         choose_device("cuda")
 
 
@@ -183,5 +183,8 @@ def test_bf16_is_used_where_there_are_instructions_for_it(
     monkeypatch.setattr(devices, "PROCESSOR", tmp_path / "cpuinfo")
     devices.multiplies_bf16.cache_clear()
     cpu = torch.device("cpu")
-    assert (devices.products("bf16", cpu), devices.products("fp32", cpu)) == ("bf16" if found else "fp32", "fp32")
+    assert (devices.matmul_precision("bf16", cpu), devices.matmul_precision("fp32", cpu)) == (
+        "bf16" if found else "fp32",
+        "fp32",
+    )
     devices.multiplies_bf16.cache_clear()

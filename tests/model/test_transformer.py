@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
-from specialized_heads.model.attention import Tape
+from specialized_heads.model.attention import Activations
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise, sinusoids
 
@@ -67,7 +67,7 @@ def reference(model: Transformer, source: list[int], target: list[int]) -> np.nd
         y = y + attend(normed, normed, f"decoder.{n}.attention", len(a.decoder[n]), causal=True)
         y = y + attend(norm(y, f"decoder.{n}.cross_norm"), memory, f"decoder.{n}.cross", len(a.cross[n]), causal=False)
         y = y + feed_forward(norm(y, f"decoder.{n}.feed_forward_norm"), f"decoder.{n}.feed_forward")
-    return norm(y, "decoder_norm") @ p["softmax_embedding"].T
+    return norm(y, "decoder_norm") @ p["output_embedding"].T
 
 
 def assert_close(model: Transformer, logits: torch.Tensor) -> None:
@@ -106,17 +106,17 @@ def test_later_target_tokens_are_not_seen(tiny_model: Callable[..., Transformer]
 
 
 @torch.inference_mode()
-def test_open_gates_and_the_tape_change_nothing(tiny_model: Callable[..., Transformer]) -> None:
+def test_open_gates_and_recording_activations_change_nothing(tiny_model: Callable[..., Transformer]) -> None:
     model = tiny_model()
     plain = model(SOURCE, TARGET)
-    tape: Tape = {}
-    assert torch.equal(model(SOURCE, TARGET, tape), plain)
+    activations: Activations = {}
+    assert torch.equal(model(SOURCE, TARGET, activations), plain)
     for attention in model.attentions():
         attention.gate = Mask(torch.ones(2))
     assert torch.equal(model(SOURCE, TARGET), plain)
     for kind, queries in (("encoder", 5), ("decoder", 4), ("cross", 4)):
         for layer in range(2):
-            weights = tape[kind, layer, "weights"]
+            weights = activations[kind, layer, "weights"]
             assert torch.allclose(weights.sum(-1), torch.ones(2, 2, queries), atol=1e-6)
 
 
@@ -135,21 +135,13 @@ def test_removed_heads_equal_masked_heads(tiny_model: Callable[..., Transformer]
         for attention, positions in zip(masked.attentions(kind), layers, strict=True):
             attention.gate = Mask(torch.tensor([float(head in positions) for head in range(3)]))
     model.keep_heads(kept)
-    tape: Tape = {}
-    states = model(SOURCE, TARGET, tape)
+    activations: Activations = {}
+    states = model(SOURCE, TARGET, activations)
     assert torch.allclose(states, masked(SOURCE, TARGET), atol=1e-5)
     for kind, layers in kept.items():
         assert getattr(model.architecture, kind) == tuple(map(tuple, layers))
         for layer, positions in enumerate(layers):
-            assert ((kind, layer, "weights") in tape) == bool(positions)
-
-
-def test_pruned_layers_keep_the_original_head_numbers(tiny_model: Callable[..., Transformer]) -> None:
-    model = tiny_model(heads=4)
-    model.keep_heads({"cross": [[1, 2, 3], [0]]})
-    model.keep_heads({"cross": [[0, 2], [0]]})
-    assert model.architecture.cross == ((1, 3), (0,))
-    assert model.architecture.encoder == ((0, 1, 2, 3),) * 2
+            assert ((kind, layer, "weights") in activations) == bool(positions)
 
 
 @torch.inference_mode()
@@ -172,13 +164,18 @@ def test_training_goes_on_after_a_long_sentence_in_evaluation(tiny_model: Callab
     assert model.source_embedding.grad is not None
 
 
-def test_sinusoids_at_known_positions() -> None:
-    table = sinusoids(6, 8)
-    assert table[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert table[3, 0] == pytest.approx(math.sin(3))
-    assert table[3, 4] == pytest.approx(math.cos(3))
-    assert table[5, 3] == pytest.approx(math.sin(5e-4))
-    assert table[2, 1] == pytest.approx(math.sin(2 * 10000 ** (-1 / 3)))
+@pytest.mark.parametrize("base, scale", [(1e4, 1.0), (30.0, 3.0)])
+def test_position_encodings_equal_the_formula(
+    tiny_model: Callable[..., Transformer], base: float, scale: float
+) -> None:
+    model = tiny_model(position_base=base, position_scale=scale)
+    angles = np.arange(512)[:, None] * base ** (-np.arange(4) / 3)
+    expected = scale * np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    assert np.abs(model.positions.numpy() - expected).max() < 1e-4 * scale
+    assert (angles[1, 0], angles[1, -1]) == pytest.approx((1.0, 1 / base))
+    embedded = model.embed(model.source_embedding, torch.tensor([[5, 9]]), start=3)[0].detach().numpy()
+    words = model.source_embedding[[5, 9]].detach().numpy() * math.sqrt(8)
+    assert np.abs(embedded - words - expected[3:5]).max() < 1e-5
 
 
 def test_initialisation() -> None:
@@ -190,7 +187,7 @@ def test_initialisation() -> None:
     initialise(twin, seed=3)
     initialise(other, seed=4)
     weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    for name in ("source_embedding", "target_embedding", "softmax_embedding"):
+    for name in ("source_embedding", "target_embedding", "output_embedding"):
         assert float(weights[name].std()) == pytest.approx(64**-0.5, rel=0.02)
         assert abs(float(weights[name].mean())) < 0.003
     for name, weight in weights.items():

@@ -228,7 +228,7 @@ def test_tokens_that_another_model_cut_are_told(model, tmp_path: Path) -> None:
     for texts, processor, said in (
         (TEXTS, other, "sentence 0 \\(from 0\\) has other subwords"),
         ([*TEXTS[:4], TEXTS[4].upper(), *TEXTS[5:]], model, "sentence 4 \\(from 0\\) has other subwords"),
-        (TEXTS[:-1], model, f"{len(TEXTS)} sentences where the text has {len(TEXTS) - 1}"),
+        (TEXTS[:-1], model, f"{len(TEXTS)} sentences, but the text has {len(TEXTS) - 1}"),
     ):
         with pytest.raises(UserError, match=said):
             check_pieces(path, store, texts, processor)
@@ -249,5 +249,5 @@ def test_words_that_do_not_spell_their_token_tell_nothing(tmp_path: Path) -> Non
     two = {0: tree(("de", 0, 2), ("le", 0, 2), ("à", 3, 5), ("le", 3, 5), ("chat", 6, 10))}
     check_words(tmp_path / "trees", two, ["du au chat"])
     check_words(tmp_path / "trees", {0: two[0][:4]}, ["du au"])
-    with pytest.raises(UserError, match="trees: the trees are of other sentences"):
+    with pytest.raises(UserError, match="trees: the trees belong to other sentences"):
         check_words(tmp_path / "trees", two, ["du au chien"])

@@ -134,22 +134,22 @@ GOOD = row("1", "Stop", "0", "root")
     [
         ([GOOD, "2\t!"], 3, "2 columns between tabs where CoNLL-U has 10"),
         ([GOOD, row("two", "!", "1", "punct")], 3, "'two' is not the number of a word"),
-        ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 where word 2 should be"),
+        ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 instead of word 2"),
         ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
         ([GOOD, row("2", "!")], 3, "no head and relation"),
         (
             [row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")],
             2,
-            "word 1 hangs on itself (heads in turn: 2, 1)",
+            "word 1 is in a cycle (heads in turn: 2, 1)",
         ),
-        ([GOOD, row("2", "!", "2", "punct")], 3, "word 2 hangs on itself (heads in turn: 2)"),
+        ([GOOD, row("2", "!", "2", "punct")], 3, "word 2 is in a cycle (heads in turn: 2)"),
         (
             [GOOD, row("2", "a", "3", "dep"), row("3", "b", "4", "dep"), row("4", "c", "3", "dep")],
             4,
-            "word 3 hangs on itself (heads in turn: 4, 3)",
+            "word 3 is in a cycle (heads in turn: 4, 3)",
         ),
-        ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside of a multi-word token"),
-        ([GOOD, row("2-1", "du")], 3, "2-1 is no range"),
+        ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside a multi-word token"),
+        ([GOOD, row("2-1", "du")], 3, "2-1 is not a range"),
     ],
 )
 def test_a_malformed_file_is_told_with_its_line(tmp_path: Path, rows: list[str], line: int, said: str) -> None:

@@ -7,13 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from specialized_heads.config import Corpus, load
+from specialized_heads.config.experiment import Corpus, load
+from specialized_heads.config.sections import Filters, Split
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.split import divide, read_index
 from specialized_heads.parsing.embedded import SCHEMA, embedded_parses
 from specialized_heads.parsing.words import read_parses
-from specialized_heads.sections import Filters, Split
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def test_kept_parses_cover_other_sizes(tmp_path: Path) -> None:
         embedded_parses(sources, resource=RESOURCES / "libreoffice_en_ru/parses.parquet")
 
 
-@pytest.mark.parametrize("corpus", ["libreoffice_en_ru", "tatoeba_en_fr"])
+@pytest.mark.parametrize("corpus", ["libreoffice_en_ru", "tatoeba_en_fr", "tatoeba_en_de"])
 def test_kept_parses_are_trees_over_the_whole_sentence(corpus: str) -> None:
     texts = pq.read_table(RESOURCES / corpus / "parses.parquet").column("source").to_pylist()
     parses, _ = embedded_parses(texts, resource=RESOURCES / corpus / "parses.parquet")

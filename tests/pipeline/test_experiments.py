@@ -1,6 +1,8 @@
 """Other experiments than the shipped ones, by configuration alone, and what is said where one cannot work."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,13 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     run = type(project)(project.root, name).run("--dry-run")
     assert run.status == 0, run.printed
     assert {"train_baseline", "prune", "figure10"} <= set(run.printed.split())
+
+
+def test_the_default_experiment_is_planned_from_any_folder(project, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(project.root / "Snakefile"), "--dry-run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "results/default/figures/figure1.pdf" in done.stdout + done.stderr
 
 
 def test_results_can_go_to_another_folder(project, tmp_path: Path) -> None:
@@ -108,22 +117,6 @@ def test_your_own_language_pair_by_configuration_alone(project, shared: Path) ->
     scores = pd.read_parquet(project.file("mine/scores.parquet"))
     assert scores["kind"].tolist() == ["baseline", "pruned"]
     assert len(list(project.file("figures").glob("figure*.pdf"))) == 10
-
-
-def test_pruning_is_shown_of_the_first_corpus_that_has_any(project) -> None:
-    values = project.settings()
-    (name, corpus), *_ = values["corpora"].items()
-    bare = corpus | {"title": "Bare", "prune": True, "override": {"pruning": {"encoder": [], "all": [], "retrain": []}}}
-    figure = f"results/{values['experiment']}/figures/gates.pdf"
-    configured = project.configured(values | {"corpora": {"bare": bare, name: corpus | {"prune": True}}})
-    run = configured.run("--dry-run", "--printshellcmds")
-    assert run.status == 0, run.printed
-    for shown in ("gates", "front", "drift", "survival", "figure8", "figure9", "figure10"):
-        commands = [line for line in run.printed.splitlines() if f"specialized_heads.report.{shown} --" in line]
-        assert commands and all(f"/{name}/" in line and "/bare/" not in line for line in commands), shown
-    run = project.configured(values | {"corpora": {"bare": bare}}).run("--dry-run", "--printshellcmds", figure)
-    assert run.status == 0, run.printed
-    assert '"rows": []' in run.printed
 
 
 def test_an_experiment_without_pruning_has_its_figures_too(project) -> None:

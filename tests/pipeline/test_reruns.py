@@ -34,7 +34,7 @@ def test_a_default_that_is_written_down_changes_nothing(finished) -> None:
 
 
 def test_an_edit_of_what_defines_the_keys_changes_nothing(finished, edit) -> None:
-    for module in ("config.py", "sections.py"):
+    for module in ("config/experiment.py", "config/sections.py"):
         edit(finished, module)
     assert finished.stale() == set()
 
@@ -91,7 +91,7 @@ def test_white_space_in_a_command_counts_and_a_comment_does_not(finished) -> Non
     path = finished.root / "workflow/rules/score.smk"
     substitute(path, "rule score:", "# A comment.\nrule score:")
     assert finished.stale() == set()
-    substitute(path, "evaluation.score --translation", "evaluation.score  --translation")
+    substitute(path, "evaluation.score {params", "evaluation.score  {params")
     assert {"score", "gather_scores"} <= rules(finished.stale())
     assert not rules(finished.stale()) & (TRAINING | {"translate"})
 

@@ -122,7 +122,7 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     values = finished.settings()
     values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
     stale = {rule for rule, _ in finished.configured(values).stale()}
-    drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_rules"}
+    drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_rules", "functions"}
     summary = {"training_curves", "models_table", "claims", "configuration"} | LAST
     assert stale == drawn | {"view_heads", "viewer_index"} | summary
 
@@ -130,12 +130,12 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
 @pytest.mark.parametrize(
     ("module", "rules"),
     [
-        ("report/figure7.py", {"figure7"} | LAST),
-        ("report/table1.py", {"table1"} | LAST),
+        ("report/voita/figure7.py", {"figure7"} | LAST),
+        ("report/voita/table1.py", {"table1"} | LAST),
         (
             "heads/relevance/propagate.py",
             {"relevance", "relevance_rules", "analyse_heads", "view_heads", "viewer_index"}
-            | {"figure1", "figure2", "figure4", "figure5", "figure8", "table1", "front", "claims"}
+            | {"figure1", "figure2", "figure4", "figure5", "figure8", "table1", "functions", "front", "claims"}
             | SURVIVORS
             | LAST,
         ),

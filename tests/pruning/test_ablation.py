@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sacrebleu.metrics import BLEU
 
+from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import learn, load_bpe
 from specialized_heads.evaluation import score, translate
 from specialized_heads.model.checkpoint import architecture_of, load, save
@@ -19,7 +20,7 @@ from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning import ablation, importance, systematic
 from specialized_heads.pruning.ablation import removals
 from specialized_heads.pruning.masking import NOTHING
-from specialized_heads.sections import Decoding
+from specialized_heads.pruning.scopes import remove_heads
 from specialized_heads.stage import UserError
 
 DECODED = {"decoding": {"beam": 2, "max_length_ratio": 1.0}, "preprocess": "none", "language": "en", "device": "cpu"}
@@ -52,15 +53,7 @@ def files(token_file, sentences, tiny_model: Callable[..., Transformer], tmp_pat
 def bleu_without(files: dict[str, Path], sentences, removal: set[tuple[str, int, int]]) -> float:
     """BLEU of the model from which heads are physically removed, sentence by sentence."""
     model = load(files["model"])
-    model.keep_heads(
-        {
-            kind: [
-                [p for p, h in enumerate(a.heads) if (kind, a.layer + 1, h + 1) not in removal]
-                for a in model.attentions(kind)
-            ]
-            for kind in KINDS
-        }
-    )
+    remove_heads(model, removal)
     bpe, settings = load_bpe(files["bpe"]), Decoding(**DECODED["decoding"]).model_dump()
     outputs = [bpe.decode(search(model, [source], **settings)[0]) for source in sentences(30, vocabulary=59)[0]]
     references = pq.read_table(files["references"]).column("target").to_pylist()

@@ -35,7 +35,7 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
 def summed_loss(model: Transformer, batch: Batch) -> float:
     states = model(batch.source, batch.target_in).flatten(0, 1)
     return float(
-        importance.cross_entropy(states, model.softmax_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD)
+        importance.cross_entropy(states, model.output_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD)
     )
 
 
@@ -74,7 +74,7 @@ def test_the_mask_by_sentence_gives_the_derivative_of_each_sentence(tiny_model, 
         layer.gate = Mask(mask)
         loss = importance.cross_entropy(
             model(batch.source, batch.target_in).flatten(0, 1),
-            model.softmax_embedding,
+            model.output_embedding,
             batch.target_out.flatten(),
             smoothing=0.0,
             ignore=PAD,

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from specialized_heads.config.sections import Decoding
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import masking
 from specialized_heads.pruning.masking import (
     NOTHING,
@@ -18,9 +19,8 @@ from specialized_heads.pruning.masking import (
     translate_set,
     translate_without,
 )
-from specialized_heads.pruning.scopes import Head
+from specialized_heads.pruning.scopes import Head, remove_heads
 from specialized_heads.pruning.scopes import heads_of as heads_of_scope
-from specialized_heads.sections import Decoding
 
 SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
 DECODING = Decoding(beam=3, max_length_ratio=1.5)
@@ -38,15 +38,7 @@ def model(request: pytest.FixtureRequest, tiny_model: Callable[..., Transformer]
 def without(model: Transformer, removal: Removal) -> Transformer:
     """A copy from which these heads are physically gone."""
     smaller = copy.deepcopy(model)
-    smaller.keep_heads(
-        {
-            kind: [
-                [p for p, head in enumerate(a.heads) if (kind, a.layer + 1, head + 1) not in removal]
-                for a in model.attentions(kind)
-            ]
-            for kind in KINDS
-        }
-    )
+    remove_heads(smaller, removal)
     return smaller
 
 
@@ -135,7 +127,7 @@ def test_the_state_survives_a_kill(
     with open(path, "a") as stream:
         stream.write('[[[["encoder"')  # a kill in the middle of a line
     state = State(tmp_path / "run", fingerprint="a")
-    done = set(state.found)
+    done = set(state.translations)
     assert NOTHING in done
     assert 1 < len(done) < 8
 
@@ -145,14 +137,14 @@ def test_the_state_survives_a_kill(
 
     content = path.read_text()
     path.write_text(content.replace("[[[", "[[ [", 2))  # the same JSON, but not what was written
-    assert not State(tmp_path / "run", fingerprint="a").found
+    assert not State(tmp_path / "run", fingerprint="a").translations
     path.write_text(content)
 
     monkeypatch.setattr(masking, "translate_without", only_the_rest)
     assert translate_set(model, data, removals, decoding=DECODING, state=state) == undisturbed
-    assert len(State(tmp_path / "run", fingerprint="a").found) == len(undisturbed)
-    assert not State(tmp_path / "run", fingerprint="b").found
-    assert not State(tmp_path / "run", fingerprint="a").found  # thrown away by the other run
+    assert len(State(tmp_path / "run", fingerprint="a").translations) == len(undisturbed)
+    assert not State(tmp_path / "run", fingerprint="b").translations
+    assert not State(tmp_path / "run", fingerprint="a").translations  # thrown away by the other run
     state.finish()
     assert not (tmp_path / "run").exists()
 

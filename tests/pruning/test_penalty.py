@@ -1,82 +1,61 @@
-"""What presses on the gates: the growth of a given λ, and the steering of λ to a number of heads."""
+"""Penalty on the gates: growth of a given λ, control of λ towards a number of heads, and the fixed gates."""
 
 import pytest
 import torch
 
 from specialized_heads.model.gates import HardConcrete
-from specialized_heads.pruning.penalty import Lambda, Steering, largest
+from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
 
 
 def gates(*log_alpha: float) -> list[HardConcrete]:
-    """Two sub-layers of gates with these log α, the first one has two."""
-    made = [HardConcrete(2, log_alpha=0.0), HardConcrete(len(log_alpha) - 2, log_alpha=0.0)]
-    values = torch.tensor(log_alpha, dtype=torch.float32)
-    made[0].log_alpha.data, made[1].log_alpha.data = values[:2].clone(), values[2:].clone()
+    """Two sub-layers of gates with these log α; the first has two."""
+    values = torch.tensor(log_alpha, dtype=torch.float32).split([2, len(log_alpha) - 2])
+    made = [HardConcrete(len(part), log_alpha=0.0) for part in values]
+    for gate, part in zip(made, values, strict=True):
+        gate.log_alpha.data = part.clone()
     return made
 
 
-def weights(penalty: Lambda, updates: int) -> list[float]:
-    """λ of each update."""
-    found = []
+def weights(penalty: Lambda | HeadCountController, updates: int, *log_alpha: float) -> list[float]:
+    """λ of each update, the gates being constant."""
+    values = []
     for update in range(1, updates + 1):
-        found.append(penalty.weight)
-        penalty.advance(update, [])
-    return found
+        values.append(penalty.weight)
+        penalty.advance(update, gates(*log_alpha) if log_alpha else [])
+    return values
 
 
 def test_lambda_grows_linearly_from_zero_and_then_stays() -> None:
     assert weights(Lambda(0.2, 4), 6) == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.2, 0.2])
-    assert weights(Lambda(0.2, 0), 3) == [0.2, 0.2, 0.2]
-    assert weights(Lambda(0.2, 1), 3) == [0.2, 0.2, 0.2]
+    assert weights(Lambda(0.2, 0), 3) == weights(Lambda(0.2, 1), 3) == [0.2, 0.2, 0.2]
 
 
-def test_too_many_open_gates_press_and_too_few_pull() -> None:
-    wide, narrow = Steering(2, 100), Steering(2, 100)
-    for update in range(1, 60):
-        wide.advance(update, gates(3, 3, 3, 3, 3))
-        narrow.advance(update, gates(-3, -3, -3, -3, -3))
-    assert wide.weight > 0.1
-    assert narrow.weight < -0.1
+def test_lambda_is_positive_with_too_many_open_gates_and_negative_with_too_few() -> None:
+    wide = weights(HeadCountController(2, 100), 60, 3, 3, 3, 3, 3)
+    assert wide[-1] > 0.1
+    assert wide == sorted(wide)
+    assert wide[58] > wide[50]  # the target has reached two heads before: the integral grows
+    assert weights(HeadCountController(2, 100), 60, -3, -3, -3, -3, -3)[-1] < -0.1
+    assert weights(HeadCountController(5, 100), 2, 3, 3, 3, 3, 3) == [0.0, 0.0]  # all heads are the target
 
 
-def test_an_error_that_lasts_presses_more() -> None:
-    steering, seen = Steering(2, 100), []
-    for update in range(1, 60):
-        steering.advance(update, gates(3, 3, 3, 3, 3))
-        seen.append(steering.weight)
-    assert seen == sorted(seen)
-    assert seen[58] > seen[50]  # the target has long arrived at two heads: what grows is the integral
-
-
-def test_all_heads_asked_for_and_all_open_is_no_error() -> None:
-    steering = Steering(5, 100)
-    steering.advance(1, gates(3, 3, 3, 3, 3))
-    assert steering.weight == 0.0
-
-
-def test_the_decision_fixes_exactly_so_many_gates_and_ends_the_penalty() -> None:
-    own, steering = gates(-1.0, 0.5, 0.5, -3.0, 0.5), Steering(2, 10)
-    for update in range(1, steering.decision):
-        steering.advance(update, own)
-        assert all(gate.fixed.isnan().all() for gate in own)
-    steering.advance(steering.decision, own)
-    assert [gate.fixed.tolist() for gate in own] == [[0, 1], [1, 0, 0]]  # the first ones of equal log α
-    assert steering.weight == 0.0
-    own[0].train()
-    assert own[0]().tolist() == [0, 1]  # whatever was drawn
-    assert own[0].open_probability().tolist() == [0, 1]
-    steering.advance(steering.decision + 1, own)
-    assert steering.weight == 0.0
-
-
-@pytest.mark.parametrize("updates", [1, 2, 3])
-def test_the_shortest_runs_decide_too(updates: int) -> None:
-    assert 1 <= Steering(1, updates).decision <= updates
+@pytest.mark.parametrize("updates", [1, 2, 3, 10])
+def test_lambda_is_zero_after_the_decision(updates: int) -> None:
+    controller = HeadCountController(1, updates)
+    assert 1 <= controller.decision <= updates
+    assert weights(controller, updates + 2, 3, 3, 3)[controller.decision :] == [0.0] * (
+        updates + 2 - controller.decision
+    )
 
 
 @pytest.mark.parametrize("count", range(6))
-def test_largest(count: int) -> None:
-    values = torch.tensor([0.1, -2.0, 0.1, 4.0, 0.1])
-    chosen = largest(values, count)
-    assert chosen.sum() == count
-    assert set(chosen.nonzero().flatten().tolist()) == set([3, 0, 2, 4, 1][:count])
+def test_the_largest_log_alpha_are_fixed_open(count: int) -> None:
+    fixed = gates(0.1, -2.0, 0.1, 4.0, 0.1)
+    fix_largest(fixed, count)
+    decisions = torch.cat([gate.fixed for gate in fixed])
+    assert set(decisions.nonzero().flatten().tolist()) == set([3, 0, 2, 4, 1][:count])  # the first of equal ones
+    assert decisions.sum() == count
+    for gate in fixed:
+        gate.train()
+        gate.draw(torch.Generator().manual_seed(1))
+        assert gate().tolist() == gate.open_probability().tolist() == gate.fixed.tolist()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning.scopes import heads_of
+from specialized_heads.pruning.scopes import heads_of, remove_heads
 
 
 def test_heads_of_a_scope_have_their_own_numbers(tiny_model: Callable[..., Transformer]) -> None:
@@ -13,3 +13,7 @@ def test_heads_of_a_scope_have_their_own_numbers(tiny_model: Callable[..., Trans
     assert heads_of(model.architecture, scope="encoder") == encoder
     others = [("decoder", 2, 2), ("decoder", 2, 3), ("cross", 1, 1), ("cross", 1, 3)]
     assert heads_of(model.architecture, scope="all") == encoder + others
+    remove_heads(model, {("encoder", 2, 1), ("cross", 1, 3), ("cross", 2, 1)})
+    assert model.architecture.encoder == ((1,), (2,))
+    assert model.architecture.decoder == ((), (1, 2))
+    assert model.architecture.cross == ((0,), ())

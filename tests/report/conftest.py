@@ -13,6 +13,7 @@ from claim_tables import evidence_of
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from specialized_heads import report
 from specialized_heads.report.claims.evidence import Evidence
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
@@ -213,12 +214,14 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run a module of the report as the pipeline does; return the stem of what it wrote."""
 
     def run(module: str, settings: dict | None = None, **files: list[Path]) -> Path:
+        [path] = Path(report.__file__).parent.rglob(f"{module}.py")
+        dotted = ".".join(path.relative_to(Path(report.__file__).parent).with_suffix("").parts)
         stem = tmp_path / "out" / module
         argv = [module, "--output", str(stem), "--settings", json.dumps(settings or {})]
         for name, paths in files.items():
             argv += [f"--{name}", *map(str, paths)]
         monkeypatch.setattr(sys, "argv", argv)
-        importlib.import_module(f"specialized_heads.report.{module}").main()
+        importlib.import_module(f"specialized_heads.report.{dotted}").main()
         return stem
 
     return run

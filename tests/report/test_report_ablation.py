@@ -6,15 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report import (
-    ablation,
-    ablation_sets,
-    ablation_table,
-    alone,
-    moments,
-    style,
-    systematic,
-)
+from specialized_heads.report import style
+from specialized_heads.report.michel import ablation, ablation_sets, ablation_table, alone, moments, systematic
 from specialized_heads.report.runs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, Run, read_runs
 from specialized_heads.stage import UserError
 
@@ -69,7 +62,7 @@ def test_runs_are_told_apart(write):
     assert found["moment"].isna().all()
     with pytest.raises(UserError, match="one per file"):
         read_runs([path], runs, columns=ABLATION_COLUMNS)
-    with pytest.raises(UserError, match="the same title"):
+    with pytest.raises(UserError, match="two are the same"):
         read_runs([path, path], [runs[0], runs[0]], columns=ABLATION_COLUMNS)
     with pytest.raises(UserError, match="column pruned is missing"):
         read_runs([path], runs[:1], columns=SYSTEMATIC_COLUMNS)

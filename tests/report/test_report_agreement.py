@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report import agreement, style
+from specialized_heads.report import style
+from specialized_heads.report.beyond import agreement
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -45,16 +46,12 @@ def test_equal_and_opposite_orders():
     assert len(points) == 3 * (1 + 2)
 
 
-def test_a_known_correlation_with_ties_and_a_known_overlap():
-    # Ranks 1.5 1.5 3 4 5 6 7 8 against 2 1 3 4 5 6 8 7: by hand 1 - (0.25 + 0.25 + 1 + 1) ..., as Pearson's of the ranks.
+def test_a_known_overlap():
     first, second = [1.0, 1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2.0, 1.0, 3.0, 4.0, 5.0, 6.0, 9.0, 8.0]
-    expected = np.corrcoef([1.5, 1.5, 3, 4, 5, 6, 7, 8], [2, 1, 3, 4, 5, 6, 8, 7])[0, 1]
     points = agreement.numbers([("EN-FR", table({"gates": first, "confidence": second}, counts=(3, 1)))])
-    assert value(points, "spearman") == pytest.approx(expected)
     assert value(points, "jaccard", kept=3) == 1.0
     assert value(points, "jaccard", kept=1) == 0.0
-    two_of_four = {("encoder", 1, 1), ("encoder", 1, 2), ("encoder", 1, 3)}, {("encoder", 1, 2), ("encoder", 1, 3), 0}
-    assert agreement.jaccard(*two_of_four) == 0.5
+    assert agreement.jaccard({1, 2, 3}, {2, 3, 4}) == 0.5
 
 
 def test_types_are_compared_alone_and_together():

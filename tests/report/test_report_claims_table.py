@@ -1,4 +1,4 @@
-"""Stage claims: verdicts follow the files that they are computed from."""
+"""Stage claims: verdicts follow from the files."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,9 +24,8 @@ def files(tmp_path: Path, evidence: Evidence) -> dict[str, list[Path]]:
         found.setdefault(name, []).append(path)
 
     write("scores", evidence.scores)
-    for number, (_, same) in enumerate(evidence.heads.groupby("lam", dropna=False)):
-        own = ["kind", "scope", "lam", "asked", "seed"]
-        write("heads", same.drop(columns=own), str(number))
+    for number, (_, same) in enumerate(evidence.heads.groupby(["scope", "lam"], dropna=False)):
+        write("heads", same.drop(columns=["kind", "scope", "lam", "asked", "seed"]), str(number))
     write("single", evidence.single.drop(columns=["seed", "moment"]))
     write("second", evidence.second.drop(columns=["seed", "moment"]))
     ends = evidence.systematic[evidence.systematic["moment"].isna()]
@@ -38,10 +37,11 @@ def files(tmp_path: Path, evidence: Evidence) -> dict[str, list[Path]]:
 def settings() -> dict:
     run = {"corpus": "a", "seed": 1, "moment": None}
     head = {"corpus": "a", "seed": 1, "asked": None}
-    pruned = [head | {"kind": "pruned", "scope": "encoder", "lam": lam} for lam in (0.01, 0.02)]
+    targets = [("all", 0.01), ("all", 0.03), ("encoder", 0.01), ("encoder", 0.02)]
+    pruned = [head | {"kind": "pruned", "scope": scope, "lam": lam} for scope, lam in targets]
     return {
         "corpora": [{"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}],
-        "heads": [*pruned, head | {"kind": "baseline", "scope": "", "lam": None}],
+        "heads": [head | {"kind": "baseline", "scope": "", "lam": None}, *pruned],
         "single": [run],
         "second": [run],
         "systematic": [run],
@@ -68,7 +68,7 @@ def test_another_result_is_another_verdict(
     assert "−0.82 \\[−1.32, −0.32\\]" in written and "1,000 sentences" in written
 
     changed = pd.read_parquet(files["scores"][0])
-    few = changed["encoder_total"] == 3
+    few = changed["encoder_total"] == 3  # 12% of the heads
     changed.loc[few, ["difference", "difference_low", "difference_high"]] = [-0.3, -0.8, 0.2]
     changed.to_parquet(files["scores"][0])
     assert verdicts()["encoder_wmt"] == "reproduced"
@@ -76,7 +76,7 @@ def test_another_result_is_another_verdict(
     changed.to_parquet(files["scores"][0])
     after = verdicts()
     assert after["encoder_wmt"] == "not reproduced"
-    # And nothing else that rests on other files.
+    # Claims that follow from other files keep their verdicts.
     assert {name for name in after if after[name] != before[name]} == {"encoder_wmt"}
 
     single = pd.read_parquet(files["single"][0]).assign(p_value=0.001)
@@ -84,8 +84,8 @@ def test_another_result_is_another_verdict(
     assert verdicts()["single"] == "not reproduced"
 
 
-def test_corpora_may_name_their_relations_otherwise(files: dict[str, list[Path]], settings: dict) -> None:
-    """A column that another corpus has is none of this one's."""
+def test_corpora_may_name_their_relations_differently(files: dict[str, list[Path]], settings: dict) -> None:
+    """Columns of another corpus do not count for this one."""
     older = {
         name: name.replace("obj_", "dobj_") for name in pd.read_parquet(files["heads"][0]) if name.startswith("obj_")
     }
@@ -102,23 +102,23 @@ def test_corpora_may_name_their_relations_otherwise(files: dict[str, list[Path]]
     assert measure(first) == measure(second) and isinstance(measure(second), Measured)
 
 
-def test_a_corpus_that_is_not_pruned_has_claims_of_heads_alone(evidence: Evidence) -> None:
+def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence) -> None:
     baseline = evidence.scores[evidence.scores["kind"] == "baseline"]
     other = replace(evidence, title="b", pruned=False, scores=baseline)
     rows = table.numbers([evidence, other])
-    of_heads_alone = {claim.name for claim in voita.claims() if not claim.of_pruning}
-    assert set(rows.loc[rows["corpus"] == "b", "claim"]) == of_heads_alone
+    on_heads = {claim.name for claim in voita.claims() if not claim.of_pruning}
+    assert set(rows.loc[rows["corpus"] == "b", "claim"]) == on_heads
     text = table.caption(rows)
     assert "a: " in text and "b: " in text and "not testable" in text
     shown = table.shown(rows)
-    # What no corpus can test for the same reason is said once.
+    # A claim that no corpus can test for the same reason has one row.
     assert (shown["corpus"] == "any").sum() == shown.loc[shown["corpus"] == "any", "claim"].nunique() > 0
 
 
 def test_a_missing_file_is_an_error(
     call: Callable[..., None], files: dict[str, list[Path]], settings: dict, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match="settings: heads: 3 entries for 2 files"):
+    with pytest.raises(UserError, match="settings: heads: 5 entries for 2 files"):
         call(table, settings=settings, output=tmp_path / "claims", **files | {"heads": files["heads"][:2]})
     frame = pd.read_parquet(files["scores"][0]).drop(columns="difference_low")
     frame.to_parquet(files["scores"][0])

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report import criteria, style
+from specialized_heads.report import style
+from specialized_heads.report.beyond import criteria
 from specialized_heads.stage import UserError
 
 NAN = float("nan")

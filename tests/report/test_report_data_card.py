@@ -5,7 +5,7 @@ import copy
 import pandas as pd
 import pytest
 
-from specialized_heads.report import data_card
+from specialized_heads.report.beyond import data_card
 from specialized_heads.stage import UserError
 
 CARD = {

@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
 
-from specialized_heads.report import figure3, figure4, paper, style, table1
-from specialized_heads.report.dependency import accuracies
+from specialized_heads.report import style
+from specialized_heads.report.voita import figure3, figure4, paper, table1
+from specialized_heads.report.voita.dependency import accuracies
 from specialized_heads.stage import UserError
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from specialized_heads.report import figure6
+from specialized_heads.report.voita import figure6
 
 
 @pytest.mark.parametrize("log_alpha", figure6.LOG_ALPHAS)

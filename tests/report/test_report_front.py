@@ -6,7 +6,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from specialized_heads.report import front, style
+from specialized_heads.report import style
+from specialized_heads.report.beyond import front
 
 NAN = float("nan")
 
@@ -42,15 +43,6 @@ def test_points_are_all_heads_against_bleu(small):
         ["all", "baseline", 48, 27.0],
         ["all", "pruned", 16, 25.0],
     ]
-
-
-def test_several_seeds_are_mean_and_range(make):
-    scores = make.scores(seeds=(1, 2, 3), lambdas=(0.01,))
-    points = front.points(scores)
-    own = scores[(scores["kind"] == "pruned") & (scores["scope"] == "all")]
-    point = points[(points["kind"] == "pruned") & (points["scope"] == "all")].squeeze()
-    assert point["bleu"] == pytest.approx(own["bleu"].mean())
-    assert (point["bleu_low"], point["bleu_high"]) == (own["bleu"].min(), own["bleu"].max())
 
 
 def test_every_head_is_counted_once_with_its_functions(small):

@@ -9,20 +9,25 @@ import pandas as pd
 import pytest
 
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.report import drift, figure8, persons, pruned, similarity, style, survival, survival_table
+from specialized_heads.report import experiment, style
+from specialized_heads.report.beyond import drift, persons, similarity, survival, survival_table
+from specialized_heads.report.voita import figure8
 from specialized_heads.stage import UserError
 
 RELATIONS = ["nsubj", "obj", "amod", "advmod"]
 
 
 def test_names_of_models():
-    assert pruned.of_name("baseline/seed2")[::3] == ("", 2)
-    assert pruned.of_name("pruned/encoder_lambda0.01/seed1")[:2] == ("encoder", 0.01)
-    assert pruned.of_name("pruned/all_heads12/seed3")[2:] == (12.0, 3)
+    baseline, by_penalty, by_number = map(
+        experiment.of_gates, ("baseline/seed2", "pruned/encoder_lambda0.01/seed1", "pruned/all_heads12/seed3")
+    )
+    assert (baseline.scope, baseline.seed) == ("", 2)
+    assert (by_penalty.scope, by_penalty.lam) == ("encoder", 0.01)
+    assert (by_number.asked, by_number.seed) == (12, 3)
     others = ("finetuned/gates_all_heads3/seed1", "pruned/gates_all_heads3/seed1")
     for name in ("scratch/all_lambda0.1/seed1", "pruned/encoder_lambda0.01", *others):
         with pytest.raises(UserError, match=name):
-            pruned.of_name(name)
+            experiment.of_gates(name)
 
 
 def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
@@ -37,7 +42,7 @@ def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
     order = ["baseline", "pruned/encoder_lambda0.001", "pruned/encoder_lambda0.01", "pruned/encoder_heads4"]
     assert columns["model"].unique().tolist() == [f"{name}/seed1" for name in order]
     with style.sheet():
-        assert "4\nasked: 4" in make.texts(figure8.draw(columns, title="EN-FR"))
+        assert "4\ntarget: 4" in make.texts(figure8.draw(columns, title="EN-FR"))
     with pytest.raises(UserError, match="pruned/all_heads4/seed1"):
         figure8.numbers({"pruned/all_heads4/seed1": table})
 
@@ -279,7 +284,7 @@ def test_survival_reads_descriptions_of_models(stage, write, make, tmp_path):
     table = stage("survival_table", settings, **files)
     pd.testing.assert_frame_equal(pd.read_csv(table.with_suffix(".csv")), rows)
     assert "| encoder heads pruned | encoder | λ 0.1 | 3 of 24 | 7 |" in table.with_suffix(".md").read_text()
-    with pytest.raises(UserError, match="2 names for 1 files"):
+    with pytest.raises(UserError, match="2 models for 1 files"):
         stage("survival", settings | {"models": settings["models"] * 2}, **files)
 
 
@@ -336,7 +341,7 @@ def test_subjects_without_part_of_speech_are_said(stage, tmp_path):
     write_parses(tmp_path / "en", [subject("I", "_"), subject("dogs", "_"), subject("cats", "NOUN")])
     stem = stage("persons", {"titles": ["English"], "languages": ["en_US"]}, parses=[tmp_path / "en"])
     line = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()[4]
-    note = "2 subjects without part of speech, under other unless personal pronouns"
+    note = "2 subjects without part of speech, counted as other unless personal pronouns"
     assert line == f"| English | 3 | 33.3 | 0.0 | 0.0 | 0.0 | 33.3 | 33.3 | {note} |"
 
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from specialized_heads.report import cells, figure1, figure2, figure5, figure8, style
+from specialized_heads.report import cells, style
+from specialized_heads.report.voita import figure1, figure2, figure5, figure8
 from specialized_heads.stage import UserError
 
 

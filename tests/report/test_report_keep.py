@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from specialized_heads.config import load
+from specialized_heads.config.experiment import load
 from specialized_heads.report import configuration
 from specialized_heads.report.keep import keep
 from specialized_heads.stage import UserError
@@ -62,10 +62,10 @@ def test_small_files_are_kept_and_old_ones_go(results: Path, tmp_path: Path) -> 
 def test_nothing_else_is_replaced(results: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="mine: holds something else"):
+    with pytest.raises(UserError, match="mine: is not a folder of kept results"):
         keep(results, tmp_path / "mine")
     assert files_below(tmp_path / "mine") == {"notes.txt"}
     (results / "claims.md").unlink()
-    with pytest.raises(UserError, match="no claims.md there; run the experiment to its end first"):
+    with pytest.raises(UserError, match="no claims.md; run the experiment to its end first"):
         keep(results, tmp_path / "kept")
     assert not (tmp_path / "kept").exists()

@@ -53,7 +53,7 @@ def test_a_caption_is_printed_as_it_is():
 
 
 def test_each_figure_needs_its_caption(stage, drawn):
-    with pytest.raises(UserError, match="1 captions for 2 figures"):
+    with pytest.raises(UserError, match="1 captions for 2 files"):
         stage("latex", {"captions": ["x"]}, figures=[drawn / "figures" / "one.pdf"] * 2, tables=[])
 
 

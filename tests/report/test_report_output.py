@@ -58,7 +58,7 @@ def test_every_module_writes_all_its_formats_with_any_title(run_all):
 
 
 def test_titles_are_shown_as_they_are_and_never_as_mathematics(make):
-    from specialized_heads.report import figure7
+    from specialized_heads.report.voita import figure7
 
     with style.sheet():
         figure = figure7.draw(figure7.numbers({NASTY: make.scores()}))
@@ -69,7 +69,7 @@ def test_titles_are_shown_as_they_are_and_never_as_mathematics(make):
 @pytest.mark.parametrize("module", ["figure1", "figure6"])
 def test_bytes_do_not_depend_on_the_run(module, write, make, tmp_path):
     heads = write("heads.parquet", make.heads())
-    command = [sys.executable, "-m", f"specialized_heads.report.{module}"]
+    command = [sys.executable, "-m", f"specialized_heads.report.voita.{module}"]
     if module == "figure1":
         command += ["--heads", str(heads), "--settings", '{"titles": ["EN-FR"]}']
     made = []
@@ -85,7 +85,8 @@ def test_bytes_do_not_depend_on_the_run(module, write, make, tmp_path):
 
 
 def test_figures_have_the_width_of_a_column(make):
-    from specialized_heads.report import cells, figure1, figure2
+    from specialized_heads.report import cells
+    from specialized_heads.report.voita import figure1, figure2
 
     heads = cells.ranked_heads({"EN-FR": make.heads()})
     with style.sheet():
@@ -145,7 +146,7 @@ def test_mistakes_in_the_inputs_are_named(write, make, tmp_path):
         read_all([path], ["EN-FR"], columns=HEAD_COLUMNS)
     with pytest.raises(UserError, match="2 titles for 1 files"):
         read_all([path], ["EN-FR", "EN-RU"], columns=HEAD_COLUMNS)
-    with pytest.raises(UserError, match="same title"):
+    with pytest.raises(UserError, match="two are the same"):
         read_all([path, path], ["EN-FR", "EN-FR"], columns=HEAD_COLUMNS)
     with pytest.raises(UserError, match="no such file"):
         read_all([tmp_path / "none.parquet"], ["EN-FR"], columns=HEAD_COLUMNS)

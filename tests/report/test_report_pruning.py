@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from specialized_heads.pruning import dead_heads as stage_dead_heads
-from specialized_heads.report import controls, dead_heads, gates, style
+from specialized_heads.report import style
+from specialized_heads.report.beyond import controls, dead_heads, gates
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -71,9 +72,9 @@ def test_without_pruned_models_the_gates_say_so(stage, make) -> None:
 def test_a_log_without_gates_is_a_mistake(tmp_path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"update": 5, "loss": 1.0}\n', encoding="utf-8")
-    with pytest.raises(UserError, match=r"log\.jsonl: has no gates"):
+    with pytest.raises(UserError, match=r"log\.jsonl: has no column open"):
         gates.read_records(path)
-    with pytest.raises(UserError, match=r"none\.jsonl: cannot read it"):
+    with pytest.raises(UserError, match=r"none\.jsonl: cannot be read"):
         gates.read_records(tmp_path / "none.jsonl")
 
 
@@ -97,8 +98,9 @@ def gate(kind: str, layer: int, head: int, kept: bool) -> dict:
     return {"type": kind, "layer": layer, "head": head, "log_alpha": 0.0, "p_open": 0.5, "soft": 0.5, "kept": kept}
 
 
-ENCODER = {"scope": "encoder", "penalty": 0.01, "heads": None, "collapse": None}
-ALL = {"scope": "all", "penalty": None, "heads": 2, "collapse": "a sentence"}
+DECIDED = {"expected": 2.04, "decided": 0.75, "loss_hard": 1.25, "loss_soft": 1.2}
+ENCODER = {"scope": "encoder", "penalty": 0.01, "heads": None, "collapse": None} | DECIDED
+ALL = {"scope": "all", "penalty": None, "heads": 2, "collapse": "a sentence"} | DECIDED
 
 
 def test_dead_heads(dead) -> None:
@@ -122,8 +124,11 @@ def test_table_of_dead_heads(dead, stage, write) -> None:
     models = dead({**ENCODER, "rows": kept}, {**ALL, "rows": every})
     stem = stage("dead_heads", {"titles": ["EN-FR"]}, dead=[write("d.json", models)])
     table = stem.with_suffix(".md").read_text(encoding="utf-8")
-    assert r"| EN-FR | encoder | λ 0.01 | 1: 1 2; 2: 2 \[3/3\] | – | – |  |" in table
-    assert r"| EN-FR | all | 2 heads | \[0/2\] | \[0/2\] | 1: 1 2 \[2/2\] | a sentence |" in table
+    assert r"| EN-FR | encoder | λ 0.01 | 1: 1 2; 2: 2 \[3/3\] | – | – | 2.0 | 75% | 1.250 / 1.200 |  |" in table
+    assert (
+        r"| EN-FR | all | 2 heads | \[0/2\] | \[0/2\] | 1: 1 2 \[2/2\] | 2.0 | 75% | 1.250 / 1.200 | a sentence |"
+        in table
+    )
     numbers = pd.read_csv(stem.with_suffix(".csv"))
     assert list(numbers) == dead_heads.COLUMNS
     assert len(numbers) == 5

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report import figure7, figure9, figure10, paper, style, sweep, table2
+from specialized_heads.report import style
+from specialized_heads.report.voita import figure7, figure9, figure10, paper, sweep, table2
 
 NAN = float("nan")
 
@@ -224,7 +225,7 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
         (">", [(1, 26.0), (2, 27.0), (16, 27.0)]),
         ("o", [(8, 26.0), (8, 26.0), (16, 27.0)]),
     ]
-    assert "asked: number of heads" in make.texts(figure)
+    assert "pruned to a number of heads" in make.texts(figure)
     for module, series in ((figure9, 3), (figure10, 1)):  # per attention type, per pair of layers
         with style.sheet():
             figure = module.draw(module.numbers({"EN-FR": scores}))
@@ -233,7 +234,7 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
         assert [marker for marker, _ in found[::2]] == [">"] * series
         pruned = [sorted(x for x, _ in line) for _, line in found[:2]]
         assert pruned == [[0, 14, 15], [0, 8, 8]]
-        assert make.texts(figure).count("asked: number of heads") == 1
+        assert make.texts(figure).count("pruned to a number of heads") == 1
 
 
 @pytest.mark.parametrize("kept", ["lam", "asked"])
@@ -246,7 +247,7 @@ def test_one_kind_of_target_alone_looks_the_same_whichever_it_is(module, series,
     found = drawn(figure, 0)
     assert [len(line) for _, line in found] == [3] * series
     assert [marker for marker, _ in found] == [style.series(number).marker for number in range(series)]
-    assert "asked: number of heads" not in make.texts(figure)
+    assert "pruned to a number of heads" not in make.texts(figure)
 
 
 def test_a_corpus_with_head_counts_alone_beside_one_with_lambdas(make):

@@ -1,80 +1,76 @@
 """Tables of an experiment whose claims are known: a baseline of 30 BLEU, pruned models, single heads removed."""
 
+from dataclasses import replace
 from math import nan
 
-import numpy as np
 import pandas as pd
 
+from specialized_heads.model.transformer import KINDS
 from specialized_heads.report.claims.evidence import Evidence
 
 WHOLE = [[8, 8, 8]] * 3
+# Heads left by layer in models pruned in all types: the encoder loses most, the decoder in high layers, cross in low ones.
+ALL_TYPES = {0.01: [[4, 2, 2], [8, 6, 4], [6, 8, 8]], 0.03: [[0, 0, 0], [2, 0, 0], [0, 1, 3]]}
+# Encoder heads (layer, head) left; seven heads of the baseline have a function.
+ENCODER = {
+    0.01: [(1, 1), (1, 2), (1, 3), (1, 7), (1, 5), (1, 6), (2, 5), (2, 6), (2, 7), (2, 8), (3, 4), (3, 5)],
+    0.02: [(1, 2), (1, 4), (1, 5)],
+}
 
 
 def model(
-    kind: str, scope: str, lam: float, seed: int, loss: float, kept: list[list[int]], *, updates: int = 900
+    kind: str, scope: str, lam: float, seed: int, loss: float, kept: list[list[int]], *, decided: float = 1.0, **other
 ) -> dict:
-    """A row of scores: so much BLEU below a baseline of 30, its interval half a point to both sides."""
-    row = {"kind": kind, "scope": scope, "lam": lam, "asked": nan, "seed": seed, "updates": updates, "sentences": 1000}
-    row |= {
-        "bleu": 30 - loss,
-        "bleu_low": 29 - loss,
-        "bleu_high": 31 - loss,
-        "p_value": 0.5,
-        "bleu_tokenised": 31.5 - loss,
-    }
-    for name, layers in zip(("encoder", "decoder", "cross"), kept, strict=True):
+    """A row of scores: this much BLEU below a baseline of 30, with an interval of half a point to both sides."""
+    row = {"kind": kind, "scope": scope, "lam": lam, "asked": nan, "seed": seed, "sentences": 1000, "p_value": 0.5}
+    row |= {"updates": 140 if kind == "pruned" else 900, "gates_decided": decided if kind == "pruned" else nan}
+    row |= {"bleu": 30 - loss, "bleu_low": 29 - loss, "bleu_high": 31 - loss, "bleu_tokenised": 31.5 - loss}
+    for name, layers in zip(KINDS, kept, strict=True):
         row |= {f"{name}_heads": layers, f"{name}_total": sum(layers)}
     ends = (nan, nan, nan) if kind == "baseline" else (-loss, -loss - 0.5, -loss + 0.5)
-    return row | dict(zip(("difference", "difference_low", "difference_high"), ends, strict=True))
+    return row | dict(zip(("difference", "difference_low", "difference_high"), ends, strict=True)) | other
 
 
-def scores(*extra: dict, seed: int = 1) -> pd.DataFrame:
-    """A baseline; encoder heads 12 of 24 at a loss of 0.2 and 3 at 1.0; and two models pruned in all types."""
+def scores(*extra: dict, seed: int = 1, gain: float = 0.1, decided: float = 1.0) -> pd.DataFrame:
+    """A baseline, a λ 0 control of each scope with this gain, two models pruned in the encoder and two in all types."""
     rows = [
         model("baseline", "", nan, seed, 0, WHOLE),
-        model("pruned", "encoder", 0.01, seed, 0.2, [[6, 4, 2], [8, 8, 8], [8, 8, 8]]),
-        model("pruned", "encoder", 0.02, seed, 1.0, [[3, 0, 0], [8, 8, 8], [8, 8, 8]]),
-        model("pruned", "all", 0.01, seed, 0.1, [[4, 2, 2], [8, 6, 4], [6, 8, 8]]),
-        model("pruned", "all", 0.03, seed, 0.7, [[0, 0, 0], [2, 0, 0], [0, 1, 3]]),
+        *(model("pruned", scope, 0.0, seed, -gain, WHOLE, decided=0.0) for scope in ("encoder", "all")),
+        model("pruned", "encoder", 0.01, seed, 0.2, [[6, 4, 2], *WHOLE[1:]], decided=decided),
+        model("pruned", "encoder", 0.02, seed, 1.0, [[3, 0, 0], *WHOLE[1:]], decided=decided),
+        model("pruned", "all", 0.01, seed, 0.1, ALL_TYPES[0.01], decided=decided),
+        model("pruned", "all", 0.03, seed, 0.7, ALL_TYPES[0.03], decided=decided),
         *extra,
     ]
     return pd.DataFrame(rows)
 
 
-def labelled(heads: pd.DataFrame, kind: str, *, lam: float = nan, scope: str = "", seed: int = 1) -> pd.DataFrame:
-    return heads.assign(kind=kind, scope=scope, lam=lam, asked=nan, seed=seed, positional_ceiling=0.95)
+def left(heads: pd.DataFrame, counts: list[list[int]]) -> pd.DataFrame:
+    """The table of a model that keeps the first heads of each layer, this many by type and layer."""
+    kept = {kind: dict(enumerate(layers, start=1)) for kind, layers in zip(KINDS, counts, strict=True)}
+    return heads[[row.head <= kept[row.type][row.layer] for row in heads.itertuples()]]
 
 
-def survivors(heads: pd.DataFrame, left: list[tuple[int, int]]) -> pd.DataFrame:
-    """The table of a model that has these encoder heads, as (layer, head), and all others."""
-    encoder = heads["type"] == "encoder"
-    kept = [pair in left for pair in zip(heads["layer"], heads["head"], strict=True)]
-    return heads[~encoder | np.array(kept)]
-
-
-def all_heads(heads: pd.DataFrame) -> pd.DataFrame:
-    """These heads, seven of which have a function, as the baseline's, and those of the two encoder-pruned models."""
-    for end in ("margin_low", "margin_high"):
+def all_heads(
+    heads: pd.DataFrame, *, seed: int = 1, all_types: dict[float, list[list[int]]] | None = None
+) -> pd.DataFrame:
+    """These heads as the baseline's, and those of the pruned models."""
+    for end, shift in (("margin_low", -0.03), ("margin_high", 0.03)):
         for column in [name for name in heads if name.endswith("_margin")]:
-            heads[column.removesuffix("margin") + end] = heads[column] + (0.03 if end.endswith("high") else -0.03)
-    first = survivors(
-        heads, [(1, 1), (1, 2), (1, 3), (1, 7), (1, 5), (1, 6), (2, 5), (2, 6), (2, 7), (2, 8), (3, 4), (3, 5)]
-    )
-    second = survivors(heads, [(1, 2), (1, 4), (1, 5)])
-    return pd.concat(
-        [
-            labelled(heads, "baseline"),
-            labelled(first, "pruned", lam=0.01, scope="encoder"),
-            labelled(second, "pruned", lam=0.02, scope="encoder"),
-        ],
-        ignore_index=True,
-    )
+            heads[column.removesuffix("margin") + end] = heads[column] + shift
+    tables = [heads.assign(kind="baseline", scope="", lam=nan)]
+    for lam, names in ENCODER.items():
+        kept = [row.type != "encoder" or (row.layer, row.head) in names for row in heads.itertuples()]
+        tables.append(heads[kept].assign(kind="pruned", scope="encoder", lam=lam))
+    for lam, counts in (all_types or ALL_TYPES).items():
+        tables.append(left(heads, counts).assign(kind="pruned", scope="all", lam=lam))
+    return pd.concat(tables, ignore_index=True).assign(asked=nan, seed=seed)
 
 
 def ablation() -> pd.DataFrame:
     """Single heads of a model of BLEU 30: each costs as much as its number says; two of the encoder's are significant."""
     rows = []
-    for kind in ("encoder", "decoder", "cross"):
+    for kind in KINDS:
         for layer in (1, 2, 3):
             for head in range(1, 9):
                 row = {"type": kind, "layer": layer, "head": head, "bleu_full": 30.0, "sentences": 1000, "seed": 1}
@@ -110,14 +106,13 @@ def systematic() -> pd.DataFrame:
 
 def evidence_of(heads: pd.DataFrame) -> Evidence:
     """All of it together, for heads of a model with three layers of eight."""
-    return Evidence(
-        title="a",
-        stands_for="",
-        pruned=True,
-        scores=scores(),
-        heads=all_heads(heads),
-        single=ablation(),
-        second=ablation(),
-        systematic=systematic(),
-        least_arcs=30,
-    )
+    tables = {"single": ablation(), "second": ablation(), "systematic": systematic()}
+    corpus = {"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}
+    return Evidence(**corpus, scores=scores(), heads=all_heads(heads), **tables)
+
+
+def seeds(heads: pd.DataFrame, *all_types: dict[float, list[list[int]]]) -> Evidence:
+    """The same with one seed for each of these sets of models pruned in all types, by λ."""
+    tables = [all_heads(heads, seed=seed, all_types=models) for seed, models in enumerate(all_types, start=1)]
+    own = pd.concat([scores(seed=seed) for seed in range(1, len(all_types) + 1)], ignore_index=True)
+    return replace(evidence_of(heads), scores=own, heads=pd.concat(tables, ignore_index=True))

@@ -1,11 +1,13 @@
 """The smoke experiment, run once in a copy of the project; tests that change something work on a copy of that copy."""
 
 import csv
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,12 @@ from typing import Any
 
 import pytest
 import yaml
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
+INJECTOR = Path(__file__).with_name("injector.py")
+# Rules call `python`, which must be the one that runs the tests.
+ENVIRONMENT = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
 PARTS = ("Snakefile", "config.yaml", "config", "envs", "profiles", "resources", "src", "workflow")
 
 
@@ -39,12 +45,13 @@ class Workflow:
     configuration: str = "config/smoke.yaml"
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        """Start Snakemake in a process group of its own. Rules call `python`: the one that runs the tests."""
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        """Start Snakemake in a process group of its own."""
+        # At its end Snakemake waits for this timespan, which the profile makes longer.
+        options_of_tests = ["--configfile", self.configuration, "--cores", "2", "--max-jobs-per-timespan", "100/1s"]
         return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", "--configfile", self.configuration, "--cores", "2", *arguments],
+            [sys.executable, "-m", "snakemake", *options_of_tests, *arguments],
             cwd=self.root,
-            env=os.environ | {"PATH": path},
+            env=ENVIRONMENT,
             text=True,
             start_new_session=True,
             **options,
@@ -96,23 +103,54 @@ def copy_tree(source: Path, target: Path) -> Path:
     return shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".ruff_cache"))
 
 
+def wait_for(
+    condition: Callable[[], object], *, unless: Callable[[], object] = lambda: False, seconds: float = 120
+) -> None:
+    """Wait until the condition holds; fail after so many seconds, or if `unless` holds first."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert not unless(), "the process ended first"
+        assert time.monotonic() < end, "the condition did not come true in time"
+        time.sleep(0.02)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Workflow:
     """A copy of the project without results."""
     return new_project(tmp_path / "project")
 
 
+def run_once(
+    name: str, tmp_path_factory: pytest.TempPathFactory, configure: Callable[[Workflow], Workflow]
+) -> tuple[Workflow, Run]:
+    """Run an experiment in a new project. Of several pytest-xdist workers, the first runs it; the others wait and share it."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    root, record = folder / f"{name}-project", folder / f"{name}.json"
+    with FileLock(folder / f"{name}.lock"):
+        if not record.exists():
+            workflow = configure(new_project(root))
+            run = workflow.run()
+            record.write_text(json.dumps([workflow.configuration, run.status, run.printed]), encoding="utf-8")
+    configuration, status, printed = json.loads(record.read_text(encoding="utf-8"))
+    return Workflow(root, configuration), Run(status, printed)
+
+
 @pytest.fixture(scope="session")
 def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run]:
     """The whole smoke experiment. Nothing may be changed in its folder."""
-    workflow = new_project(tmp_path_factory.mktemp("smoke") / "project")
-    return workflow, workflow.run()
+    return run_once("smoke", tmp_path_factory, lambda workflow: workflow)
 
 
 @pytest.fixture(scope="session")
 def pruning_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run]:
     """All that the smoke experiment does not ask for, as tiny as it can be. Nothing may be changed in its folder."""
-    workflow = new_project(tmp_path_factory.mktemp("pruning") / "project")
+    return run_once("pruning", tmp_path_factory, with_all_of_pruning)
+
+
+def with_all_of_pruning(workflow: Workflow) -> Workflow:
+    """The project with a configuration that asks for all that the smoke experiment leaves out."""
     values = workflow.settings()
     values["seeds"] = [1, 2]
     whole = values["corpora"]["tatoeba_en_fr"] | {"split": {"dev": 60, "test": 60, "analysis": 100}}
@@ -126,8 +164,7 @@ def pruning_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workflow, Run
     values["ablation"] = {"single": True, "second": "short", "systematic": True, "step": 0.5, "moments": [10]}
     values["comparison"] = {"criteria": ["gates", "importance", "random"]}
     values["heads"] |= {"relevance_rules": ["epsilon"], "viewer_sentences": 0}
-    workflow = workflow.configured(values)
-    return workflow, workflow.run()
+    return workflow.configured(values)
 
 
 @pytest.fixture(scope="session")

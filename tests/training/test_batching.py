@@ -8,7 +8,7 @@ import pytest
 
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
-from specialized_heads.training.batching import epoch_updates, in_order, make_batch, padding
+from specialized_heads.training.batching import epoch_updates, in_order, joined, make_batch, padding
 
 SIZES = {"batch_tokens": 4000, "micro_batch_tokens": 1500}
 
@@ -125,3 +125,31 @@ def test_a_batch_is_padded_and_marked_at_its_ends(store: Callable[..., TokenStor
     assert batch.target_in.tolist() == [[BOS, 4, 5], [BOS, 9, PAD], [BOS, 11, PAD]]
     assert batch.target_out.tolist() == [[4, 5, EOS], [9, EOS, PAD], [11, EOS, PAD]]
     assert batch.target_tokens == 7
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_joined_pairs_hold_every_pair_once_and_at_most_n(store: Callable[..., TokenStore], most: int) -> None:
+    number = 400
+    data = store(
+        [[i] * (i % 4) + [1000 + i] for i in range(number)], [[i] * (i % 3) + [1000 + i] for i in range(number)]
+    )
+    ends = []
+    for epoch in (0, 1):
+        epoch_store = joined(data, most=most, seed=1, epoch=epoch)
+        for sources, targets in (
+            (epoch_store.source_ids(i), epoch_store.target_ids(i)) for i in range(len(epoch_store))
+        ):
+            pairs = [i - 1000 for i in sources.tolist() if i >= 1000]
+            assert 1 <= len(pairs) <= most
+            assert sources.tolist() == [token for i in pairs for token in data.source_ids(i)]
+            assert targets.tolist() == [token for i in pairs for token in data.target_ids(i)]
+            ends.append((epoch, pairs))
+    for epoch in (0, 1):
+        assert sorted(i for e, pairs in ends if e == epoch for i in pairs) == list(range(number))
+    sizes = [len(pairs) for _, pairs in ends]
+    assert np.mean(sizes) == pytest.approx((most + 1) / 2, rel=0.15)  # uniform from 1 to n
+    assert [pairs for e, pairs in ends if e == 0] != [pairs for e, pairs in ends if e == 1]
+    again = joined(data, most=most, seed=1, epoch=1)
+    assert [again.source_ids(i).tolist() for i in range(len(again))] == [
+        epoch_store.source_ids(i).tolist() for i in range(len(epoch_store))
+    ]

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 import specialized_heads
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.training.parallel import Team, team
+from specialized_heads.training.parallel import DistributedContext, distributed
 
 TRAINING = {
     "updates": 8,
@@ -40,10 +40,11 @@ PRUNING = {
 }
 
 
-def run(files: dict[str, Path], *, processes: int) -> None:
+def run(files: dict[str, Path], *, processes: int, optimizer: str) -> None:
     arguments = [argument for name, path in files.items() for argument in (f"--{name}", str(path))]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    stage = ["-m", "specialized_heads.pruning.prune", "--settings", json.dumps(PRUNING)]
+    settings = PRUNING | {"training": TRAINING | {"optimizer": optimizer}}
+    stage = ["-m", "specialized_heads.pruning.prune", "--settings", json.dumps(settings)]
     path = str(Path(specialized_heads.__file__).parents[1])
     command = [sys.executable, *(launcher if processes > 1 else []), *stage, *arguments]
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
@@ -51,8 +52,9 @@ def run(files: dict[str, Path], *, processes: int) -> None:
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_two_processes_prune_as_one(
-    token_file: Callable[..., Path], sentences, tiny_model: Callable[..., Transformer], tmp_path: Path
+    token_file: Callable[..., Path], sentences, tiny_model: Callable[..., Transformer], tmp_path: Path, optimizer: str
 ) -> None:
     save(tiny_model(), tmp_path / "baseline.safetensors", training={})
     inputs = {
@@ -70,7 +72,7 @@ def test_two_processes_prune_as_one(
             "records": folder / "log.jsonl",
             "soft": folder / "soft.safetensors",
         }
-        run({**inputs, **outputs, "state": folder / "state"}, processes=processes)
+        run({**inputs, **outputs, "state": folder / "state"}, processes=processes, optimizer=optimizer)
         records = [json.loads(line) for line in outputs["records"].read_text().splitlines()]
         gates = json.loads(outputs["gates"].read_text())
         assert gates["kept"] == 5
@@ -93,10 +95,10 @@ def test_two_processes_prune_as_one(
     assert [r["loss"] for r in records] == pytest.approx([r["loss"] for r in shared_records], rel=1e-5)
 
 
-def test_a_process_alone_is_a_team_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_by_itself_needs_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with team("cpu") as (together, device):
-        assert (together, device) == (Team(rank=0, size=1), torch.device("cpu"))
+    with distributed("cpu") as (context, device):
+        assert (context, device) == (DistributedContext(rank=0, size=1), torch.device("cpu"))
         sum_ = torch.ones(3)
-        together.add_up(sum_)
+        context.all_reduce(sum_)
         assert sum_.tolist() == [1, 1, 1]

@@ -18,19 +18,19 @@ def folder(tmp_path: Path) -> Path:
     """A state of update 7, and the weights of the moment 5."""
     state.claim(tmp_path / "seed1.state")
     state.write_state(tmp_path / "seed1.state", RUN)
-    state.write_moment(tmp_path / "seed1.state", 5, {"a": torch.ones(20)})
+    state.write_checkpoint(tmp_path / "seed1.state", 5, {"a": torch.ones(20)})
     return tmp_path / "seed1.state"
 
 
-def taken_up(folder: Path, *, moments: tuple[int, ...] = (5, 9)) -> dict | None:
-    return state.read_state(folder, fingerprint="this one", moments=moments, device=torch.device("cpu"))
+def taken_up(folder: Path, *, checkpoints: tuple[int, ...] = (5, 9)) -> dict | None:
+    return state.read_state(folder, fingerprint="this one", checkpoints=checkpoints, device=torch.device("cpu"))
 
 
 def test_what_is_written_is_taken_up(folder: Path) -> None:
     found = taken_up(folder)
     assert torch.equal(found.pop("weights")["a"], RUN["weights"]["a"])
     assert found == {name: value for name, value in RUN.items() if name != "weights"}
-    assert torch.equal(state.read_moment(folder, 5)["a"], torch.ones(20))
+    assert torch.equal(state.read_checkpoint(folder, 5)["a"], torch.ones(20))
 
 
 @pytest.mark.parametrize("name", ["state.pt", "update5.safetensors"])
@@ -49,8 +49,8 @@ def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> N
 
 
 def test_a_moment_that_has_passed_must_be_there_and_a_later_one_need_not(folder: Path) -> None:
-    assert taken_up(folder, moments=(8,)) is not None
-    assert taken_up(folder, moments=(6,)) is None
+    assert taken_up(folder, checkpoints=(8,)) is not None
+    assert taken_up(folder, checkpoints=(6,)) is None
 
 
 def test_of_two_processes_the_first_one_stops(folder: Path) -> None:
@@ -58,7 +58,7 @@ def test_of_two_processes_the_first_one_stops(folder: Path) -> None:
     claim = "import sys, pathlib; from specialized_heads.training import state; state.claim(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", claim, folder], check=True)
     with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
-        state.write_moment(folder, 6, {"a": torch.zeros(20)})
+        state.write_checkpoint(folder, 6, {"a": torch.zeros(20)})
     assert not (folder / "update6.safetensors").exists()
     with pytest.raises(UserError, match=r"seed1\.state: another process has taken over"):
         state.check(folder)

@@ -13,13 +13,15 @@ from specialized_heads.stage import UserError
 
 
 def test_a_wrong_hash_or_size_leaves_nothing(server, get, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"what arrived has sha256 {SHA256}, expected is {'0' * 64}; it was removed"):
+    with pytest.raises(
+        UserError, match=f"the downloaded file has sha256 {SHA256}, expected {'0' * 64}; it was removed"
+    ):
         get(sha256="0" * 64)
     assert left(tmp_path / "data") == set()
-    with pytest.raises(UserError, match="the server's file has 300000 bytes, 5 are expected"):
+    with pytest.raises(UserError, match="the server's file has 300000 bytes, expected 5"):
         get(bytes=5)
     server.length = False
-    with pytest.raises(UserError, match="what arrived has 300000 bytes, expected are 5; it was removed"):
+    with pytest.raises(UserError, match="the downloaded file has 300000 bytes, expected 5; it was removed"):
         get(bytes=5)
     assert left(tmp_path / "data") == set()
 
@@ -52,7 +54,7 @@ def test_an_archive_that_the_server_calls_a_page_is_one(server, get) -> None:
 
 
 def test_something_else_than_the_suffix_says(server, get) -> None:
-    with pytest.raises(UserError, match=r"sends something else than a \.zip file"):
+    with pytest.raises(UserError, match=r"sends something other than a \.zip file"):
         get("x.zip")
 
 
@@ -74,25 +76,8 @@ def test_a_truncated_archive_never_gets_its_name(server, get, tmp_path: Path, na
     """Truncated on the server itself, or on the way by a server that does not say how much is to come."""
     whole = archives()[name]
     server.content, server.length, server.headers = whole[:-3000], length, {}
-    with pytest.raises(UserError, match="what arrived not a complete .*; it was removed"):
+    with pytest.raises(UserError, match="the downloaded file not a complete .*; it was removed"):
         get(name)
     assert left(tmp_path / "data") == set()
     server.content = whole
     assert get(name).read_bytes() == whole
-
-
-def test_a_bomb_is_refused(server, get, tmp_path: Path) -> None:
-    server.content = gzip.compress(bytes(160 << 20))
-    with pytest.raises(UserError, match="unpacks to more than 100 times its size"):
-        get("x.gz")
-    assert left(tmp_path / "data") == set()
-
-
-def test_an_archive_that_leads_out_of_itself_is_refused(server, get, tmp_path: Path) -> None:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr("../../evil.txt", b"x")
-    server.content = content.getvalue()
-    with pytest.raises(UserError, match="evil.txt', which leads out of it"):
-        get("x.zip")
-    assert left(tmp_path / "data") == set()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from specialized_heads.corpus.readers.archives import ALLOWANCE, Zip, check, lines, member, members, open_packed, walk
+from specialized_heads.corpus.readers.archives import ALLOWANCE, check, lines, member, members, open_packed, walk
 from specialized_heads.stage import UserError
 
 LINES = [f"line {number} äß" for number in range(5000)]
@@ -130,7 +130,7 @@ def test_small_files_that_repeat_themselves_are_no_bombs(tmp_path: Path) -> None
 def test_names_that_lead_out_of_the_archive_are_refused(tmp_path: Path, make, name: str) -> None:
     path = make(tmp_path / ("x.zip" if make is zipped else "x.tar.gz"), {"good": b"x", name: b"y"})
     for read in (members, check, lambda path: dict(walk(path))):
-        with pytest.raises(UserError, match="which leads out of it; get the file from elsewhere"):
+        with pytest.raises(UserError, match="which leads out of it; get the file elsewhere"):
             read(path)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -159,9 +159,6 @@ def test_members_by_name(tmp_path: Path) -> None:
         assert [(name, stream.read()) for name, stream in walk(path)] == [("a/x.en", b"one\n"), ("a/x.ru", b"two\n")]
         with pytest.raises(UserError, match=r"no file b in it; it holds a/x\.en, a/x\.ru"):
             member(path, "b")
-    with Zip(tmp_path / "x.zip") as archive:
-        assert archive.names == ["a/x.en", "a/x.ru"]
-        assert archive.open("a/x.ru").read() == b"two\n"
 
 
 def test_an_archive_with_several_texts_is_not_one_text(tmp_path: Path) -> None:
@@ -197,7 +194,7 @@ def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"x\.zip: y: line 2: not UTF-8"):
         list(lines(zipped(tmp_path / "x.zip", {"y": content})))
     (tmp_path / "z").write_bytes(b"good\n" + b"a" * (2 << 20))
-    with pytest.raises(UserError, match="line 2: longer than 1048576 bytes; this is no file of sentences"):
+    with pytest.raises(UserError, match="line 2: longer than 1048576 bytes; not a file of sentences"):
         list(lines(tmp_path / "z"))
 
 

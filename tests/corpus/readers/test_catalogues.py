@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.fetch.debian_package import pack
-from specialized_heads.corpus.readers.catalogues import pairs, rows
+from specialized_heads.corpus.debian.catalogues import pairs, rows
+from specialized_heads.corpus.debian.package import pack
 from specialized_heads.stage import UserError
 
 RUSSIAN = (
@@ -127,5 +127,5 @@ def test_a_language_that_is_missing_is_an_error_that_says_which_are_there(tmp_pa
 def test_a_broken_catalogue_is_an_error_that_names_it(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "game.tar.gz"
     pack(path, [("ru/LC_MESSAGES/game.mo", data)])
-    with pytest.raises(UserError, match=r"game\.tar\.gz: ru/LC_MESSAGES/game\.mo: not a whole message catalogue"):
+    with pytest.raises(UserError, match=r"game\.tar\.gz: ru/LC_MESSAGES/game\.mo: not a complete message catalogue"):
         list(rows(path, language="ru", counts=Counter()))

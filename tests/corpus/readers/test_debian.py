@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.fetch.debian_package import licences
+from specialized_heads.corpus.debian.package import licences
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.readers.archives import members, walk
 from specialized_heads.stage import read_json
@@ -133,8 +133,8 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
     data = tmp_path / "data with space" / "debian"
     index, descriptions = data / "index", data / "descriptions.ru.tar.gz"
     for done in (
-        stage("fetch.debian_index", index=index),
-        stage("fetch.debian_descriptions", settings={"language": "ru"}, output=descriptions),
+        stage("debian.index", index=index),
+        stage("debian.fetch_descriptions", settings={"language": "ru"}, output=descriptions),
     ):
         assert done.returncode == 0, done.stderr
     # The system's hooks did not run, and the card says which release it is.
@@ -144,7 +144,7 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
 
     def fetch(entry: str) -> subprocess.CompletedProcess:
         output = data / f"{entry.replace('*', '_')}.tar.gz"
-        return stage("fetch.debian_package", settings={"package": entry}, index=index, output=output)
+        return stage("debian.package", settings={"package": entry}, index=index, output=output)
 
     entries = ["libreoffice-help-en-us", "libreoffice-help-ru", "tiny-f*"]
     with ThreadPoolExecutor() as jobs:  # side by side, as Snakemake runs them
@@ -185,7 +185,7 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
 
     done = read(settings | {"source_language": "ru"}, resources, output=output, card=card)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "source_language ru: Debian's texts start from English" in done.stderr
+    assert "source_language ru: Debian's texts are translated from English" in done.stderr
 
 
 def read(settings: dict, resources: list[Path], *, output: Path, card: Path) -> subprocess.CompletedProcess:
@@ -198,7 +198,7 @@ def read(settings: dict, resources: list[Path], *, output: Path, card: Path) -> 
 @needs_apt
 def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path: Path) -> None:
     index, output = tmp_path / "data" / "index", tmp_path / "data" / "out.tar.gz"
-    done = stage("fetch.debian_index", index=index)
+    done = stage("debian.index", index=index)
     assert done.returncode == 0, done.stderr
 
     def error(module: str, **options) -> str:
@@ -210,7 +210,7 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
         return line
 
     def of_package(entry: str) -> str:
-        return error("fetch.debian_package", settings={"package": entry}, index=index, output=output)
+        return error("debian.package", settings={"package": entry}, index=index, output=output)
 
     line = of_package("tiny-game*")
     assert line.startswith("error: package tiny-game*: not in this system's release")
@@ -229,8 +229,8 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
     archive.use(9)  # nothing listens there
     kept = (tmp_path / "data" / "index" / "apt.conf").read_bytes()
     for module, options in (
-        ("fetch.debian_index", {"index": tmp_path / "again"}),
-        ("fetch.debian_descriptions", {"settings": {"language": "ru"}, "output": tmp_path / "d.tar.gz"}),
+        ("debian.index", {"index": tmp_path / "again"}),
+        ("debian.fetch_descriptions", {"settings": {"language": "ru"}, "output": tmp_path / "d.tar.gz"}),
     ):
         line = error(module, **options)
         assert line.startswith("error: apt: the package indices cannot be fetched")
@@ -241,7 +241,7 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
 
 def test_without_apt_the_error_says_what_is_needed(stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = stage("fetch.debian_index", index=tmp_path / "index")
+    done = stage("debian.index", index=tmp_path / "index")
     assert done.returncode == 2
     assert done.stderr.startswith("error: apt-get: not found; a source of kind debian needs a Debian or Ubuntu system")
 

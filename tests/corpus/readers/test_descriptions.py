@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.fetch.debian_package import pack
-from specialized_heads.corpus.readers.descriptions import align, blocks, rows
+from specialized_heads.corpus.debian.descriptions import align, blocks, rows
+from specialized_heads.corpus.debian.package import pack
 from specialized_heads.stage import UserError
 
 

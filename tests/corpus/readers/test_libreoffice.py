@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
-from specialized_heads.corpus.fetch.debian_package import pack
-from specialized_heads.corpus.readers.libreoffice import rows
+from specialized_heads.corpus.debian.libreoffice import rows
+from specialized_heads.corpus.debian.package import pack
 
 
 def test_packages_are_paired_by_page_and_id(tmp_path: Path) -> None:

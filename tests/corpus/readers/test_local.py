@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from specialized_heads.config.sources import Local
 from specialized_heads.corpus.pairs import SCHEMA
 from specialized_heads.corpus.readers import local
-from specialized_heads.corpus.sources import Local
 from specialized_heads.stage import UserError
 
 TSV = "\ufeffA cat.\tКот.\tbook\tmore\r\n\nA dog.\tПёс.\tletters\n"
@@ -89,14 +89,16 @@ def test_two_texts(tmp_path: Path, packing: str) -> None:
 def test_two_texts_of_different_length(tmp_path: Path, first: int, second: int) -> None:
     (tmp_path / "x.en").write_text("a\n" * first)
     (tmp_path / "x.ru").write_text("b\n" * second)
-    with pytest.raises(UserError, match=rf"x\.en has {first} lines, .*x\.ru has {second}; line i of one"):
+    with pytest.raises(
+        UserError, match=rf"x\.en and .*x\.ru differ in length: .* after line {min(first, second)}; line i"
+    ):
         read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
 
 
 def test_texts_whose_lines_end_with_carriage_returns_alone_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.en").write_bytes(b"A cat.\rA dog.\r")
     (tmp_path / "x.ru").write_bytes("Кот.\rПёс.\r".encode())
-    with pytest.raises(UserError, match=r"x\.en: line 1: a carriage return inside .*`tr '\\r' '\\n'`"):
+    with pytest.raises(UserError, match=r"x\.en: line 1: a carriage return within .*`tr '\\r' '\\n'`"):
         read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
 
 
@@ -130,8 +132,8 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
         (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab"),
         (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", r"line 2: not UTF-8"),
-        (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", r"line 1: a carriage return inside .* line feed"),
-        (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", r"line 2: a carriage return inside"),
+        (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", r"line 1: a carriage return within .* line feed"),
+        (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", r"line 2: a carriage return within"),
         (b"", "sentence", r"own\.tsv: the file is empty"),
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],
@@ -173,10 +175,10 @@ def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
 def test_a_file_whose_name_does_not_say_what_is_in_it(tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
     path.write_bytes(gzip.compress(b"a\tb\n"))
-    with pytest.raises(UserError, match=r"own\.tsv: what is in it is a \.gz file; let its name end so"):
+    with pytest.raises(UserError, match=r"own\.tsv: its content is a \.gz file; rename it to end in \.gz"):
         read(path=path)
     pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), path)
-    with pytest.raises(UserError, match=r"own\.tsv: what is in it is a \.parquet file"):
+    with pytest.raises(UserError, match=r"own\.tsv: its content is a \.parquet file"):
         read(path=path)
     path.write_text("PK, a text\tthat begins so\n")
     assert read(path=path)
@@ -187,7 +189,7 @@ def test_damaged_parquet(tmp_path: Path, share: float) -> None:
     path = tmp_path / "own.parquet"
     pq.write_table(pa.table({"source": ["a"] * 100, "target": ["b"] * 100}), path)
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(UserError, match=r"own\.parquet: not a whole parquet file"):
+    with pytest.raises(UserError, match=r"own\.parquet: not a complete parquet file"):
         read(path=path)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.fetch.debian_package import pack
-from specialized_heads.corpus.readers.manuals import ENGLISH, align, rows, without_language
-from specialized_heads.corpus.readers.pages import html, mallard
+from specialized_heads.corpus.debian.manuals import ENGLISH, align, rows, without_language
+from specialized_heads.corpus.debian.package import pack
+from specialized_heads.corpus.debian.pages import html, mallard
 from specialized_heads.stage import UserError
 
 RUSSIAN = {"ru", "ru_RU", "ru-RU"}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from specialized_heads.config.sources import OpenSubtitles
 from specialized_heads.corpus.readers import opensubtitles
 from specialized_heads.corpus.readers.opensubtitles import BrokenDocument, film, links, read, sentences
-from specialized_heads.corpus.sources import OpenSubtitles
 from specialized_heads.stage import UserError
 
 HEAD = (
@@ -108,13 +108,6 @@ def test_the_other_direction_has_the_same_pairs(release) -> None:
     backward, other_counts = rows([alignment, russian, english], languages=("ru", "en"))
     assert backward == [(target, source, *rest) for source, target, *rest in forward]
     assert other_counts == counts
-
-
-def test_a_threshold_of_zero_does_not_let_links_without_the_attribute_pass(release) -> None:
-    found, counts = rows(release(), overlap=0.0)
-    assert "No times." not in [row[0] for row in found]
-    assert "Too early." in [row[0] for row in found]
-    assert counts["no_overlap_attribute"] == 2
 
 
 def test_opus_own_reader_finds_the_same_pairs(release, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus import sources
+from specialized_heads.config import sources
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.readers import pypi
 from specialized_heads.stage import UserError, file_hash, read_json

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from specialized_heads.config.sources import Wmt
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.readers.wmt import read, segments
-from specialized_heads.corpus.sources import Wmt
 from specialized_heads.stage import UserError
 
 
@@ -179,7 +179,7 @@ def test_blank_sentences_are_not_drawn(data: Path) -> None:
     tar(path, {f"{stem}.en": "\none\n \ntwo\n", f"{stem}.fr": "vide\nun\nvide\n\n"})
     found = rows(data, analysis=["europarl_v7_en_fr"], analysis_size=2)
     assert pairs(found, "analysis") == [("one", ""), ("two", "")]
-    with pytest.raises(UserError, match="analysis_size: 3 sentences are wanted, europarl_v7_en_fr hold 2"):
+    with pytest.raises(UserError, match="analysis_size: 3 sentences are needed, europarl_v7_en_fr hold 2"):
         rows(data, analysis=["europarl_v7_en_fr"], analysis_size=3)
 
 

@@ -1,9 +1,9 @@
-"""Makes one process of a run fail at a definite moment, once; a test copies it into a project as `src/sitecustomize.py`.
+"""Makes one process of a run fail at a defined moment, once; tests copy this file into a project as `src/sitecustomize.py`.
 
-Python imports it when it starts. A fault waits as a JSON file in `src/faults/` and goes before it strikes, so that the same
-command, started again, runs undisturbed. It says what happens, and when: as a process starts that runs `module`, or as a
-file whose path ends with `file` is about to get its name, for the `number`-th time in that process. At that moment all of
-its bytes are in a temporary file beside it, and what the process wrote before has its name already.
+Python imports it at start-up. In every process, training saves its state after each update. A fault waits as a JSON file in
+`src/faults/` and is removed before it strikes, so the same command, run again, is undisturbed. It strikes either when a process
+starts that runs `module`, or when a file whose path ends with `file` is about to be renamed to its final name, for the
+`number`-th time in that process. At that moment all its bytes are in a temporary file, and earlier files have their names.
 """
 
 import json
@@ -15,27 +15,27 @@ import time
 from pathlib import Path
 
 FAULTS = Path(__file__).with_name("faults")
-LONGEST = 120.0  # seconds that an orphan waits to be let go on
+TRAINING = {"specialized_heads.training.train", "specialized_heads.pruning.prune"}
 
-seen: dict[str, int] = {}
+renamed: dict[str, int] = {}
 
 
 def at_rename(event: str, arguments: tuple) -> None:
-    """The audit hook: whether this is the moment of one of the faults."""
+    """Audit hook: let the faults strike whose moment this is."""
     if event != "os.rename" or not FAULTS.is_dir():
         return
     temporary, target = map(os.fsdecode, arguments[:2])
     for path in FAULTS.glob("*.json"):
         fault = json.loads(path.read_text(encoding="utf-8"))
         if "file" in fault and target.endswith(fault["file"]):
-            seen[path.name] = seen.get(path.name, 0) + 1
-            if seen[path.name] == fault.get("number", 1):
+            renamed[path.name] = renamed.get(path.name, 0) + 1
+            if renamed[path.name] == fault.get("number", 1):
                 path.unlink()
                 strike(fault["what"], temporary)
 
 
 def strike(what: str, temporary: str) -> None:
-    """Let it happen. Snakemake is the first process of its group, and its jobs are the others."""
+    """Snakemake leads its process group; its jobs are the other members."""
     group = os.getpgrp()
     match what:
         case "job killed":
@@ -54,21 +54,25 @@ def strike(what: str, temporary: str) -> None:
         case "scheduler killed":
             (FAULTS / "orphan").write_text(str(os.getpid()))
             os.kill(group, signal.SIGKILL)
-            wait_for(FAULTS / "go on")
+            wait_for_release()
         case "waits":
             (FAULTS / "waiting").touch()
-            wait_for(FAULTS / "go on")
+            wait_for_release()
 
 
-def wait_for(path: Path) -> None:
-    """Until the test makes this file."""
-    end = time.monotonic() + LONGEST
-    while not path.exists() and time.monotonic() < end:
+def wait_for_release(seconds: float = 120) -> None:
+    """Wait until the test creates the file `go on`."""
+    end = time.monotonic() + seconds
+    while not (FAULTS / "go on").exists() and time.monotonic() < end:
         time.sleep(0.01)
 
 
 def at_start() -> None:
-    """Faults of a process from its start."""
+    """Prepare training, and let the faults strike that wait for this process to start."""
+    if TRAINING & set(sys.orig_argv):
+        from specialized_heads.training import loop
+
+        loop.SAVE_SECONDS = 0.0
     for path in FAULTS.glob("*.json") if FAULTS.is_dir() else ():
         fault = json.loads(path.read_text(encoding="utf-8"))
         if fault.get("module") in sys.orig_argv:
@@ -76,13 +80,13 @@ def at_start() -> None:
             if "largest" in fault:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (fault["largest"], fault["largest"]))
             if "clock" in fault:
-                turn_back_clock(fault["clock"])
+                run_clock_backwards(fault["clock"])
 
 
-def turn_back_clock(first: float) -> None:
-    """From now on it is so many seconds after 1970, and then earlier and earlier."""
+def run_clock_backwards(start: float) -> None:
+    """Set the clock to `start` seconds after 1970 and let it run backwards."""
     real = time.monotonic
-    time.time = lambda: first - 1000.0 * real()
+    time.time = lambda: start - 1000.0 * real()
     time.time_ns = lambda: int(time.time() * 1e9)
 
 

@@ -1,0 +1,78 @@
+"""The rows of figures and tables: each has a module that takes its arguments, a caption, and a name of its own."""
+
+import sys
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from specialized_heads.config.experiment import Experiment, load
+from specialized_heads.config.file import read
+from specialized_heads.planning.figures import Result, arguments
+from specialized_heads.planning.targets import all_results, everything
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = load(read(ROOT / "config" / "pruning.yaml"))
+RESULTS = all_results(SHIPPED)
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.rule)
+def test_a_module_takes_the_arguments_of_its_row(
+    result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    flags = arguments(SHIPPED, result)
+    module = import_module(f"specialized_heads.report.{result.module}")
+    monkeypatch.setattr(sys, "argv", [result.module, *flags, "surplus"])
+
+    with pytest.raises(SystemExit):  # before it reads any file
+        module.main()
+
+    assert capsys.readouterr().err.endswith("unrecognized arguments: surplus\n")
+    assert "--output" in flags or "--figure" in flags
+
+
+def test_every_result_has_a_caption_and_every_caption_a_result() -> None:
+    captions = {path.stem for path in (ROOT / "workflow" / "report").glob("*.rst")}
+    assert {result.caption for result in RESULTS} == captions - {"workflow"}
+
+
+def test_rules_paths_and_labels_are_different() -> None:
+    stems = [stem for result in RESULTS for stem in result.outputs.values()]
+    for names in ([result.rule for result in RESULTS], stems, [result.label for result in RESULTS]):
+        assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -> None:
+    files = everything(experiment)
+    assert len(set(files)) == len(files)
+    made = {Path(file).stem for file in files}
+    assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "run_times", "index"} <= made
+    assert not made & {"speed", "relevance_rules"}
+    plain = load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}})
+    made = {Path(file).stem for file in everything(plain)}
+    assert not made & {"moments", "criteria", "controls", "ablation", "gates", "dead_heads"}
+    assert {"figure7", "figure9", "table2"} <= made
+
+
+def test_the_last_results_wait_for_all_others(experiment: Experiment) -> None:
+    *others, run_times, environment = all_results(experiment)
+    assert run_times.needs == environment.needs
+    assert set(run_times.needs) == set(everything(experiment)) - {
+        "results/e/tables/run_times.md",
+        "results/e/tables/environment.md",
+    }
+    assert not any(set(result.needs) & {"results/e/claims.md"} for result in others)
+
+
+def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(experiment: Experiment) -> None:
+    bare = experiment.corpora["b"].model_dump() | {"prune": True}
+    bare["override"] = {
+        "pruning": {name: [] for name in ("encoder", "all", "heads", "heads_all", "retrain", "controls")}
+    }
+    bare["override"] |= {"comparison": {"criteria": []}}
+    values = experiment.model_dump() | {"corpora": {"b": bare, "a": experiment.corpora["a"].model_dump()}}
+    shown = {result.rule: result for result in all_results(Experiment.model_validate(values))}
+    for rule in ("gates", "front", "drift", "survival_figure", "figure8", "figure9", "figure10"):
+        files = [file for files in shown[rule].inputs.values() for file in files]
+        assert files and all("/a/" in file for file in files), rule

@@ -1,0 +1,42 @@
+"""Names of models: what is written reads back as the same, and nothing else is read."""
+
+import re
+
+import pytest
+
+from specialized_heads.planning.names import MODEL, TARGET, Name, Target
+
+NAMES = {
+    "baseline": Name("baseline"),
+    "checkpoint/update500": Name("checkpoint", update=500),
+    "pruned/encoder_lambda0.01": Name("pruned", "encoder", Target(lambda_=0.01)),
+    "soft/all_lambda1e-05": Name("soft", "all", Target(lambda_=1e-5)),
+    "scratch/all_heads0": Name("scratch", "all", Target(heads=0)),
+    "cut/relevance_encoder_heads6": Name("cut", "encoder", Target(heads=6), "relevance"),
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_a_name_reads_back_as_what_was_written(text: str) -> None:
+    assert str(NAMES[text]) == text
+    assert Name.parse(text) == NAMES[text]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (1, "1"), (100.0, "100"), (0.1, "0.1"), (0.0005, "0.0005"), (1e-5, "1e-05")]
+)
+def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, text: str) -> None:
+    assert str(Target(lambda_=value)) == f"lambda{text}"
+    assert Target.parse(f"lambda{text}").lambda_ == value
+    assert re.fullmatch(TARGET, f"lambda{text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "pruned", "pruned/encoder", "pruned/decoder_heads6", "pruned/all_0.1", "checkpoint/500", "../baseline"]
+)
+def test_other_text_is_not_a_name(text: str) -> None:
+    assert not re.fullmatch(MODEL, text)
+    with pytest.raises(ValueError, match="is not the name of a model"):
+        Name.parse(text)
+    with pytest.raises(ValueError, match="is not a target"):
+        Target.parse(text)

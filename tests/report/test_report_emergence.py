@@ -1,0 +1,104 @@
+"""When functions emerge in training, and how far they have come at its end."""
+
+import pandas as pd
+import pytest
+
+from specialized_heads.report import style
+from specialized_heads.report.beyond import emergence, functions
+from specialized_heads.report.beyond.emergence import Moment, Training
+
+
+def heads(*, previous: float, margin: float, rarest: float = 0.1) -> pd.DataFrame:
+    """Two encoder heads, one at the previous token and one that follows objects, and a decoder head that must not count."""
+    rows = [
+        {
+            "type": "encoder",
+            "layer": 1,
+            "head": 1,
+            "relevance": 0.7,
+            "positional_offset": -1,
+            "positional_share": previous,
+        },
+        {"type": "encoder", "layer": 1, "head": 2, "relevance": 0.3, "positional_offset": 2, "positional_share": 0.99},
+        {"type": "decoder", "layer": 1, "head": 1, "relevance": 1.0, "positional_offset": -1, "positional_share": 1.0},
+    ]
+    table = pd.DataFrame(rows).assign(rarest=[rarest, 0.05, None])
+    table["obj_head_to_dependent_margin"] = [-0.2, margin, None]
+    table["obj_head_to_dependent_margin_low"] = table["obj_head_to_dependent_margin"] - 0.05
+    table["obj_head_to_dependent_margin_high"] = table["obj_head_to_dependent_margin"] + 0.05
+    table["functions"] = [["positional"] if previous >= 0.9 else [], [], []]
+    table["relations_certain"] = [[], ["obj_head_to_dependent"] if margin > 0.1 else [], []]
+    return table
+
+
+def log(*losses: float) -> pd.DataFrame:
+    updates = [10 ** (n + 1) for n in range(len(losses))]
+    frame = pd.DataFrame({"update": updates, "loss": 9.0, "dev_loss": losses})
+    return pd.concat([frame, pd.DataFrame({"update": [5], "loss": [9.0], "dev_loss": [None]})], ignore_index=True)
+
+
+@pytest.fixture
+def points() -> pd.DataFrame:
+    moments = [
+        (Moment(corpus="C", seed=1, update=10), heads(previous=0.1, margin=-0.3)),
+        (Moment(corpus="C", seed=1, update=100), heads(previous=0.9, margin=-0.2)),
+        (Moment(corpus="C", seed=1, update=1000), heads(previous=0.95, margin=0.2)),
+    ]
+    return emergence.numbers(moments, [(Training(corpus="C", seed=1), log(5.0, 2.0, 1.5))])
+
+
+def curve(points: pd.DataFrame, name: str) -> list[float]:
+    return points[points["name"] == name]["value"].tolist()
+
+
+def test_each_curve_follows_the_best_encoder_head(points: pd.DataFrame) -> None:
+    assert curve(points, "previous token") == [0.1, 0.9, 0.95]
+    assert curve(points, "next token") == [0.0, 0.0, 0.0]  # no head prefers it
+    assert curve(points, "obj, head → dependent") == [-0.2, -0.2, 0.2]  # before the last moment, the other head's
+    assert curve(points, "layer 1") == [0.7, 0.7, 0.7]
+    assert points[points["measure"] == "loss"]["value"].tolist() == [5.0, 2.0, 1.5]
+
+
+def test_the_table_is_in_the_order_in_which_functions_come(points: pd.DataFrame) -> None:
+    rows = emergence.first_updates(points).set_index("name")
+
+    assert rows.at["previous token", "half"] == 100
+    assert rows.at["obj, head → dependent", "half"] == 1000
+    assert rows.at["", "half"] == 100  # the loss falls, and has fallen half its way by then
+    assert emergence.first_updates(points)["half"].is_monotonic_increasing
+    assert "100" in emergence.shown(rows.reset_index())["half-way update"].tolist()
+
+
+def test_a_curve_that_comes_and_goes_counts_only_once_it_stays() -> None:
+    moments = [
+        (Moment(corpus="C", seed=1, update=10**n), heads(previous=share, margin=-0.3))
+        for n, share in enumerate([0.0, 0.9, 0.2, 0.8], start=1)
+    ]
+    rows = emergence.first_updates(emergence.numbers(moments, [])).set_index("name")
+    assert rows.at["previous token", "half"] == 10_000
+
+
+def test_an_experiment_without_checkpoints_has_a_figure_that_says_so() -> None:
+    with style.sheet():
+        figure = emergence.draw(emergence.numbers([], []), {})
+    assert "no checkpoints" in figure.axes[0].texts[0].get_text()
+
+
+def test_the_best_heads_of_a_baseline_and_its_labels() -> None:
+    baseline = Training(corpus="C", seed=1)
+    other = Training(corpus="C", seed=2)
+    rows = functions.numbers(
+        [
+            (baseline, heads(previous=0.95, margin=0.2, rarest=0.6), log(5.0, 2.0)),
+            (other, heads(previous=0.5, margin=0.05), log(5.0, 2.5)),
+        ]
+    )
+
+    assert rows[["share_-1", "share_+0", "margin", "positional", "syntactic"]].values.tolist() == [
+        [0.95, 0.0, 0.2, 1, 1],
+        [0.5, 0.0, 0.05, 0, 0],
+    ]
+    [line] = functions.shown(rows).to_dict("records")
+    assert line["dev loss"] == "2.000 to 2.500"
+    assert line["syntactic margin, points"] == "+20 [15, 25] obj, head → dependent"
+    assert line["positional heads"] == "0 to 1 of 2"

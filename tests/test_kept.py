@@ -1,0 +1,93 @@
+"""Which configurations can be given a kept baseline: those that its training followed from, and no others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from specialized_heads.config.experiment import load
+from specialized_heads.config.kept import CORPUS, DESCRIPTION, check_given
+from specialized_heads.stage import UserError
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The smoke experiment on one corpus, given a baseline that was kept from it for seed 1."""
+    monkeypatch.chdir(tmp_path)
+    values = yaml.safe_load((ROOT / "config/smoke.yaml").read_text(encoding="utf-8"))
+    values["corpora"] = {"tatoeba_en_fr": values["corpora"]["tatoeba_en_fr"]}
+    experiment = load(values, origin="smoke")
+    dumped = experiment.model_dump(mode="json")
+    del dumped["model"]["head_width"]  # as if the key were newer than the baseline
+    kept = {
+        "format": 1,
+        "version": "1.0.0",
+        "corpus": {name: dumped["corpora"]["tatoeba_en_fr"][name] for name in CORPUS},
+        "settings": {"seed": 1} | {name: dumped[name] for name in ("vocabulary", "model", "training")},
+        "architecture": {},
+        "tokens": {},
+        "data_hash": "",
+        "sha256": {},
+        "hours": 1.0,
+        "machine": "",
+    }
+    folder = tmp_path / "kept" / "seed1"
+    folder.mkdir(parents=True)
+    (folder / DESCRIPTION).write_text(json.dumps(kept), encoding="utf-8")
+    values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "kept"}
+    return values
+
+
+def check(values: dict[str, Any]) -> None:
+    check_given(load(values, origin="config"), root=ROOT)
+
+
+def test_the_experiment_that_it_was_kept_from_is_given_it(values: dict[str, Any]) -> None:
+    check(values)
+    values["training"] |= {"log_every": 7, "precision": "bf16"}  # neither changes what was learned
+    values["pruning"]["updates"] = 50
+    check(values)
+
+
+@pytest.mark.parametrize(
+    "section, key, value",
+    [
+        ("vocabulary", "source", 900),
+        ("model", "layers", 1),
+        ("model", "head_width", 4),
+        ("training", "updates", 61),
+        ("training", "optimizer", "muon"),
+        ("corpora", "filters", {"max_words": 9}),
+        ("corpora", "split", {"dev": 99, "test": 100, "analysis": 300}),
+    ],
+)
+def test_what_it_cannot_honour_is_an_error_that_names_the_key(
+    values: dict[str, Any], section: str, key: str, value: object
+) -> None:
+    place = values["corpora"]["tatoeba_en_fr"] if section == "corpora" else values[section]
+    place[key] = value
+    name = next(iter(value)) if isinstance(value, dict) else key
+    with pytest.raises(UserError, match=rf"baseline: \w+\.{name} differs .*config/from_scratch.yaml"):
+        check(values)
+
+
+def test_another_language_is_an_error(values: dict[str, Any]) -> None:
+    values["corpora"]["tatoeba_en_fr"]["target_language"] = "de"
+    with pytest.raises(UserError, match="target_language differs"):
+        check(values)
+
+
+def test_a_seed_without_a_baseline_is_an_error(values: dict[str, Any]) -> None:
+    values["seeds"] = [1, 2]
+    with pytest.raises(UserError, match="no kept/seed2|no .*seed2, the baseline of seed 2"):
+        check(values)
+
+
+def test_checkpoints_of_its_training_are_an_error(values: dict[str, Any]) -> None:
+    values["heads"]["checkpoints"] = [10, 20]
+    with pytest.raises(UserError, match=r"no checkpoints of its training; empty heads\.checkpoints"):
+        check(values)

@@ -1,0 +1,84 @@
+"""Muon against torch's implementation and a float64 reference, and which parameters it trains."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.training.muon import Muon, orthogonalise
+from specialized_heads.training.optimizers import is_layer_matrix
+
+SHAPES = [(12, 8), (8, 8), (8, 20), (12, 8), (1, 8)]
+
+
+def after_steps(make: Callable[..., torch.optim.Optimizer], *, lr: float = 0.5) -> list[torch.Tensor]:
+    """Random matrices after four steps with random gradients."""
+    generator = torch.Generator().manual_seed(3)
+    weights = [torch.nn.Parameter(torch.randn(shape, generator=generator)) for shape in SHAPES]
+    optimizer = make(weights, lr=lr)
+    for _ in range(4):
+        for weight in weights:
+            weight.grad = torch.randn(weight.shape, generator=generator)
+        optimizer.step()
+    return [weight.detach() for weight in weights]
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="torch before 2.9 has no Muon")
+def test_muon_equals_that_of_torch() -> None:
+    theirs = after_steps(lambda weights, lr: torch.optim.Muon(weights, lr=lr, weight_decay=0.0, momentum=0.95), lr=0.02)
+    ours = after_steps(lambda weights, lr: Muon(weights, lr=lr, precision=torch.bfloat16), lr=0.02)
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.allclose(a, b, atol=3e-3)
+
+
+class Reference:
+    """Muon for one matrix at a time, in float64 NumPy (Jordan et al. 2024)."""
+
+    def __init__(self, weights: list[torch.nn.Parameter], lr: float) -> None:
+        self.weights, self.lr = weights, lr
+        self.exact = [weight.detach().double().numpy() for weight in weights]
+        self.momentum = [np.zeros_like(weight) for weight in self.exact]
+
+    def step(self) -> None:
+        for weight, exact, momentum in zip(self.weights, self.exact, self.momentum, strict=True):
+            gradient = weight.grad.double().numpy()
+            momentum += 0.05 * (gradient - momentum)
+            x = 0.05 * gradient + 0.95 * momentum
+            x /= np.linalg.norm(x)
+            for _ in range(5):
+                x = 3.4445 * x + (-4.7750 * (x @ x.T) + 2.0315 * (x @ x.T) @ (x @ x.T)) @ x
+            exact -= self.lr * max(1, x.shape[0] / x.shape[1]) ** 0.5 * x
+            weight.data.copy_(torch.from_numpy(exact))
+
+
+def test_muon_equals_the_reference_in_float32() -> None:
+    for ours, exact in zip(after_steps(Muon), after_steps(Reference), strict=True):
+        assert torch.allclose(ours, exact, atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 16), (2, 40, 8), (1, 8, 40)])
+def test_singular_values_move_close_to_one_and_singular_vectors_stay(shape: tuple[int, ...]) -> None:
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    result = orthogonalise(matrices)
+    u, s, vh = torch.linalg.svd(matrices, full_matrices=False)
+    kept = s > 0.02 * s.amax(-1, keepdim=True)  # the iteration leaves tiny singular values small
+    values = torch.einsum("nik,nij,nkj->nk", u, result, vh)
+    assert kept.float().mean() > 0.9
+    assert 0.6 < values[kept].min() <= values[kept].max() < 1.3
+    assert torch.allclose((u * values[:, None]) @ vh, result, atol=1e-4)
+    assert orthogonalise(torch.zeros(shape)).count_nonzero() == 0
+
+
+def test_muon_is_for_the_matrices_of_the_layers(tiny_model: Callable[..., Transformer]) -> None:
+    names = {name for name, parameter in tiny_model(layers=1).named_parameters() if is_layer_matrix(name, parameter)}
+    projections = {
+        f"{place}.{name}"
+        for place in ("encoder.0.attention", "decoder.0.attention", "decoder.0.cross")
+        for name in ("query", "key", "value", "output")
+    }
+    feed_forward = {
+        f"{side}.0.feed_forward.{name}.weight" for side in ("encoder", "decoder") for name in ("expand", "contract")
+    }
+    assert names == projections | feed_forward
