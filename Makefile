@@ -1,19 +1,19 @@
-# `make` reproduces the study that config.yaml describes; `make test` checks the project. Both first install into .venv,
-# again only when the requirements have changed.
+# `make` reproduces the study in config.yaml. `make test` runs linters, unit tests and the smoke experiment; `make test-all`
+# runs all other tests. Each first installs into .venv if the requirements have changed.
 
 CORES ?= all
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
 
-.PHONY: reproduce reference test
+.PHONY: reproduce reference test test-all
 
-# The rules call `python`, which must be the one of the environment.
+# The rules call `python`, so the environment must come first in PATH.
 reproduce: $(INSTALLED)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The studies that docs/reference/ keeps: hours on a workstation, and killed and started again as often as you like. The last
-# needs Debian or Ubuntu with network, and spaCy.
+# The studies kept in docs/reference/. They take hours on a workstation and can be interrupted and resumed at any time. The
+# last one needs Debian or Ubuntu with network, and spaCy.
 KEEP = $(VENV)/bin/python -m specialized_heads.report.keep --results results/$(1) --output docs/reference/$(1)
 
 reference: reproduce
@@ -24,14 +24,20 @@ reference: reproduce
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/domains.yaml
 	$(call KEEP,domains)
 
+# Two workers; the tests of one file share a worker, and with it their fixtures.
+PYTEST := $(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
 test: $(INSTALLED)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/snakefmt --check Snakefile workflow
 	$(VENV)/bin/snakemake --lint
-	$(VENV)/bin/pytest
+	$(PYTEST) -m "not slow"
 
-# The pip of $(PYTHON) installs into the environment: Python's own ensurepip is missing on some systems.
+test-all: $(INSTALLED)
+	$(PYTEST) -m slow
+
+# $(PYTHON)'s pip installs into the environment, because some systems lack ensurepip.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; try: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear --without-pip $(VENV)

@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from specialized_heads.config.sections import Filters, Split
 from specialized_heads.corpus.filters import measure, reasons
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.pairs import BLOCK, READ, SCHEMA, block, read_blocks, read_pairs, write_blocks
 from specialized_heads.corpus.split import NAMES
-from specialized_heads.sections import Filters, Split
 
 CORPUS = Path(__file__).parents[1] / "resources" / "libreoffice_en_ru" / "corpus.parquet"
 FILTERS = Filters(script=0.5, near_duplicates=False)
@@ -136,7 +136,7 @@ def main() -> None:
             *(part for split in NAMES for part in (f"--{split}", str(folder / f"{split}.parquet"))),
             *("--counts", str(counts), "--settings", json.dumps({"split": SPLIT.model_dump()})),
         )
-        found = json.loads(counts.read_text(encoding="utf-8"))
+        counted = json.loads(counts.read_text(encoding="utf-8"))
         size = raw.stat().st_size
 
     print(
@@ -146,13 +146,13 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     print(f"| normalisation and filters of one pair, in memory | {IN_MEMORY * READ:,} | – | – | {1 / cheap:,.0f} | – |")
     for stage, rows, (wall, cpu, memory) in (
-        ("clean", found["raw"], cleaning),
-        ("split", found["clean"], splitting),
+        ("clean", counted["raw"], cleaning),
+        ("split", counted["clean"], splitting),
     ):
         print(f"| {stage} | {rows:,} | {wall:.0f} | {cpu:.0f} | {rows / cpu:,.0f} | {memory:.2f} |")
-    splits = {split: numbers["pairs"] for split, numbers in found["splits"].items()}
+    splits = {split: numbers["pairs"] for split, numbers in counted["splits"].items()}
     steps = ("changed_in_cleaning", "dropped_in_cleaning", "groups", "dropped_in_splitting")
-    print("\nWhat the stages found: " + json.dumps({step: found[step] for step in steps} | {"splits": splits}))
+    print("\nCounts of the stages: " + json.dumps({step: counted[step] for step in steps} | {"splits": splits}))
 
 
 if __name__ == "__main__":

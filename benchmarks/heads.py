@@ -1,7 +1,7 @@
 """Time and memory of the analysis of heads, by number of sentences: the stages `relevance` and `analyse_heads` on one model.
 
-Each stage runs as it does in the pipeline, as a process of its own, with the default keys of the section `heads`, on the first
-so many sentences of the analysis set (in the pipeline, relevance is that of the development set). Seconds are wall-clock, start
+Each stage runs as it does in the pipeline, in a separate process, with the default keys of the section `heads`, on the first
+n sentences of the analysis set (the pipeline measures relevance on the development set). Seconds are wall-clock, start
 of the process and reading of the model included; memory is the largest resident set of the process.
 
     python benchmarks/heads.py results/default/tatoeba_en_fr > benchmarks/heads.md
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
-from specialized_heads.config import Heads
+from specialized_heads.config.experiment import Heads
 from specialized_heads.corpus.tokens import load_tokens, write_tokens
 from specialized_heads.heads.maps import select
 

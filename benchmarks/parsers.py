@@ -43,14 +43,14 @@ def gold_trees(path: Path) -> tuple[list[str], Trees]:
 
 def arcs(trees: Trees, measure: str) -> set[tuple]:
     """What counts for a measure: (sentence, span of the head or None for a root, span of the word, relation)."""
-    found = set()
+    counted = set()
     for sentence, words in enumerate(trees):
         for word in words:
             head = (words[word.head - 1].start, words[word.head - 1].end) if word.head else None
             relation = word.relation.split(":")[0]
             if measure in ("UAS", "LAS", relation):
-                found.add((sentence, head, (word.start, word.end), relation * (measure != "UAS")))
-    return found
+                counted.add((sentence, head, (word.start, word.end), relation * (measure != "UAS")))
+    return counted
 
 
 def f1(gold: Trees, parsed: Trees, measure: str) -> float:

@@ -5,7 +5,7 @@
     .venv-benchmarks/bin/python -m benchmarks.engine  # all of it
     .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2 --pruned  # two minutes
 
-Every system runs in a process of its own, with the same Python and PyTorch. Rounds are interleaved (A B C A B C ...), and
+Every system runs in a separate process, with the same Python and PyTorch. Rounds are interleaved (A B C A B C ...), and
 a system does nothing while another is measured, so that what else the machine does meets them all alike. Tables
 give the median of the rounds and their range. A peer that is not installed is left out, and the report says so.
 """
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Process:
-    """A system in a process of its own; see `worker`."""
+    """A system in a separate process; see `worker`."""
 
     def __init__(self, name: str, workload: Workload, *, device: str, threads: int) -> None:
         counts = {variable: str(threads) for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}

@@ -98,7 +98,7 @@ def convert(model: Transformer, folder: Path) -> None:
         copy_norm(theirs.attention.layer_norm, ours.cross_norm)
     spec.encoder.embeddings[0].weight = model.source_embedding.numpy()
     spec.decoder.embeddings.weight = model.target_embedding.numpy()
-    spec.decoder.projection.weight = model.softmax_embedding.numpy()
+    spec.decoder.projection.weight = model.output_embedding.numpy()
     special = ["<pad>", "<unk>", "<s>", "</s>"]
     spec.register_source_vocabulary(special + [f"t{token}" for token in range(4, a.source_vocabulary)])
     spec.register_target_vocabulary(special + [f"t{token}" for token in range(4, a.target_vocabulary)])

@@ -175,7 +175,7 @@ def convert(model: Transformer, vocabulary: Vocabulary, *, dropout: float) -> Mo
     rows = renumber(torch.arange(a.target_vocabulary))
     joey.src_embed.lut.weight.copy_(model.source_embedding[rows])
     joey.trg_embed.lut.weight.copy_(model.target_embedding[rows])
-    joey.decoder.output_layer.weight.copy_(model.softmax_embedding[rows])
+    joey.decoder.output_layer.weight.copy_(model.output_embedding[rows])
     for theirs, ours in zip(joey.encoder.layers, model.encoder, strict=True):
         theirs.layer_norm.load_state_dict(ours.attention_norm.state_dict())
         copy_attention(theirs.src_src_att, ours.attention)

@@ -28,10 +28,10 @@ def describe(device: str, threads: int, *, command: list[str]) -> dict[str, str]
 
 
 def cpu_info(field: str) -> str:
-    """A field of /proc/cpuinfo; empty where there is none."""
+    """A field of /proc/cpuinfo; empty if missing."""
     path = Path("/proc/cpuinfo")
-    found = re.search(rf"^{field}\s*:\s*(.*)$", path.read_text(), re.MULTILINE) if path.exists() else None
-    return found[1] if found else ""
+    match = re.search(rf"^{field}\s*:\s*(.*)$", path.read_text(), re.MULTILINE) if path.exists() else None
+    return match[1] if match else ""
 
 
 def processor() -> str:

@@ -1,11 +1,13 @@
-"""This engine, driven through the code that the pipeline runs.
+"""This engine, run through the same code as in the pipeline.
 
 Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the pipeline. On a CPU an
-update is as many micro-batches as there are threads (the sentences of the batch in turn), each on a thread of its own; on
+update is as many micro-batches as there are threads (the sentences of the batch in turn), each on its own thread; on
 a GPU it is one. Decoding: `model.decoding.translate`, in the batches that `evaluation.translate` makes.
 """
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,7 +17,7 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.loop import Plan, _Run, load_data
-from specialized_heads.training.parallel import Team
+from specialized_heads.training.parallel import DistributedContext
 
 PLAN = Plan(
     seed=1,
@@ -46,12 +48,14 @@ class System:
         data = load_data(self.workload.tokens, self.workload.tokens)
         self.micro_batches = 1 if self.device.type == "cuda" else self.threads
         plan = replace(PLAN, precision=variant)
-        self.run = _Run(model, plan, data, workers=self.micro_batches, team=Team())
+        self.run = _Run(
+            model, plan, data, Path(os.devnull), None, workers=self.micro_batches, context=DistributedContext()
+        )
         self.run.working.train()
 
     def update(self, batch: list[int]) -> None:
         pieces = [np.array(batch[start :: self.micro_batches]) for start in range(self.micro_batches)]
-        self.run.step(self.run.make(0, 0, pieces))
+        self.run.step(self.run.make(self.run.data.train, 0, 0, pieces))
 
     def decoding_variants(self) -> list[str]:
         return ["fp32"]

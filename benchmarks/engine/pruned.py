@@ -70,9 +70,7 @@ def measure(workload: Workload, *, device: str, threads: int, round: int) -> lis
 
 def pruned(model: Transformer, way: str, kept: int) -> Transformer:
     """The model with `kept` of its encoder heads, the others removed or masked; it never ends a sentence."""
-    model.softmax_embedding.data[EOS] = NEVER * (torch.arange(model.architecture.width) == 0).to(
-        model.softmax_embedding
-    )
+    model.output_embedding.data[EOS] = NEVER * (torch.arange(model.architecture.width) == 0).to(model.output_embedding)
     layers = model.attentions("encoder")
     for number, attention in enumerate(layers):
         heads = len(attention.heads)

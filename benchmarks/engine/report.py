@@ -32,7 +32,7 @@ their range. Speeds count target tokens, ends of sentence included, padding not.
 TRAINING = """\
 ## Training
 
-An update is a forward pass, a backward pass and Adam, on {batch} of sentences of like length (14 tokens on average),
+An update is a forward pass, a backward pass and Adam, on {batch} of sentences of similar length (14 tokens on average),
 label smoothing 0.1 and dropout 0.1. Every system was tried in all its precisions and settings and is shown in its
 fastest.
 
@@ -53,7 +53,7 @@ another architecture (post-norm): it has weights of its own and is made to take 
 PRUNED = """\
 ## Pruned models
 
-Encoder heads removed from the weights, or multiplied by zero, at {sizes}. Times are per batch of so many sentences, on
+Encoder heads removed from the weights, or multiplied by zero, at {sizes}. Times are per batch of the given size, on
 {threads}; every model translates the same number of tokens. *Formula* is the speed-up of the encoder if all its
 operations cost the same; the feed-forward sub-layers, which lose nothing with the heads, bound it.
 """
@@ -294,8 +294,8 @@ def peers(panels: list[Axes], rows: list[Row]) -> None:
     handles = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels())}
     handles = {name: handles[name] for name in TITLES.values() if name in handles}
     if handles:
-        own = panels[0].get_figure(root=False)
-        own.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+        figure = panels[0].get_figure(root=False)
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
 
 
 def smaller(panels: list[Axes], rows: list[Row]) -> None:
@@ -303,14 +303,14 @@ def smaller(panels: list[Axes], rows: list[Row]) -> None:
     measured = [row for row in rows if row["part"] == "pruned"]
     counts = (pruned.HEADS, *pruned.KEPT)
     for axes, size in zip(panels, dict.fromkeys(row["size"] for row in measured), strict=True):
-        own = [row for row in measured if row["size"] == size]
-        for number, batch in enumerate(dict.fromkeys(row["batch"] for row in own)):
-            group = [row for row in own if row["batch"] == batch]
+        of_size = [row for row in measured if row["size"] == size]
+        for number, batch in enumerate(dict.fromkeys(row["batch"] for row in of_size)):
+            group = [row for row in of_size if row["batch"] == batch]
             times = [middle(group, "encoder", "full" if kept == pruned.HEADS else "removed", kept) for kept in counts]
             sentences = "1 sentence" if batch == 1 else f"{batch} sentences"
             colour = plt.get_cmap("viridis")(0.27 * number)
             axes.plot(counts, [times[0] / time for time in times], marker="o", color=colour, label=sentences)
-        formula = [median(row["formula"] for row in own if row["kept"] == kept) for kept in counts]
+        formula = [median(row["formula"] for row in of_size if row["kept"] == kept) for kept in counts]
         axes.plot(counts, formula, color="#303030", linestyle="--", label="formula")
         axes.set_xticks(counts)
         axes.set_xlim(pruned.HEADS + 1, 0)

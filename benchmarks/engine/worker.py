@@ -1,7 +1,7 @@
-"""One system in a process of its own: requests come in on standard input, answers go out on standard output, as JSON lines.
+"""Run one system in a separate process: requests on standard input, answers on standard output, as JSON lines.
 
-A request names a task. The first time that a task is asked for, the system is tried in each of its variants (precision,
-attention, way of using the threads) on one batch after a warm-up batch, and goes on with the fastest; the same for all systems.
+A request names a task. When a task is first requested, the system is tried in each of its variants (precision,
+attention, use of the threads) on one batch after a warm-up batch, and continues with the fastest, as do all systems.
 Each measurement is of whole batches, the same ones in the same order for every system: updates until the given seconds
 have passed, or all sentences to be translated.
 """

@@ -224,7 +224,7 @@ def end_sentences(model: Transformer, store: TokenStore, sentences: np.ndarray) 
     left = real.sum(1, keepdim=True) - 1 - torch.arange(real.shape[1])  # tokens until the end of sentence
     features = model(batch.source, batch.target_in)[real][:, [0, clock, length]]
     fit = torch.linalg.lstsq(features.double(), left[real].double()[:, None]).solution[:, 0].float()
-    table = model.softmax_embedding
+    table = model.output_embedding
     table *= 3.0
     table[:, 0] = 0.0
     for token in (PAD, UNKNOWN, BOS, EOS):
