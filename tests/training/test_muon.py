@@ -58,16 +58,16 @@ def test_muon_equals_the_reference_in_float32() -> None:
         assert torch.allclose(ours, exact, atol=2e-5)
 
 
-@pytest.mark.parametrize("shape", [(3, 16, 16), (2, 40, 8), (1, 8, 40)])
-def test_singular_values_move_close_to_one_and_singular_vectors_stay(shape: tuple[int, ...]) -> None:
-    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    result = orthogonalise(matrices)
-    u, s, vh = torch.linalg.svd(matrices, full_matrices=False)
-    kept = s > 0.02 * s.amax(-1, keepdim=True)  # the iteration leaves tiny singular values small
-    values = torch.einsum("nik,nij,nkj->nk", u, result, vh)
+@pytest.mark.parametrize("shape", [(16, 16), (40, 8), (8, 40)])
+def test_singular_values_move_close_to_one_and_singular_vectors_stay(shape: tuple[int, int]) -> None:
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    result = orthogonalise(matrix)
+    u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
+    kept = s > 0.02 * s.max()  # the iteration leaves tiny singular values small
+    values = (u.T @ result @ vh.T).diagonal()
     assert kept.float().mean() > 0.9
     assert 0.6 < values[kept].min() <= values[kept].max() < 1.3
-    assert torch.allclose((u * values[:, None]) @ vh, result, atol=1e-4)
+    assert torch.allclose((u * values) @ vh, result, atol=1e-4)
     assert orthogonalise(torch.zeros(shape)).count_nonzero() == 0
 
 

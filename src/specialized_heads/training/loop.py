@@ -211,6 +211,7 @@ class _Run:
             plan,
             peak=self.rate(min(plan.warmup, plan.updates)),
             precision=self.matmul_precision,
+            map=self.pool.map,
         )
         self.update = self.epoch = self.position = self.tokens = 0
         self.loss = torch.zeros(1, device=self.device)  # of all processes, summed since the last record

@@ -1,12 +1,11 @@
 """Muon (Jordan et al. 2024): SGD with momentum whose update matrix is orthogonalised.
 
-Gives the updates of `torch.optim.Muon` without weight decay, in any version of PyTorch. Matrices of one shape are orthogonalised
-in one batch. Products run in the precision of the other matrix products, because bf16 is fifty times slower than float32 on
-a processor without instructions for it.
+Gives the updates of `torch.optim.Muon` without weight decay, in any version of PyTorch. Products run in the precision of the
+other matrix products, because bf16 is fifty times slower than float32 on a processor without instructions for it.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,29 +25,29 @@ class Muon(torch.optim.Optimizer):
         *,
         lr: float,
         precision: torch.dtype = torch.float32,
+        map: Callable[..., Iterable[None]] = map,
     ) -> None:
         """
         Args:
             matrices: two-dimensional weights, none of them empty, or parameter groups of these.
             lr: learning rate.
             precision: of the products in the orthogonalisation.
+            map: applies a function to each matrix, perhaps in parallel; they are independent of each other.
         """
         super().__init__(matrices, {"lr": lr})
-        self.precision = precision
+        self.precision, self.map = precision, map
 
     @torch.no_grad()
     def step(self) -> None:
         """Update every matrix from its gradient."""
         for group in self.param_groups:
-            by_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
-            for weight in group["params"]:
-                by_shape[weight.shape].append(weight)
-            for (rows, columns), weights in by_shape.items():
-                directions = orthogonalise(torch.stack([self._momentum(w) for w in weights]).to(self.precision))
-                # Tall matrices take larger steps, so that each of their outputs changes as much as in a square matrix.
-                rate = group["lr"] * max(1.0, rows / columns) ** 0.5
-                for weight, direction in zip(weights, directions, strict=True):
-                    weight.add_(direction, alpha=-rate)
+            list(self.map(partial(self._update, rate=group["lr"]), group["params"]))
+
+    @torch.no_grad()  # holds for the calling thread only
+    def _update(self, weight: Tensor, rate: float) -> None:
+        direction = orthogonalise(self._momentum(weight).to(self.precision))
+        # Tall matrices take larger steps, so that each of their outputs changes as much as in a square matrix.
+        weight.add_(direction, alpha=-rate * max(1.0, weight.shape[0] / weight.shape[1]) ** 0.5)
 
     def _momentum(self, weight: Tensor) -> Tensor:
         """Update the momentum of a weight and return Nesterov's look-ahead gradient."""
@@ -59,13 +58,13 @@ class Muon(torch.optim.Optimizer):
         return weight.grad.lerp(average, MOMENTUM)
 
 
-def orthogonalise(matrices: Tensor) -> Tensor:
-    """Move the singular values of each matrix (N, R, C) close to 1, by Newton-Schulz iteration."""
+def orthogonalise(matrix: Tensor) -> Tensor:
+    """Move the singular values of a matrix (R, C) close to 1, by Newton-Schulz iteration."""
     a, b, c = COEFFICIENTS
-    tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.mT if tall else matrices
-    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.mT if tall else matrix
+    x = x / x.norm().clamp(min=1e-7)
     for _ in range(STEPS):
         gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x

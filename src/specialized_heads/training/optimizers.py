@@ -1,5 +1,6 @@
 """Which optimiser trains which parameters, and their learning rates relative to the schedule."""
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +13,13 @@ if TYPE_CHECKING:
 
 
 def make_optimizers(
-    weights: dict[str, Tensor], log_alphas: list[Tensor], plan: "Plan", *, peak: float, precision: str
+    weights: dict[str, Tensor],
+    log_alphas: list[Tensor],
+    plan: "Plan",
+    *,
+    peak: float,
+    precision: str,
+    map: Callable[..., Iterable[None]],
 ) -> list[torch.optim.Optimizer]:
     """The paper's Adam for all parameters; or Muon for the matrices of the layers and Adam for the others.
 
@@ -22,6 +29,7 @@ def make_optimizers(
         plan: the settings.
         peak: highest learning rate of the schedule; the `relative` of each group scales the schedule.
         precision: of matrix products, fp32 or bf16.
+        map: for `Muon`.
     """
     by_muon = {name for name in weights if plan.optimizer == "muon" and is_layer_matrix(name, weights[name])}
     others = [weight for name, weight in weights.items() if name not in by_muon]
@@ -33,7 +41,8 @@ def make_optimizers(
     if by_muon:
         matrices = [weight for name, weight in weights.items() if name in by_muon]
         group = {"params": matrices, "relative": plan.muon_learning_rate / peak}
-        optimizers.append(Muon([group], lr=0.0, precision=torch.bfloat16 if precision == "bf16" else torch.float32))
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        optimizers.append(Muon([group], lr=0.0, precision=dtype, map=map))
     return optimizers
 
 
