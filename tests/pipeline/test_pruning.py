@@ -9,8 +9,8 @@ import pytest
 from specialized_heads.stage import read_json
 
 CORPUS = "tatoeba_en_fr"
-# Made where text is parsed by Stanza or fetched; `tests/parsing` and `test_downloads` run these.
-NOT_HERE = {"parser_models"}
+# `tests/parsing` and `test_given_baseline` run these.
+NOT_HERE = {"parser_models", "given_bpe", "given_baseline"}
 SMOKE_ALONE = {"measure_speed", "speed", "relevance_rules", "view_heads", "viewer_index"}
 
 

@@ -1,0 +1,46 @@
+"""A baseline kept from one experiment and given to another."""
+
+import subprocess
+import sys
+
+import pytest
+from workflows import ENVIRONMENT
+
+from specialized_heads.model.checkpoint import load
+
+CORPUS = "tatoeba_en_fr"
+BASELINE = f"{CORPUS}/models/baseline/seed1/model.safetensors"
+
+
+@pytest.fixture
+def given(finished):
+    """The smoke experiment after its baseline was kept, with a configuration that is given it and prunes it otherwise."""
+    options = ["--configuration", "config/smoke.yaml", "--corpus", CORPUS, "--hours", "0.01", "--output", "kept"]
+    module = "specialized_heads.training.keep_baseline"
+    subprocess.run([sys.executable, "-m", module, *options], cwd=finished.root, env=ENVIRONMENT, check=True)
+    values = finished.settings()
+    values["experiment"] = "given"
+    values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "kept"}}}
+    values["pruning"] |= {"encoder": [0.001], "all": []}
+    return finished, values
+
+
+def test_a_given_baseline_is_used_in_place_of_training(given) -> None:
+    finished, values = given
+    run = finished.configured(values).run(f"results/given/{BASELINE}")
+    assert run.status == 0, run.printed
+    assert {"given_bpe", "given_baseline"} <= run.rules
+    assert not {"bpe", "train_baseline"} & run.rules
+    trained, used = (load(finished.root / "results" / name / BASELINE) for name in ("smoke", "given"))
+    for a, b in zip(trained.parameters(), used.parameters(), strict=True):
+        assert (a.bfloat16().float() == b).all()
+
+
+def test_what_a_given_baseline_was_not_trained_with_stops_before_any_work(given) -> None:
+    finished, values = given
+    values["training"]["updates"] += 1
+    run = finished.configured(values).run()
+    assert run.status == 1
+    assert f"corpora.{CORPUS}.baseline: training.updates differs" in run.printed
+    assert "config/from_scratch.yaml" in run.printed
+    assert not (finished.root / "results" / "given").exists()
