@@ -18,7 +18,8 @@ from specialized_heads.model.transformer import Architecture, Transformer
 
 ROOT = Path(__file__).parents[1]
 
-pytest_plugins = ["workflows"]  # the smoke experiment, run once for the tests of all folders that look at it
+# The smoke experiment, run once for the tests of all folders that look at it; an exported model.
+pytest_plugins = ["workflows", "exporting"]
 
 # What was started in the background ignores Ctrl-C, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,10 +32,10 @@ SLOW = {"cluster", "faults", "hostile", "pipeline", "viewer"}  # folders: whole 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make test` leaves to `make test-all`: the slow folders, except for what looks at the smoke experiment."""
     for item in items:
-        smoke = (
+        reads_smoke = (
             item.path.name == "test_smoke.py" and "finished" not in item.fixturenames
-        )  # which runs parts of it again
-        if item.path.parent.name in SLOW and not smoke:
+        )  # `finished` runs it again
+        if item.path.parent.name in SLOW and not reads_smoke:
             item.add_marker("slow")
     items.sort(key=lambda item: item.path.name != "test_smoke.py")  # first, since it takes longest
 

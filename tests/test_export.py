@@ -1,7 +1,9 @@
 """Exported models: complete, the same translations as the pipeline's, and safe to read wherever they are from."""
 
+import io
 import json
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,55 +11,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from exporting import DECODING, SCORE, SETTINGS
+from hostile import PAYLOAD, Payload
+from safetensors.torch import load as deserialised
+from safetensors.torch import load_file
+from safetensors.torch import save as serialised
+from small import TRAINING, WORDS
 
 from specialized_heads import __version__, export, stage
-from specialized_heads.config.sections import Training
 from specialized_heads.corpus import tokens
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.evaluation import translate
 from specialized_heads.export import load_exported, read_card
-from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import prune
 from specialized_heads.stage import UserError
 from specialized_heads.training import train
-
-DECODING = {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0}
-SETTINGS = {
-    "experiment": "tiny",
-    "corpus": "words",
-    "model": "pruned/encoder_heads2",
-    "seed": 7,
-    "source_language": "en",
-    "target_language": "de",
-    "entities": True,
-    "preprocess": "none",
-    "decoding": DECODING,
-}
-SCORE = {"bleu": 12.3, "bleu_low": 11.0, "bleu_high": 13.0, "chrf": 30.0, "p_value": None, "sentences": 20}
-SCORE |= {"signature": "sig", "bleu_tokenised": 1.0}
-WORDS = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
-
-
-@pytest.fixture
-def model_files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, Path]:
-    """A model of a real vocabulary, with one encoder layer without heads."""
-    model = tiny_model(vocabulary=60, width=16, heads=4)
-    model.keep_heads({"encoder": [[], [3, 1]]})
-    save(model, tmp_path / "weights.safetensors", training={"data_hash": "of the data"})
-    (tmp_path / "source.bpe").write_bytes(learn(WORDS, size=60, name="source"))
-    (tmp_path / "target.bpe").write_bytes(learn([word[::-1] for word in WORDS], size=61, name="target"))
-    (tmp_path / "score.json").write_text(json.dumps(SCORE))
-    names = {"model": "weights.safetensors", "source_model": "source.bpe", "target_model": "target.bpe"}
-    return {name: tmp_path / file for name, file in (names | {"score": "score.json"}).items()}
-
-
-@pytest.fixture
-def exported(call: Callable[..., None], model_files: dict[str, Path], tmp_path: Path) -> Path:
-    call(export, settings=SETTINGS, **model_files, output=tmp_path / "exported" / "model.json")
-    return tmp_path / "exported"
 
 
 def test_the_folder_is_complete_and_says_what_the_model_is(exported: Path, model_files: dict[str, Path]) -> None:
@@ -104,8 +73,8 @@ def test_translations_are_those_of_the_pipeline(
 def test_a_model_with_wide_heads_is_trained_pruned_exported_and_translates(
     call: Callable[..., None], model_files: dict[str, Path], token_file: Callable[..., Path], sentences, tmp_path: Path
 ) -> None:
-    plan = Training(updates=4, batch_tokens=60, micro_batch_tokens=60, warmup=1, log_every=2, evaluate_every=4)
-    common = {"seed": 1, "training": plan.model_dump() | {"precision": "fp32"}, "device": "cpu"}
+    plan = TRAINING | {"updates": 4, "evaluate_every": 4}
+    common = {"seed": 1, "training": plan, "device": "cpu"}
     data = {"train": token_file("train", *sentences(40)), "dev": token_file("dev", *sentences(5))}
 
     def outputs(name: str) -> dict[str, Path]:
@@ -187,110 +156,108 @@ def test_a_long_text_is_translated_in_parts_and_a_warning_says_so(exported: Path
     assert max(map(len, one_word)) == 6
 
 
-def change(path: Path, **values: object) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
+def described(**values: object) -> Callable[[Path], None]:
+    """Other values in the description."""
+
+    def change(folder: Path) -> None:
+        path = folder / "model.json"
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
+
+    return change
 
 
-def rehash(folder: Path) -> None:
-    """Make the description agree with its files, as one who means harm would."""
-    names = ("model.safetensors", "source.model", "target.model")
-    change(folder / "model.json", sha256={name: stage.file_hash(folder / name) for name in names})
+def sized(**values: object) -> Callable[[Path], None]:
+    """Another architecture in the description."""
+
+    def change(folder: Path) -> None:
+        architecture = json.loads((folder / "model.json").read_text(encoding="utf-8"))["architecture"]
+        described(architecture=architecture | values)(folder)
+
+    return change
 
 
-def test_damage_is_named(exported: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"nowhere: no such folder"):
-        load_exported(tmp_path / "nowhere")
-    weights = exported / "model.safetensors"
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:-8])
-    with pytest.raises(UserError, match=r"model\.safetensors: not the file that model\.json describes"):
+def written(name: str, content: Callable[[bytes], bytes], *, hashed: bool = True) -> Callable[[Path], None]:
+    """Another file, with its hash in the description, as one who means harm would do it."""
+
+    def change(folder: Path) -> None:
+        (folder / name).write_bytes(content((folder / name).read_bytes()))
+        if hashed:
+            names = ("model.safetensors", "source.model", "target.model")
+            described(sha256={name: stage.file_hash(folder / name) for name in names})(folder)
+
+    return change
+
+
+def one_more_weight(content: bytes) -> bytes:
+    return serialised({**deserialised(content), "more": torch.zeros(1)})
+
+
+def vocabulary(size: int, name: str) -> bytes:
+    return learn([f"{a}{b}" for a in "abcdefgh" for b in "ijklmnop"], size=size, name=name)
+
+
+def pickled(_: bytes) -> bytes:
+    return pickle.dumps(Payload())
+
+
+def torch_file(_: bytes) -> bytes:
+    torch.save(Payload(), stream := io.BytesIO())
+    return stream.getvalue()
+
+
+WEIGHTS, CARD = "model.safetensors", "model.json"
+OTHER = r"model\.safetensors: .*(the weights do not fit|cannot read)"
+REFUSED = {
+    "weights cut": (written(WEIGHTS, lambda old: old[:-8], hashed=False), "not the file that model.json describes"),
+    "weights cut, hash of the rest": (written(WEIGHTS, lambda old: old[:-8]), "cannot read the weights"),
+    "one weight more": (written(WEIGHTS, one_more_weight), "the weights do not fit"),
+    "no weights": (lambda folder: (folder / WEIGHTS).unlink(), r"model\.safetensors: no such file"),
+    "no description": (lambda folder: (folder / CARD).unlink(), r"model\.json: no such file"),
+    "no folder": (shutil.rmtree, "no such folder"),
+    "pickle for weights": (written(WEIGHTS, pickled), "cannot read the weights"),
+    "torch file for weights": (written(WEIGHTS, torch_file), "cannot read the weights"),
+    "pickle for a vocabulary": (written("source.model", pickled), "source.model: not a SentencePiece model"),
+    "half a vocabulary": (written("source.model", lambda old: old[:200]), "source.model: not a SentencePiece model"),
+    "smaller vocabulary": (
+        written("source.model", lambda _: vocabulary(30, "source")),
+        "source.model: not the vocabulary of this model",
+    ),
+    "vocabulary of the other side": (
+        lambda folder: written("source.model", lambda _: (folder / "target.model").read_bytes())(folder),
+        "source.model: not the vocabulary of this model",
+    ),
+    # None of these takes the memory that it describes.
+    "wide": (sized(width=2**62), OTHER),
+    "large vocabulary": (sized(source_vocabulary=10**12), OTHER),
+    "wide heads": (sized(head_width=10**9), OTHER),
+    "many layers": (sized(encoder=[[0]] * 900), OTHER),
+    "many heads": (sized(encoder=[list(range(10**5))]), OTHER),
+    "no decoder": (sized(decoder=[]), OTHER),
+    "other feed-forward": (sized(feed_forward=13), OTHER),
+    "other format": (described(format="$(touch payload)"), r"format '\$\(touch payload\)' is not 1"),
+    "no sizes": (described(architecture={}), r"architecture\.source_vocabulary: Field required"),
+    "negative beam": (described(decoding=DECODING | {"beam": -1}), r"decoding\.beam: .* greater than or equal to 1"),
+    "code for a mode": (described(preprocess="__import__"), "preprocess: "),
+    "unknown key": (described(**{"a\nerror: b": 1}), "error: b: Extra inputs"),
+    "path that leads out": (described(sha256={"../../payload": "0"}), "not the file that model.json describes"),
+    "NaN for a score": (described(scores={"bleu": float("nan")}), "model.json: scores"),
+    "not JSON": (written(CARD, lambda _: b"{", hashed=False), "model.json: not valid JSON"),
+    "large": (written(CARD, lambda _: b"[" * 2_000_000, hashed=False), "too large"),
+    "nested deeply": (written(CARD, lambda _: b"[" * 500_000, hashed=False), "nested too deeply|not valid JSON"),
+    "description of a training": (
+        written(CARD, lambda _: b'{"architecture": {}}', hashed=False),
+        "not the description of an exported model; the rule `export` makes one",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_folder_that_is_damaged_or_hostile_is_refused(
+    exported: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    change, said = REFUSED[name]
+    monkeypatch.chdir(exported.parent)
+    change(exported)
+    with pytest.raises(UserError, match=said):
         load_exported(exported)
-    rehash(exported)
-    with pytest.raises(UserError, match=r"model\.safetensors: cannot read the weights"):
-        load_exported(exported)
-    weights.unlink()
-    with pytest.raises(UserError, match=r"model\.safetensors: no such file"):
-        load_exported(exported)
-    (exported / "model.json").write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match=r"model\.json: not valid JSON"):
-        load_exported(exported)
-    (exported / "model.json").unlink()
-    with pytest.raises(UserError, match=r"model\.json: no such file"):
-        load_exported(exported)
-
-
-def test_a_pickle_is_not_opened(exported: Path, tmp_path: Path) -> None:
-    class Harm:
-        def __reduce__(self):
-            return Path.touch, (tmp_path / "harm",)
-
-    for name in ("model.safetensors", "source.model"):
-        kept = (exported / name).read_bytes()
-        (exported / name).write_bytes(pickle.dumps(Harm()))
-        rehash(exported)
-        with pytest.raises(UserError, match=name.replace(".", r"\.")):
-            load_exported(exported)
-        (exported / name).write_bytes(kept)
-    torch.save(Harm(), exported / "model.safetensors")
-    rehash(exported)
-    with pytest.raises(UserError, match="cannot read the weights"):
-        load_exported(exported)
-    assert not (tmp_path / "harm").exists()
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"width": 10**9},
-        {"width": 2**62},
-        {"source_vocabulary": 10**12},
-        {"head_width": 10**9},
-        {"encoder": [[0]] * 900},
-        {"encoder": [list(range(10**5))]},
-        {"decoder": []},
-        {"feed_forward": 13},
-    ],
-)
-def test_an_architecture_that_is_not_that_of_the_weights_takes_no_memory(exported: Path, values: dict) -> None:
-    architecture = json.loads((exported / "model.json").read_text(encoding="utf-8"))["architecture"]
-    change(exported / "model.json", architecture=architecture | values)
-    with pytest.raises(UserError, match=r"model\.safetensors: .*(the weights do not fit|cannot read)"):
-        load_exported(exported)
-
-
-def test_foreign_descriptions(exported: Path, tmp_path: Path, model_files: dict[str, Path]) -> None:
-    path = exported / "model.json"
-    good = path.read_text(encoding="utf-8")
-    for values, said in (
-        ({"format": 2}, "format 2 is not 1"),
-        ({"architecture": {}}, r"architecture\.source_vocabulary: Field required"),
-        ({"decoding": DECODING | {"beam": -1}}, r"decoding\.beam: .* greater than or equal to 1"),
-        ({"preprocess": "__import__"}, "preprocess: "),
-        ({"more": 1}, "more: Extra inputs"),
-    ):
-        change(path, **values)
-        with pytest.raises(UserError, match=rf"model\.json: .*{said}"):
-            load_exported(exported)
-        path.write_text(good, encoding="utf-8")
-    for depth, said in ((2_000_000, "too large"), (500_000, "nested too deeply|not valid JSON")):
-        path.write_text("[" * depth, encoding="utf-8")
-        with pytest.raises(UserError, match=said):
-            load_exported(exported)
-    path.write_text(model_files["model"].with_suffix(".json").read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(UserError, match="not the description of an exported model; the rule `export` makes one"):
-        load_exported(exported)
-
-
-def test_a_vocabulary_of_another_model(exported: Path) -> None:
-    (exported / "source.model").write_bytes((exported / "target.model").read_bytes())
-    rehash(exported)
-    with pytest.raises(UserError, match=r"source\.model: not the vocabulary of this model"):
-        load_exported(exported)
-
-
-def test_more_weights_than_the_architecture_has(exported: Path) -> None:
-    tensors = load_file(exported / "model.safetensors")
-    save_file({**tensors, "more": torch.zeros(1)}, exported / "model.safetensors")
-    rehash(exported)
-    with pytest.raises(UserError, match="the weights do not fit"):
-        load_exported(exported)
+    assert not list(exported.parent.rglob(PAYLOAD))

@@ -1,4 +1,4 @@
-"""Hostile models: weights, descriptions, vocabularies and saved states that are damaged, of others, or meant to run code."""
+"""Hostile vocabularies, token files and saved states: damaged, of others, or meant to run code."""
 
 import json
 import pickle
@@ -12,34 +12,12 @@ import numpy as np
 import pytest
 import torch
 from hostile import Payload
-from safetensors.torch import load_file, save_file
 
 from specialized_heads.config.sections import Model, Training, Vocabulary
 from specialized_heads.corpus.bpe import learn, sealed
-from specialized_heads.stage import file_hash, read_json
+from specialized_heads.stage import file_hash
 
 DECODING = {"beam": 1, "length_penalty": 1.0, "max_length_ratio": 1.0}
-
-
-def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
-    def apply(path: Path) -> None:
-        values = load_file(path)
-        change(values)
-        save_file(values, path)
-
-    return apply
-
-
-def described(**values: Any) -> Callable[[Path], None]:
-    def apply(path: Path) -> None:
-        card = read_json(path.with_suffix(".json"))
-        path.with_suffix(".json").write_text(json.dumps(card | {"architecture": card["architecture"] | values}))
-
-    return apply
-
-
-def written(content: bytes, *, suffix: str = ".safetensors") -> Callable[[Path], None]:
-    return lambda path: path.with_suffix(suffix).write_bytes(content)
 
 
 def header(values: Any, data: bytes = b"") -> bytes:
@@ -47,44 +25,8 @@ def header(values: Any, data: bytes = b"") -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
-WEIGHT = "encoder.0.feed_forward.expand.weight"
-ABSURD = {"weight": {"dtype": "F32", "shape": [2**62], "data_offsets": [0, 2**62]}}
-READABLE = "model.safetensors: cannot read the weights"
-OTHERS = "model.safetensors: the weights do not fit model.json; delete both"
-CARD = "model.json: not the description of a model"
-MODELS = {
-    "pickle_for_weights": (written(pickle.dumps(Payload())), READABLE, "delete the file and run again"),
-    "torch_file_for_weights": (lambda path: torch.save({"x": torch.zeros(1)}, path), READABLE),
-    "header_beyond_the_file": (written(struct.pack("<Q", 2**63) + b"{}"), READABLE),
-    "tensor_beyond_the_file": (written(header(ABSURD)), READABLE),
-    "header_that_is_no_json": (written(struct.pack("<Q", 4) + b"oops"), READABLE),
-    "missing_tensor": (tensors(lambda values: values.pop(WEIGHT)), OTHERS),
-    "other_shape": (tensors(lambda values: values.update({WEIGHT: torch.zeros(3, 3)})), OTHERS),
-    "one_tensor_more": (tensors(lambda values: values.update({"../payload": torch.zeros(1)})), OTHERS),
-    "no_number": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), f"{WEIGHT} contains NaN or infinity"),
-    "infinite": (tensors(lambda values: values[WEIGHT][0].fill_(float("inf"))), f"{WEIGHT} contains NaN or infinity"),
-    "as_large_as_no_memory": (described(width=10**12, head_width=10**12), OTHERS),
-    "sizes_beyond_64_bits": (described(feed_forward=2**63 - 1, width=2**40), OTHERS),
-    "path_for_a_size": (described(width="../../payload"), CARD, "architecture.width"),
-    "heads_that_are_text": (described(encoder="ab"), CARD, "architecture.encoder"),
-    "unknown_size": (described(path="payload"), CARD, "architecture.path"),
-    "layers_of_one_kind_alone": (described(cross=[]), OTHERS),
-    "description_of_nothing": (written(b"null", suffix=".json"), CARD),
-    "description_without_end": (written(b"[" * 100_000, suffix=".json"), "model.json: not valid JSON"),
-    "description_that_is_no_text": (written(b"\xff\xfe{", suffix=".json"), "model.json: not valid JSON"),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_models(run, refused, trained, name: str) -> None:
-    change, *said = MODELS[name]
-    store = trained.tokens(["ai qa"])
-    change(trained.weights)
-    refused(translate(run, trained, store), *said)
-
-
 def translate(run: Callable, trained: Any, store: Path) -> Any:
-    """The stage that every model goes through."""
+    """The stage that reads all of them."""
     settings = {"decoding": DECODING, "preprocess": "none", "language": "fr", "device": "cpu"}
     files = {"model": trained.weights, "tokens": store, "bpe": trained.bpe}
     return run(
@@ -188,65 +130,3 @@ def test_a_saved_state_is_never_run_but_thrown_away(run, trained, caplog, kind: 
     assert weights[0] == weights[1]
     assert "state.pt cannot be read" in caplog.text
     assert not (trained.folder / "payload").exists()
-
-
-@pytest.fixture
-def exported(run, trained) -> Path:
-    """The model as the rule `export` writes it."""
-    (trained.folder / "target.model").write_bytes(
-        learn([f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"], size=41, name="target")
-    )
-    score = dict.fromkeys(("bleu", "bleu_low", "bleu_high", "chrf", "p_value"), 1.0) | {
-        "sentences": 1,
-        "signature": "s",
-    }
-    (trained.folder / "score.json").write_text(json.dumps(score))
-    settings = {"experiment": "e", "corpus": "c", "model": "baseline", "seed": 1, "preprocess": "none"}
-    settings |= {"source_language": "en", "target_language": "fr", "decoding": DECODING}
-    files = {"model": trained.weights, "source_model": trained.bpe, "target_model": trained.folder / "target.model"}
-    folder = trained.folder / "exported"
-    outcome = run(
-        "export", settings=settings, **files, score=trained.folder / "score.json", output=folder / "model.json"
-    )
-    assert (outcome.status, outcome.said) == (0, "")
-    return folder
-
-
-def consistent(name: str, content: bytes) -> Callable[[Path], None]:
-    """Another file, with the hash of it in the description."""
-
-    def apply(folder: Path) -> None:
-        (folder / name).write_bytes(content)
-        card = read_json(folder / "model.json")
-        card["sha256"][name] = file_hash(folder / name)
-        (folder / "model.json").write_text(json.dumps(card))
-
-    return apply
-
-
-def card(**values: Any) -> Callable[[Path], None]:
-    def apply(folder: Path) -> None:
-        (folder / "model.json").write_text(json.dumps(read_json(folder / "model.json") | values))
-
-    return apply
-
-
-EXPORTS = {
-    "other_vocabulary": (consistent("source.model", VOCABULARIES["half"]), "source.model: not a SentencePiece model"),
-    "smaller_vocabulary": (
-        consistent("source.model", learn([f"{a}{b}" for a in "abcdefgh" for b in "ijklmnop"], size=30, name="source")),
-        "source.model: not the vocabulary of this model",
-    ),
-    "pickle_for_weights": (consistent("model.safetensors", pickle.dumps(Payload())), "cannot read the weights"),
-    "path_that_leads_out": (card(sha256={"../../../payload": "0"}), "not the file that model.json describes"),
-    "other_format": (card(format="$(touch payload)"), "format '$(touch payload)' is not 1"),
-    "no_number_for_a_score": (card(scores={"bleu": float("nan")}), "model.json: scores"),
-    "line_feeds_in_a_key": (card(**{"a\nerror: b\x1b[2J": 1}), r"model.json: a\nerror: b\x1b[2J: Extra inputs"),
-}
-
-
-@pytest.mark.parametrize("name", EXPORTS)
-def test_exported_models(run, refused, exported: Path, name: str) -> None:
-    change, *said = EXPORTS[name]
-    change(exported)
-    refused(run.command("cli", ["specialized-heads", "translate", str(exported)]), *said)

@@ -1,16 +1,20 @@
 """Models on disk: exact round trips, and one clear line for every kind of damage."""
 
 import json
+import pickle
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from hostile import Payload
 from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import UserError
+from specialized_heads.stage import UserError, read_json, write_json
 
 
 @pytest.fixture
@@ -65,50 +69,94 @@ def test_models_of_earlier_versions_load(saved: tuple[Transformer, Path]) -> Non
     assert torch.equal(again.output_embedding, model.output_embedding)
 
 
-@pytest.mark.parametrize("size", [0, 5, 100, -1])
-def test_damaged_weights(saved: tuple[Transformer, Path], size: int) -> None:
+def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+    """Other weights, without a hash."""
+
+    def apply(path: Path) -> None:
+        values = load_file(path)
+        change(values)
+        save_file(values, path)
+
+    return apply
+
+
+def described(**values: object) -> Callable[[Path], None]:
+    """Another architecture in the description."""
+
+    def apply(path: Path) -> None:
+        description = read_json(path.with_suffix(".json"))
+        write_json(path.with_suffix(".json"), {"architecture": description["architecture"] | values})
+
+    return apply
+
+
+def written(content: bytes, *, suffix: str = ".safetensors") -> Callable[[Path], None]:
+    return lambda path: path.with_suffix(suffix).write_bytes(content)
+
+
+def one_bit(place: int) -> Callable[[Path], None]:
+    def apply(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[place] ^= 1
+        path.write_bytes(content)
+
+    return apply
+
+
+def cut(size: int) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(path.read_bytes()[:size])
+
+
+WEIGHT = "encoder.0.feed_forward.expand.weight"
+ABSURD = b'{"weight": {"dtype": "F32", "shape": [4611686018427387904], "data_offsets": [0, 4611686018427387904]}}'
+READABLE = r"model\.safetensors: cannot read the weights .*; delete the file and run again"
+OTHERS = r"model\.safetensors: the weights do not fit model\.json; delete both"
+DAMAGED = r"model\.safetensors: the weights are damaged .*; delete the file and run again"
+INFINITE = f"{WEIGHT} contains NaN or infinity"
+CARD = r"model\.json: not the description of a model"
+REFUSED = {
+    "no weights": (Path.unlink, READABLE),
+    "no description": (lambda path: path.with_suffix(".json").unlink(), r"model\.json: no such file"),
+    "weights cut to nothing": (cut(0), READABLE),
+    "weights cut in the header": (cut(100), READABLE),
+    "weights cut by a byte": (cut(-1), READABLE),
+    "another bit at the end": (one_bit(-1), DAMAGED),
+    "another bit further up": (one_bit(-3000), DAMAGED),
+    "pickle": (written(pickle.dumps(Payload())), READABLE),
+    "torch file": (lambda path: torch.save({"x": torch.zeros(1)}, path), READABLE),
+    "header beyond the file": (written(struct.pack("<Q", 2**63) + b"{}"), READABLE),
+    "header that is not JSON": (written(struct.pack("<Q", 4) + b"oops"), READABLE),
+    "tensor beyond the file": (written(struct.pack("<Q", len(ABSURD)) + ABSURD), READABLE),
+    "missing tensor": (tensors(lambda values: values.pop(WEIGHT)), OTHERS),
+    "other shape": (tensors(lambda values: values.update({WEIGHT: torch.zeros(3, 3)})), OTHERS),
+    "one tensor more": (tensors(lambda values: values.update({"../payload": torch.zeros(1)})), OTHERS),
+    "NaN": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), INFINITE),
+    "infinity": (tensors(lambda values: values[WEIGHT][0].fill_(float("inf"))), INFINITE),
+    "other heads": (described(encoder=[[1], []]), OTHERS),
+    "other width": (described(width=6), OTHERS),
+    "other vocabulary": (described(target_vocabulary=22), OTHERS),
+    "no decoder": (described(decoder=[]), OTHERS),
+    "layers of one type alone": (described(cross=[]), OTHERS),
+    "more than any memory": (described(width=10**12, head_width=10**12), OTHERS),
+    "sizes beyond 64 bits": (described(feed_forward=2**63 - 1, width=2**40), OTHERS),
+    "path for a size": (described(width="../../payload"), rf"{CARD} \(architecture\.width"),
+    "text for heads": (described(encoder="ab"), rf"{CARD} \(architecture\.encoder"),
+    "description of nothing": (written(b"null", suffix=".json"), CARD),
+    "description without sizes": (written(b'{"architecture": {"width": 8}}', suffix=".json"), CARD),
+    "empty description": (written(b"", suffix=".json"), r"model\.json: not valid JSON"),
+    "description nested deeply": (written(b"[" * 100_000, suffix=".json"), r"model\.json: not valid JSON"),
+    "description that is not text": (written(b"\xff\xfe{", suffix=".json"), r"model\.json: not valid JSON"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_damaged_foreign_or_hostile_files_are_refused(
+    saved: tuple[Transformer, Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     _, path = saved
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(UserError, match=r"model\.safetensors: cannot read the weights"):
+    monkeypatch.chdir(path.parent)
+    change, said = REFUSED[name]
+    change(path)
+    with pytest.raises(UserError, match=said):
         load(path)
-
-
-@pytest.mark.parametrize("place", [-1, -100, -3000])
-def test_a_weight_with_another_bit_is_no_other_model(saved: tuple[Transformer, Path], place: int) -> None:
-    _, path = saved
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(
-        UserError, match=r"model\.safetensors: the weights are damaged .*; delete the file and run again"
-    ):
-        load(path)
-
-
-def test_missing_files(saved: tuple[Transformer, Path], tmp_path: Path) -> None:
-    _, path = saved
-    with pytest.raises(UserError, match=r"none\.json: no such file"):
-        load(tmp_path / "none.safetensors")
-    path.unlink()
-    with pytest.raises(UserError, match=r"model\.safetensors: cannot read the weights"):
-        load(path)
-
-
-@pytest.mark.parametrize(
-    "key, value", [("encoder", [[1], []]), ("width", 6), ("target_vocabulary", 22), ("decoder", [])]
-)
-def test_description_of_another_model(saved: tuple[Transformer, Path], key: str, value: object) -> None:
-    _, path = saved
-    description = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    description["architecture"][key] = value
-    path.with_suffix(".json").write_text(json.dumps(description))
-    with pytest.raises(UserError, match=r"do not fit model\.json"):
-        load(path)
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"architecture": {"width": 8}}', '{"architecture": null}'])
-def test_damaged_description(saved: tuple[Transformer, Path], text: str) -> None:
-    _, path = saved
-    path.with_suffix(".json").write_text(text)
-    with pytest.raises(UserError, match=r"model\.json: not"):
-        load(path)
+    assert {file.name for file in path.parent.iterdir()} <= {"model.safetensors", "model.json"}

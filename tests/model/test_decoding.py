@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 
@@ -21,21 +20,6 @@ def score(model: Transformer, source: list[int], outputs: list[list[int]]) -> to
     log_p = model.logits(model(torch.tensor([[*source, EOS]]).expand(len(outputs), -1), target)).log_softmax(-1)
     following = torch.cat([target[:, 1:], torch.full((len(outputs), 1), EOS)], 1)
     return log_p.gather(-1, following[..., None])[..., 0]
-
-
-def normalised(model: Transformer, source: list[int], output: list[int]) -> float:
-    return float(score(model, source, [output]).sum()) / (len(output) + 1)
-
-
-def greedy(model: Transformer, source: list[int], limit: int) -> list[int]:
-    output: list[int] = []
-    while len(output) < limit:
-        logits = model.logits(model(torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *output]])))[0, -1]
-        logits[[PAD, BOS]] = -torch.inf
-        if (token := int(logits.argmax())) == EOS:
-            break
-        output.append(token)
-    return output
 
 
 def plain_beam_search(model: Transformer, source: list[int], *, beam: int, length_penalty: float) -> list[int]:
@@ -69,19 +53,12 @@ def model(request: pytest.FixtureRequest, tiny_model: Callable[..., Transformer]
     return model
 
 
-@torch.inference_mode()
-def test_a_beam_of_one_is_the_greedy_loop(model: Transformer) -> None:
-    outputs = translate(model, SOURCES, **SETTINGS | {"beam": 1})
-    assert outputs == [greedy(model, source, 2 * len(source) + 10) for source in SOURCES]
-    assert len({len(output) for output in outputs}) > 1
-
-
-@pytest.mark.parametrize("beam, length_penalty", [(2, 1.0), (4, 0.0), (5, 1.3)])
+@pytest.mark.parametrize("beam, length_penalty", [(1, 1.0), (4, 0.0), (5, 1.3)])
 @torch.inference_mode()
 def test_beam_search_equals_the_plain_one(
     model: Transformer, tiny_model: Callable[..., Transformer], beam: int, length_penalty: float
 ) -> None:
-    for searched in (model, tiny_model(seed=5), tiny_model(seed=8)):
+    for searched in (model, tiny_model(seed=5)):
         searched.output_embedding *= 0.7
         outputs = translate(searched, SOURCES, beam=beam, length_penalty=length_penalty, max_length_ratio=2.0)
         for source, output in zip(SOURCES, outputs, strict=True):
@@ -130,31 +107,8 @@ def test_outputs_that_do_not_end_are_cut_at_the_limit(model: Transformer, beam: 
         assert not {PAD, BOS, EOS} & set(output)
 
 
-def test_a_model_without_any_heads_translates(tiny_model: Callable[..., Transformer]) -> None:
-    model = tiny_model()
-    model.keep_heads({kind: [[], []] for kind in ("encoder", "decoder", "cross")})
-    outputs = translate(model, SOURCES, **SETTINGS)
-    limits = [2 * len(source) + 10 for source in SOURCES]
-    assert outputs[0][:10] == outputs[3][:10]  # it cannot see the source
-    assert all(len(output) <= limit for output, limit in zip(outputs, limits, strict=True))
-
-
-@torch.inference_mode()
-def test_a_wider_beam_finds_likelier_outputs(tiny_model: Callable[..., Transformer]) -> None:
-    scores = {1: [], 6: []}
-    for seed in range(8):
-        model = tiny_model(seed=seed, layers=1)
-        model.output_embedding *= 0.5
-        for beam, found in scores.items():
-            for source, output in zip(SOURCES, translate(model, SOURCES, **SETTINGS | {"beam": beam}), strict=True):
-                if len(output) < 2 * len(source) + 10:  # ended by itself
-                    found.append(normalised(model, source, output))
-    assert len(scores[6]) > 10
-    assert np.mean(scores[6]) > np.mean(scores[1]) + 0.05
-
-
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 @torch.inference_mode()
 def test_a_beam_without_bounds_finds_the_best_of_all_outputs(seed: int, length_penalty: float) -> None:
     # Two tokens besides EOS and outputs of at most 9 tokens and EOS: 1023 outputs in all.
@@ -175,13 +129,3 @@ def test_a_beam_without_bounds_finds_the_best_of_all_outputs(seed: int, length_p
         index = int(totals.argmax())
         best = max(best, (float(totals[index]), outputs[index]))
     assert found == best[1]
-
-
-def test_the_length_penalty_favours_longer_outputs(tiny_model: Callable[..., Transformer]) -> None:
-    lengths = {0.0: 0, 2.0: 0}
-    for seed in range(6):
-        model = tiny_model(seed=seed)
-        for penalty in lengths:
-            outputs = translate(model, SOURCES, beam=4, length_penalty=penalty, max_length_ratio=2.0)
-            lengths[penalty] += sum(map(len, outputs))
-    assert lengths[2.0] > lengths[0.0]

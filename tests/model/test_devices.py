@@ -1,13 +1,16 @@
 """GPUs are shared out by real locks between real processes; the GPUs themselves are names."""
 
+import logging
+import multiprocessing
 import os
-import select
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -17,16 +20,6 @@ from specialized_heads.model import devices
 from specialized_heads.model.devices import choose_device, lock, take_gpus
 from specialized_heads.stage import UserError
 
-HOLDER = """
-import logging, sys, time
-from pathlib import Path
-from specialized_heads.model import devices
-logging.basicConfig(level=logging.INFO)
-devices.POLL_SECONDS = 0.02
-folder, number, *names = sys.argv[1:]
-print(*devices.lock(names, int(number), folder=Path(folder)), flush=True)
-time.sleep(60)
-"""
 TEAM = """
 import os, torch
 import torch.distributed as dist
@@ -45,57 +38,81 @@ with distributed("auto") as (context, device):
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(specialized_heads.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
 
 
+class Holder(NamedTuple):
+    """A process that locks devices and keeps them."""
+
+    process: multiprocessing.Process
+    pipe: Connection
+
+    def says(self) -> str | list[int]:
+        """The next thing that it tells: that it waits, or the indices of its devices."""
+        assert self.pipe.poll(60)
+        return self.pipe.recv()
+
+
+def lock_and_keep(names: Sequence[str], number: int, folder: Path, pipe: Connection) -> None:
+    devices.POLL_SECONDS = 0.02
+    handler = logging.Handler()
+    handler.emit = lambda record: pipe.send(record.getMessage())
+    devices.log.addHandler(handler)
+    devices.log.setLevel(logging.INFO)
+    pipe.send(lock(names, number, folder=folder))
+    time.sleep(60)
+
+
 @pytest.fixture
-def hold(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
+def hold(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
     """`hold(1, "a", "b")`: a process that locks one of these devices and keeps it."""
     started = []
 
-    def start(number: int, *names: str) -> subprocess.Popen:
-        command = [sys.executable, "-c", HOLDER, str(tmp_path), str(number), *names]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        started.append(subprocess.Popen(command, env=ENVIRONMENT, text=True, **streams))
-        return started[-1]
+    def start(number: int, *names: str) -> Holder:
+        ours, theirs = multiprocessing.Pipe()
+        process = multiprocessing.get_context("fork").Process(
+            target=lock_and_keep, args=(names, number, tmp_path, theirs)
+        )
+        process.start()
+        started.append(process)
+        return Holder(process, ours)
 
     yield start
     for process in started:
         process.kill()
-        process.communicate()
+        process.join()
 
 
 def test_each_process_has_a_device_of_its_own(hold) -> None:
     holders = [hold(1, "a", "b", "c") for _ in range(3)]
-    assert sorted(process.stdout.readline().strip() for process in holders) == ["0", "1", "2"]
+    assert sorted(holder.says() for holder in holders) == [[0], [1], [2]]
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-def test_a_killed_process_frees_its_device(hold, ending: signal.Signals) -> None:
+def test_a_killed_process_frees_its_device(hold) -> None:
     first = hold(1, "a")
-    assert first.stdout.readline() == "0\n"
+    assert first.says() == [0]
     second = hold(1, "a")
-    assert "waiting for 1 of 1 GPUs" in second.stderr.readline()
-    assert not select.select([second.stdout], [], [], 0.2)[0]
-    first.send_signal(ending)
-    assert second.stdout.readline() == "0\n"
+    assert "waiting for 1 of 1 GPUs" in second.says()
+    assert not second.pipe.poll(0.2)
+    first.process.kill()
+    assert second.says() == [0]
 
 
 def test_the_same_device_under_another_index_is_still_taken(hold) -> None:
-    assert hold(1, "a", "b").stdout.readline() == "0\n"
-    assert hold(1, "b", "a").stdout.readline() == "0\n"  # b
-    assert hold(1, "b", "a", "c").stdout.readline() == "2\n"
+    assert hold(1, "a", "b").says() == [0]
+    assert hold(1, "b", "a").says() == [0]  # b
+    assert hold(1, "b", "a", "c").says() == [2]
 
 
 def test_a_process_that_cannot_have_all_that_it_needs_keeps_none(hold, tmp_path: Path, monkeypatch) -> None:
-    assert hold(1, "a").stdout.readline() == "0\n"
+    assert hold(1, "a").says() == [0]
     waiting = hold(2, "a", "b")
-    assert "waiting for 2 of 2 GPUs" in waiting.stderr.readline()
+    assert "waiting for 2 of 2 GPUs" in waiting.says()
     monkeypatch.setattr(devices, "POLL_SECONDS", 0.01)
     assert lock(["b"], 1, folder=tmp_path) == [0]
-    assert waiting.poll() is None
+    assert waiting.process.is_alive()
 
 
 def test_a_lock_of_another_user_can_be_taken_when_it_is_free(hold, tmp_path: Path) -> None:
     (tmp_path / "specialized_heads-a.lock").touch(mode=0o444)
-    assert hold(1, "a").stdout.readline() == "0\n"
+    assert hold(1, "a").says() == [0]
 
 
 def test_what_lies_behind_a_link_is_not_touched(tmp_path: Path) -> None:
@@ -120,13 +137,13 @@ def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_stage_computes_on_a_free_gpu_and_asks_once(gpus, hold) -> None:
-    assert hold(1, "gpu0").stdout.readline() == "0\n"
+    assert hold(1, "gpu0").says() == [0]
     assert choose_device("auto") == choose_device("auto") == torch.device("cuda", 1)
     assert choose_device("cpu") == torch.device("cpu")
 
 
 def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert hold(2, "gpu0", "gpu1").stdout.readline() == "0 1\n"
+    assert hold(2, "gpu0", "gpu1").says() == [0, 1]
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert take_gpus(2) == [0, 1]
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
@@ -136,7 +153,7 @@ def test_in_a_slurm_job_the_visible_gpus_are_its_own(gpus, hold, monkeypatch: py
 def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snakemake may itself run inside of a slurm job: what it starts sees all of that job's GPUs."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert hold(1, "gpu0").stdout.readline() == "0\n"
+    assert hold(1, "gpu0").says() == [0]
     assert choose_device("cuda") == torch.device("cuda", 1)
 
 
@@ -154,7 +171,7 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path) -> None:
-    assert hold(1, "gpu0").stdout.readline() == "0\n"
+    assert hold(1, "gpu0").says() == [0]
     script = tmp_path / "share.py"
     script.write_text(TEAM, encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]

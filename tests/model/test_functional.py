@@ -104,15 +104,16 @@ def problem() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return torch.randn(40, 6, generator=generator), torch.randn(11, 6, generator=generator), labels
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [7, 40, 512])
+@pytest.mark.parametrize(
+    "rows, smoothing, size", [(7, 0.0, 1), (7, 0.1, 1), (40, 0.1, 1), (512, 0.1, 1), (7, 0.1, 300)]
+)
 def test_cross_entropy_equals_that_of_the_library(
-    problem, smoothing: float, rows: int, monkeypatch: pytest.MonkeyPatch
+    problem, rows: int, smoothing: float, size: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(functional, "LOSS_ROWS", rows)
     states, table, labels = problem
-    ours = [states.clone().requires_grad_(), table.clone().requires_grad_()]
-    theirs = [states.clone().requires_grad_(), table.clone().requires_grad_()]
+    ours = [(size * states).requires_grad_(), table.clone().requires_grad_()]
+    theirs = [(size * states).requires_grad_(), table.clone().requires_grad_()]
     loss = cross_entropy(*ours, labels, smoothing=smoothing, ignore=0)
     expected = F.cross_entropy(
         theirs[0] @ theirs[1].T, labels, label_smoothing=smoothing, ignore_index=0, reduction="sum"
@@ -121,7 +122,7 @@ def test_cross_entropy_equals_that_of_the_library(
     (loss / 3).backward()
     (expected / 3).backward()
     for mine, library in zip(ours, theirs, strict=True):
-        assert torch.allclose(mine.grad, library.grad, atol=2e-6)
+        assert torch.allclose(mine.grad, library.grad, rtol=1e-4, atol=2e-6 * size)
     assert (ours[0].grad[::7] == 0).all()
 
 
@@ -135,16 +136,6 @@ def test_cross_entropy_of_a_frozen_side(problem, frozen: int) -> None:
     cross_entropy(*one, labels, smoothing=0.1, ignore=0).backward()
     assert one[frozen].grad is None
     assert torch.equal(one[1 - frozen].grad, both[1 - frozen].grad)
-
-
-def test_cross_entropy_of_large_logits_stays_finite(problem) -> None:
-    states, table, labels = problem
-    states = (300 * states).requires_grad_()
-    loss = cross_entropy(states, table, labels, smoothing=0.1, ignore=0)
-    loss.backward()
-    expected = F.cross_entropy(states @ table.T, labels, label_smoothing=0.1, ignore_index=0, reduction="sum")
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
-    assert states.grad.isfinite().all()
 
 
 def test_cross_entropy_of_narrow_states_is_close_and_float32(problem) -> None:

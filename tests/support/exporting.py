@@ -1,0 +1,48 @@
+"""A small model with real vocabularies, and the folder that the stage `export` makes of it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small import WORDS
+
+from specialized_heads import export
+from specialized_heads.corpus.bpe import learn
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.transformer import Transformer
+
+DECODING = {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0}
+SETTINGS = {
+    "experiment": "tiny",
+    "corpus": "words",
+    "model": "pruned/encoder_heads2",
+    "seed": 7,
+    "source_language": "en",
+    "target_language": "de",
+    "entities": True,
+    "preprocess": "none",
+    "decoding": DECODING,
+}
+SCORE = {"bleu": 12.34, "bleu_low": 11.0, "bleu_high": 13.0, "chrf": 30.0, "p_value": None, "sentences": 1000}
+SCORE |= {"signature": "sig", "bleu_tokenised": 1.0}
+
+
+@pytest.fixture
+def model_files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, Path]:
+    """What the stage reads: a model with one encoder layer without heads, its vocabularies and its score."""
+    model = tiny_model(vocabulary=60, width=16, heads=4)
+    model.keep_heads({"encoder": [[], [3, 1]]})
+    save(model, tmp_path / "weights.safetensors", training={"data_hash": "of the data"})
+    (tmp_path / "source.bpe").write_bytes(learn(WORDS, size=60, name="source"))
+    (tmp_path / "target.bpe").write_bytes(learn([word[::-1] for word in WORDS], size=61, name="target"))
+    (tmp_path / "score.json").write_text(json.dumps(SCORE))
+    names = {"model": "weights.safetensors", "source_model": "source.bpe", "target_model": "target.bpe"}
+    return {name: tmp_path / file for name, file in (names | {"score": "score.json"}).items()}
+
+
+@pytest.fixture
+def exported(call: Callable[..., None], model_files: dict[str, Path], tmp_path: Path) -> Path:
+    """The exported folder."""
+    call(export, settings=SETTINGS, **model_files, output=tmp_path / "exported" / "model.json")
+    return tmp_path / "exported"
