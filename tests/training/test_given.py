@@ -27,7 +27,7 @@ def results(tmp_path: Path, tiny_model, token_file, sentences) -> Path:
         (corpus / name).write_bytes(name.encode())
     trained = tmp_path / "models" / "baseline" / "seed1"
     trained.mkdir(parents=True)
-    save(tiny_model(), trained / given.WEIGHTS, training={**TRAINING, "data_hash": "hash", "products": "fp32"})
+    save(tiny_model(), trained / given.WEIGHTS, training={**TRAINING, "data_hash": "hash", "matmul_precision": "fp32"})
     (trained / given.LOG).write_text('{"update": 3, "loss": 1.0}\n', encoding="utf-8")
     return tmp_path
 

@@ -64,7 +64,7 @@ def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hou
         data_hash=training["data_hash"],
         sha256={name: stage.file_hash(output / name) for name in (WEIGHTS, LOGITS, LOG, *VOCABULARIES)},
         hours=hours,
-        machine=f"{platform.machine()}, {training.get('products', 'fp32')} products, torch {torch.__version__}",
+        machine=f"{platform.machine()}, {training['matmul_precision']} matrix products, torch {torch.__version__}",
     )
     stage.write_json(output / DESCRIPTION, about.model_dump())
 
@@ -73,13 +73,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--configuration", type=Path, required=True)
     parser.add_argument("--corpus", required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", help="to keep; default: those of the configuration")
     parser.add_argument("--hours", type=float, required=True, help="of training, per seed")
     parser.add_argument("--output", type=Path, required=True, help="gets a folder per seed")
     files = parser.parse_args()
     values = yaml.safe_load(files.configuration.read_text(encoding="utf-8"))
     experiment = load_configuration(values, origin=str(files.configuration))
     corpus = experiment.corpora[files.corpus].model_dump(mode="json", include=set(CORPUS))
-    for seed in experiment.seeds:
+    for seed in files.seeds or experiment.seeds:
         results = Path("results") / experiment.experiment / files.corpus
         keep(results, files.output / f"seed{seed}", seed=seed, settings=corpus, hours=files.hours)
 
