@@ -10,51 +10,47 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from small import TRAINING
 
 import specialized_heads
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning import prune
+from specialized_heads.stage import read_json
 from specialized_heads.training.parallel import DistributedContext, distributed
 
-TRAINING = {
-    "updates": 8,
-    "batch_tokens": 100,
-    "micro_batch_tokens": 60,  # an even number of micro-batches per update: the two shares are those of one process
-    "schedule": "linear",
-    "learning_rate": 0.01,
-    "warmup": 3,
-    "log_every": 2,
-    "evaluate_every": 4,
-}
-PRUNING = {
+SETTINGS = {
     "seed": 1,
     "scope": "all",
     "penalty": None,
     "heads": 5,
     "penalty_warmup": 0,
     "dropout": 0.1,
-    "training": TRAINING,
+    # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are those of one process.
+    "training": TRAINING | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
     "gate_learning_rate": 0.3,
     "gate_init": 0.5,
     "device": "cpu",
 }
 
 
-def run(files: dict[str, Path], *, processes: int, optimizer: str) -> None:
+def prune_in_two_processes(files: dict[str, Path]) -> None:
     arguments = [argument for name, path in files.items() for argument in (f"--{name}", str(path))]
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    settings = PRUNING | {"training": TRAINING | {"optimizer": optimizer}}
-    stage = ["-m", "specialized_heads.pruning.prune", "--settings", json.dumps(settings)]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    stage = ["-m", "specialized_heads.pruning.prune", "--settings", json.dumps(SETTINGS)]
     path = str(Path(specialized_heads.__file__).parents[1])
-    command = [sys.executable, *(launcher if processes > 1 else []), *stage, *arguments]
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *launcher, *stage, *arguments]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_two_processes_prune_as_one(
-    token_file: Callable[..., Path], sentences, tiny_model: Callable[..., Transformer], tmp_path: Path, optimizer: str
+    call: Callable[..., None],
+    token_file: Callable[..., Path],
+    sentences,
+    tiny_model: Callable[..., Transformer],
+    tmp_path: Path,
 ) -> None:
     save(tiny_model(), tmp_path / "baseline.safetensors", training={})
     inputs = {
@@ -62,32 +58,27 @@ def test_two_processes_prune_as_one(
         "train": token_file("train", *sentences(80)),
         "dev": token_file("dev", *sentences(10, seed=2)),
     }
-    results = {}
-    for processes in (1, 2):
-        folder = tmp_path / str(processes)
-        folder.mkdir()
-        outputs = {
-            "output": folder / "model.safetensors",
-            "gates": folder / "gates.json",
-            "records": folder / "log.jsonl",
-            "soft": folder / "soft.safetensors",
-        }
-        run({**inputs, **outputs, "state": folder / "state"}, processes=processes, optimizer=optimizer)
-        records = [json.loads(line) for line in outputs["records"].read_text().splitlines()]
-        gates = json.loads(outputs["gates"].read_text())
-        assert gates["kept"] == 5
-        results[processes] = load_file(outputs["output"]), gates["rows"], records
-        assert sorted(path.name for path in folder.iterdir()) == [
-            "gates.json",
-            "log.jsonl",
-            "model.json",
-            "model.safetensors",
-            "soft.json",
-            "soft.safetensors",
-        ]
 
-    (alone, gates, records), (together, shared_gates, shared_records) = results[1], results[2]
-    assert [row["log_alpha"] for row in gates] == pytest.approx([row["log_alpha"] for row in shared_gates], abs=1e-5)
+    def results(folder: Path, run: Callable[[dict[str, Path]], None]) -> tuple:
+        folder.mkdir()
+        names = {
+            "output": "model.safetensors",
+            "gates": "gates.json",
+            "records": "log.jsonl",
+            "soft": "soft.safetensors",
+        }
+        outputs = {name: folder / file for name, file in names.items()}
+        run({**inputs, **outputs, "state": folder / "state"})
+        assert {path.name for path in folder.iterdir()} == {*names.values(), "model.json", "soft.json"}
+        records = [json.loads(line) for line in outputs["records"].read_text().splitlines()]
+        return load_file(outputs["output"]), read_json(outputs["gates"]), records
+
+    alone, gates, records = results(tmp_path / "1", lambda files: call(prune, settings=SETTINGS, **files))
+    together, shared_gates, shared_records = results(tmp_path / "2", prune_in_two_processes)
+
+    assert gates["kept"] == shared_gates["kept"] == 5
+    for own, other in zip(gates["rows"], shared_gates["rows"], strict=True):
+        assert own["log_alpha"] == pytest.approx(other["log_alpha"], abs=1e-5)
     assert alone.keys() == together.keys()
     for name, weight in alone.items():
         assert torch.allclose(weight, together[name], atol=1e-5), name

@@ -14,6 +14,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
+from small import TRAINING
 
 import specialized_heads
 from specialized_heads.model.checkpoint import load, save
@@ -26,16 +27,7 @@ SETTINGS = {
     "seed": 1,
     "vocabulary": {"source": 20, "target": 21},
     "model": {"layers": 2, "heads": 2, "width": 8, "feed_forward": 12, "dropout": 0.1},
-    "training": {
-        "updates": 30,
-        "batch_tokens": 60,
-        "micro_batch_tokens": 60,
-        "schedule": "linear",
-        "learning_rate": 0.01,
-        "warmup": 3,
-        "log_every": 1,
-        "evaluate_every": 10,
-    },
+    "training": TRAINING | {"learning_rate": 0.01},
     "device": "cpu",
 }
 # Runs the stage in children of one process that has done the imports: once undisturbed, then killed at random moments and
@@ -101,20 +93,20 @@ def test_two_runs_give_the_same_bytes(call: Callable[..., None], tokens: dict[st
     assert json.loads(contents(first)[1])["training"] == SETTINGS | {"matmul_precision": "fp32", "data_hash": data_hash}
 
 
-def test_killed_at_twenty_moments_and_started_again_gives_the_same_bytes(
+def test_killed_at_random_moments_and_started_again_gives_the_same_bytes(
     tokens: dict[str, Path], tmp_path: Path
 ) -> None:
     package = str(Path(specialized_heads.__file__).parents[1])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
     arguments = [argument for name, path in tokens.items() for argument in (f"--{name}", str(path))]
     settings = json.dumps(SETTINGS | {"moments": [3, 17, 30]})
-    command = [sys.executable, "-c", KILLER, tmp_path, "20", "--settings", settings, *arguments]
+    command = [sys.executable, "-c", KILLER, tmp_path, "6", "--settings", settings, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     killed = [line.split() for line in done.stdout.splitlines()]
-    assert [line[0] for line in killed] == [str(int(signal.SIGKILL))] * 20
+    assert [line[0] for line in killed] == [str(int(signal.SIGKILL))] * 6
     assert not any("model.safetensors" in line for line in killed)
-    assert len(set(re.findall(r"resuming at update (\d+)", done.stderr))) >= 8
+    assert len(set(re.findall(r"resuming at update (\d+)", done.stderr))) >= 4
 
     def written(folder: Path) -> list[bytes]:
         return [*contents(outputs(folder)), (folder / "checkpoints.safetensors").read_bytes()]
@@ -122,7 +114,7 @@ def test_killed_at_twenty_moments_and_started_again_gives_the_same_bytes(
     assert len(load_file(tmp_path / "whole/checkpoints.safetensors")) == 3 * len(
         load_file(tmp_path / "whole/model.safetensors")
     )
-    for number in range(20):
+    for number in range(6):
         assert written(tmp_path / str(number)) == written(tmp_path / "whole"), number
         assert not (tmp_path / str(number) / "state").exists()
 
@@ -170,7 +162,7 @@ def test_as_many_heads_spread_evenly(
     assert architecture.cross == ((0,), (0,))
 
 
-@pytest.mark.parametrize("count", range(19))
+@pytest.mark.parametrize("count", [0, 1, 7, 9, 17, 18])
 def test_heads_differ_by_one_from_layer_to_layer(count: int) -> None:
     full = Architecture.full(source_vocabulary=5, target_vocabulary=5, layers=3, heads=6, width=12, feed_forward=4)
     last = tuple(tuple(range(min(6, max(0, count - 6 * layer)))) for layer in range(3))  # crowded into the first layers
