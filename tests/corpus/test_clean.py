@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cleaning import ENGLISH_FRENCH, Row, above_zero
 
 from specialized_heads.config.sections import Filters
 from specialized_heads.corpus import clean as stage_clean
-from specialized_heads.corpus.clean import REASONS, Settings, clean
+from specialized_heads.corpus.clean import REASONS, Settings, clean, connected
 from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
 from specialized_heads.stage import UserError
 
@@ -165,6 +166,25 @@ def test_a_file_without_sets_and_with_missing_values_can_be_cleaned(tmp_path: Pa
     settings = Settings(filters=Filters(), **ENGLISH_FRENCH)
     assert clean(tmp_path / "raw.parquet", tmp_path / "clean.parquet", settings=settings)["clean"] == 1
     assert read_pairs(tmp_path / "clean.parquet") == Pairs(["a"], ["x"], ["d"])
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "groups"),
+    [
+        ([1, 2, 3], [1, 2, 3], [0, 1, 2]),  # an equal source and target do not link pairs
+        ([1, 2], [2, 1], [0, 1]),
+        ([5, 7, 5, 9, 8], [1, 2, 3, 2, 4], [0, 1, 0, 1, 2]),
+        ([4, 3, 3, 2, 2, 1], [9, 9, 8, 8, 7, 7], [0] * 6),  # a chain
+        ([6] * 4, [1, 2, 3, 4], [0] * 4),  # a star
+        ([], [], []),
+    ],
+)
+def test_pairs_with_a_common_source_or_target_form_a_group(
+    sources: list[int], targets: list[int], groups: list[int]
+) -> None:
+    components = connected(np.array(sources, np.uint64), np.array(targets, np.uint64)).tolist()
+    names = list(dict.fromkeys(components))
+    assert [names.index(component) for component in components] == groups
 
 
 # The command

@@ -12,8 +12,6 @@ from specialized_heads.corpus.pairs import (
     SCHEMA,
     Pairs,
     block,
-    in_schema,
-    number_of_pairs,
     read_blocks,
     read_pairs,
     write_blocks,
@@ -37,7 +35,6 @@ def test_blocks_of_any_size_make_a_file_of_few_row_groups(tmp_path: Path) -> Non
     blocks = [block(texts[start : start + size], texts[start : start + size]) for start, size in zip(starts, sizes)]
     assert write_blocks(path, blocks) == len(texts)
     assert pq.ParquetFile(path).num_row_groups == 2
-    assert number_of_pairs(path) == len(texts)
     read = list(read_blocks(path))
     assert max(batch.num_rows for batch in read) <= READ
     assert [text for batch in read for text in batch["source"].to_pylist()] == texts
@@ -49,20 +46,15 @@ def test_a_block_has_one_set_and_empty_documents_unless_told() -> None:
     assert block(["a"], ["b"], document=["c"])["document"].to_pylist() == ["c"]
 
 
-def test_other_types_and_missing_values_and_sets_are_made_up_for() -> None:
+def test_other_types_and_missing_values_and_sets_are_made_up_for(tmp_path: Path) -> None:
     columns = {"target": pa.array(["b", None], pa.large_string()), "source": ["a", "c"], "document": [None, "d"]}
-    made = in_schema(pa.record_batch(columns))
+    pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+    (made,) = read_blocks(tmp_path / "pairs.parquet")
     assert made.schema == SCHEMA
     assert made.to_pylist() == [
         {"source": "a", "target": "b", "document": "", "set": ""},
         {"source": "c", "target": "", "document": "d", "set": ""},
     ]
-
-
-def test_a_file_without_pairs_has_no_number_of_them(tmp_path: Path) -> None:
-    write_blocks(tmp_path / "none.parquet", [])
-    with pytest.raises(UserError, match=r"none\.parquet: the file has no pairs"):
-        number_of_pairs(tmp_path / "none.parquet")
 
 
 @pytest.mark.parametrize("read", [read_pairs, lambda path: list(read_blocks(path))])

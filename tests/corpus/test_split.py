@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from specialized_heads.config.sections import Split
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus.near_duplicates import fingerprint
 from specialized_heads.corpus.pairs import Pairs, block, read_pairs, write_blocks, write_pairs
-from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, Index, divide, read_index, take
+from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, divide, read_index, take
 from specialized_heads.stage import UserError
 
 SIZES = Split(dev=20, test=30, analysis=40)
@@ -24,7 +25,7 @@ Sets = dict[str, list[int]]
 def index(tmp_path: Path):
     """`index(pairs, {"dev": pairs})`: the index of a clean file with these pairs, then those of each set of the source."""
 
-    def make(pairs: Pairs, given: dict[str, Pairs] | None = None) -> Index:
+    def make(pairs: Pairs, given: dict[str, Pairs] | None = None) -> pd.DataFrame:
         parts = [("", pairs), *(given or {}).items()]
         blocks = [block(part.source, part.target, document=part.document, set_=name) for name, part in parts]
         write_blocks(tmp_path / "clean.parquet", blocks)

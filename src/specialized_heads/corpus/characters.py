@@ -1,10 +1,8 @@
 """A block of texts as one array of code points, and tables of character properties, for fast work per character.
 
-Each text is followed by a line break. One table look-up for a block and a sum per text are about a hundred times as fast as a
-loop over characters.
+One table look-up for a block and a sum per text are about a hundred times as fast as a loop over characters.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -24,7 +22,7 @@ class Block:
     """Texts and their code points.
 
     `codes`: the code points of each text and a line break after it, in the narrowest type: uint8, uint16 or uint32. `ends`: the
-    positions of those line breaks, int64 of shape (len(texts),).
+    positions of those line breaks, int64 of shape (len(texts),). Counts have one entry per text, int64.
     """
 
     texts: pa.StringArray
@@ -35,34 +33,26 @@ class Block:
     def of(cls, texts: pa.StringArray) -> "Block":
         """The block of any texts, even with line breaks in them."""
         ends = np.cumsum(pc.utf8_length(texts).to_numpy() + np.int64(1)) - 1
-        return cls(texts, code_points(joined(texts)), ends)
+        return cls(texts, code_points("\n".join([*texts.to_pylist(), ""])), ends)
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """Where each text starts, int64 of shape (len(texts),)."""
+        """Where each text starts."""
         return np.concatenate([[0], self.ends[:-1] + 1])[: len(self.ends)]
 
     @property
     def characters(self) -> np.ndarray:
-        """Characters of each text, int64 of shape (len(texts),)."""
+        """Characters of each text."""
         return self.ends - self.starts
 
     @property
     def words(self) -> np.ndarray:
-        """Words of each text, if single spaces separate them, int64 of shape (len(texts),)."""
+        """Words of each text, if single spaces separate them."""
         return self.count(self.codes == SPACE) + (self.characters > 0)
 
     def count(self, of: np.ndarray) -> np.ndarray:
-        """Number of code points of each text where `of`, bool of shape (len(codes),), is true; int64 of shape (len(texts),)."""
+        """Number of code points of each text where `of`, bool of shape (len(codes),), is true."""
         return np.diff(np.cumsum(of)[self.ends], prepend=0)
-
-
-def joined(texts: pa.StringArray) -> str:
-    """All texts as one string, each followed by a line break."""
-    if not len(texts):
-        return ""
-    _, offsets, data = pc.binary_join_element_wise(texts, "", "\n").buffers()
-    return str(memoryview(data)[: np.frombuffer(offsets, np.int32)[len(texts)]], "utf-8")
 
 
 def code_points(text: str) -> np.ndarray:
@@ -85,30 +75,15 @@ def look_up(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return table.take(codes, mode="clip")
 
 
-def table_of(holds: Callable[[str], bool]) -> np.ndarray:
-    """A table of the characters with a property, bool of shape (PLANES,)."""
-    return np.fromiter((holds(chr(code)) for code in range(PLANES)), bool, PLANES)
-
-
 @cache
-def letters() -> np.ndarray:
-    """A table of the letters that belong to one script, bool of shape (PLANES,)."""
-    return _matching(r"\p{L}") & ~_matching(r"[\p{Common}\p{Inherited}]")
-
-
-@cache
-def letters_of(scripts: tuple[str, ...]) -> np.ndarray:
-    """A table of the letters of some scripts, by their names in Unicode, bool of shape (PLANES,)."""
-    return letters() & _matching("[" + "".join(rf"\p{{{script}}}" for script in scripts) + "]")
+def letters_of(scripts: tuple[str, ...] = ()) -> np.ndarray:
+    """A table of the letters that belong to a single script, if given one of `scripts`; bool of shape (PLANES,)."""
+    letters = _matching(r"\p{L}") & ~_matching(r"[\p{Common}\p{Inherited}]")
+    return letters & _matching("[" + "".join(rf"\p{{{script}}}" for script in scripts) + "]") if scripts else letters
 
 
 def _matching(pattern: str) -> np.ndarray:
     """A table of the characters that match a regular expression of Arrow, whose properties include scripts."""
-    return pc.match_substring_regex(_each_character(), pattern).to_numpy(zero_copy_only=False)
-
-
-@cache
-def _each_character() -> pa.StringArray:
-    """One text per entry of a table."""
     surrogates = range(0xD800, 0xE000)  # not characters, and invalid in an Arrow string
-    return pa.array(["" if code in surrogates else chr(code) for code in range(PLANES)], pa.string())
+    characters = pa.array(["" if code in surrogates else chr(code) for code in range(PLANES)], pa.string())
+    return pc.match_substring_regex(characters, pattern).to_numpy(zero_copy_only=False)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from specialized_heads.config.sections import Filters
-from specialized_heads.corpus.characters import Block, letters, letters_of, look_up
+from specialized_heads.corpus.characters import Block, letters_of, look_up
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_keys
 from specialized_heads.languages import without_region
 
@@ -57,7 +57,7 @@ def scripts_of(language: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a block, measured; every array has one entry per text.
+    """One side of a block, measured, with one entry per text.
 
     `keys`: the sentence keys; `key_prints`: their fingerprints. `script_share`: share of the letters in a script of the
     language; NaN without letters, or where it is not needed.
@@ -84,71 +84,40 @@ def script_share(block: Block, scripts: tuple[str, ...]) -> np.ndarray:
 
     Letters that scripts share are not counted.
     """
-    of_scripts, of_any = (block.count(look_up(table, block.codes)) for table in (letters_of(scripts), letters()))
+    of_scripts, of_any = (block.count(look_up(table, block.codes)) for table in (letters_of(scripts), letters_of()))
     with np.errstate(invalid="ignore"):
         return of_scripts / of_any
 
 
-def is_empty(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """One side has no text."""
-    return (source.characters == 0) | (target.characters == 0)
-
-
-def is_too_short(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """One side has fewer than `min_words` words."""
-    return np.minimum(source.words, target.words) < filters.min_words
-
-
-def is_too_long(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """One side has more than `max_words` words."""
-    return np.maximum(source.words, target.words) > filters.max_words
-
-
-def has_too_many_characters(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """One side has more than `max_characters` characters."""
-    return np.maximum(source.characters, target.characters) > filters.max_characters
-
-
-def is_uneven(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """One side is more than `max_ratio` times as long as the other, in characters."""
-    longer, shorter = np.maximum(source.characters, target.characters), np.minimum(source.characters, target.characters)
-    return longer > filters.max_ratio * shorter
-
-
-def is_copy(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """The target equals the source, ignoring case, digits and punctuation."""
-    return (source.key_prints == target.key_prints) & (not filters.copies)
-
-
-def is_in_wrong_script(source: Side, target: Side, filters: Filters) -> np.ndarray:
-    """On one side, less than the share `script` of the letters is in a script of the language."""
-    return (source.script_share < filters.script) | (target.script_share < filters.script)
-
-
-# In this order; the names are those of the counts.
+# Which pairs each filter drops, in order; the names are those of the counts.
 FILTERS: dict[str, Callable[[Side, Side, Filters], np.ndarray]] = {
-    "empty": is_empty,
-    "too_short": is_too_short,
-    "too_long": is_too_long,
-    "too_many_characters": has_too_many_characters,
-    "uneven": is_uneven,
-    "copy": is_copy,
-    "wrong_script": is_in_wrong_script,
+    "empty": lambda source, target, _: np.minimum(source.characters, target.characters) == 0,
+    "too_short": lambda source, target, limits: np.minimum(source.words, target.words) < limits.min_words,
+    "too_long": lambda source, target, limits: np.maximum(source.words, target.words) > limits.max_words,
+    "too_many_characters": lambda source, target, limits: (
+        np.maximum(source.characters, target.characters) > limits.max_characters
+    ),
+    "uneven": lambda source, target, limits: (
+        np.maximum(source.characters, target.characters)
+        > limits.max_ratio * np.minimum(source.characters, target.characters)
+    ),
+    "copy": lambda source, target, limits: (source.key_prints == target.key_prints) & (not limits.copies),
+    "wrong_script": lambda source, target, limits: (
+        (source.script_share < limits.script) | (target.script_share < limits.script)
+    ),
 }
 # Filters that apply to the source alone.
 ONE_SIDE = ("empty", "too_short", "too_long", "too_many_characters", "wrong_script")
 
 
 def reasons(source: Side, target: Side, *, sets: pa.StringArray, filters: Filters) -> np.ndarray:
-    """Why each pair of a block is dropped.
+    """The first filter that drops each pair of a block.
 
     Args:
-        source, target: the sides, measured.
-        sets: the held-out set of each pair, "" for none.
-        filters: the limits.
+        sets: the held-out set that the source assigns to each pair, "" for none.
 
     Returns:
-        the position in `FILTERS`, from 1, of the first filter that drops the pair; 0: none. int8 of shape (pairs,).
+        its position in `FILTERS`, from 1; 0: the pair is kept. int8 of shape (pairs,).
     """
     dealt, analysis = (pc.equal(sets, name).to_numpy(zero_copy_only=False) for name in ("", "analysis"))
     found = np.zeros(len(sets), np.int8)

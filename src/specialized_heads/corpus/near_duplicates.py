@@ -29,11 +29,7 @@ MULTIPLIER = np.uint64(0xC6A4A7935BD1E995)
 
 
 def sentence_keys(block: Block) -> pa.StringArray:
-    """The key of each sentence: its case-folded letters, or the sentence itself where it has none.
-
-    Args:
-        block: sentences without line breaks.
-    """
+    """The key of each sentence; sentences have no line breaks."""
     key = _folded(block.codes)
     if not key.all():
         key = _folded(code_points(_casefold(text_of(block.codes))))
@@ -43,15 +39,10 @@ def sentence_keys(block: Block) -> pa.StringArray:
     key = key[kept]
     inner = key != SPACE
     inner[:-1] |= key[1:] != BREAK
-    data = np.frombuffer(text_of(key[inner]).encode(), np.uint8)
-    ends = np.flatnonzero(data == BREAK)
-    if len(ends) != len(block.texts):
+    keys = pa.array(text_of(key[inner]).split("\n")[:-1], pa.string())
+    if len(keys) != len(block.texts):
         raise ValueError("a sentence has a line break in it")
-    ends -= np.arange(len(ends))
-    offsets = np.concatenate([[0], ends]).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[data != BREAK])]
-    keys = pa.Array.from_buffers(pa.string(), len(block.texts), buffers)
-    return pc.if_else(pa.array(np.diff(offsets) == 0), block.texts, keys)
+    return pc.if_else(pc.equal(keys, ""), block.texts, keys)
 
 
 def _folded(codes: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.corpus.characters import BREAK, PLANES, SPACE, Block, look_up, table_of
+from specialized_heads.corpus.characters import BREAK, PLANES, SPACE, Block, look_up
 
 # Joiners matter for spelling in Persian and in Indian scripts, and signs that enclose a number or word (Unicode's
 # Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are visible; other format characters (soft hyphen, zero-width space,
@@ -33,9 +33,7 @@ ENCODED_TIMES = 3
 def decode_entities(text: str) -> str:
     """Replace HTML entities by their characters, also entities encoded up to `ENCODED_TIMES` times."""
     for _ in range(ENCODED_TIMES):
-        before, text = text, ENTITY.sub(_character, text)
-        if text == before:
-            break
+        text = ENTITY.sub(_character, text)
     return text
 
 
@@ -76,11 +74,7 @@ STEPS: dict[str, Callable[[str], str]] = {
 
 
 def normalise(texts: pa.StringArray, *, entities: bool) -> tuple[pa.StringArray, dict[str, np.ndarray]]:
-    """Normalise a block of texts.
-
-    Args:
-        texts: any text.
-        entities: whether HTML entities are decoded.
+    """Normalise a block of texts; `entities`: whether to decode HTML entities.
 
     Returns:
         the normalised texts, and for each of `STEPS` which texts it changed, bool of shape (len(texts),).
@@ -96,8 +90,7 @@ def normalise(texts: pa.StringArray, *, entities: bool) -> tuple[pa.StringArray,
             changed[name][rows] = [new != old for new, old in zip(current, before, strict=True)]
     # Invisible characters may have separated spaces.
     current = [single_spaces(text) for text in current]
-    mask = np.zeros(len(texts), bool)
-    mask[rows] = True
+    mask = np.isin(np.arange(len(texts)), rows)
     return pc.replace_with_mask(texts, pa.array(mask), pa.array(current, pa.string())), changed
 
 
@@ -118,21 +111,17 @@ def rows_to_normalise(texts: pa.StringArray, *, entities: bool) -> np.ndarray:
 @cache
 def _may_change() -> np.ndarray:
     """A table of the characters that normalisation may change or compose, bool of shape (PLANES,)."""
-    seconds = {0x1161 + vowel for vowel in range(21)} | {0x11A8 + final for final in range(27)}  # of Hangul syllables
-    for code in range(PLANES):
-        parts = unicodedata.decomposition(chr(code)).split()
-        if len(parts) == 2 and not parts[0].startswith("<"):
-            seconds.add(int(parts[1], 16))
 
     def may_change(character: str) -> bool:
         return (
             (character.isspace() and character != " ")
             or _invisible().match(character) is not None
-            or unicodedata.combining(character) != 0
-            or ord(character) in seconds
-            or unicodedata.normalize("NFC", character) != character
+            # Marks may be composed with the letter before, and so may vowels and finals of Hangul.
+            or unicodedata.category(character).startswith("M")
+            or "\u1161" <= character <= "\u11ff"
+            or not unicodedata.is_normalized("NFC", character)
         )
 
-    table = table_of(may_change)
+    table = np.fromiter((may_change(chr(code)) for code in range(PLANES)), bool, PLANES)
     table[PLANES - 1] = True
     return table

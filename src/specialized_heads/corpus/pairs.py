@@ -18,26 +18,17 @@ import pyarrow.parquet as pq
 
 from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError, atomic
-from specialized_heads.tables import unreadable
+from specialized_heads.tables import read_table, unreadable
 
 COLUMNS = ("source", "target", "document")
 SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
+HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
 BLOCK = 65_536  # pairs per row group of a file
-WRITING = {"compression": "zstd", "write_page_checksum": True}  # damage is detected when a page is read
 READ = 8_192  # pairs per block that is read: its data should fit into the caches of a processor
 
 
 def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str]) -> None:
-    """Check that a corpus is in the source and target language of the configuration.
-
-    Args:
-        path: the file, for the message.
-        known: its languages.
-        wanted: those of the configuration; their regions are ignored.
-
-    Raises:
-        UserError: they differ.
-    """
+    """Raise `UserError` if the languages of a text differ from those of the configuration, whatever their regions."""
     if known != (languages := tuple(map(without_region, wanted))):
         turned = (
             "; to translate the other way, use its text as a source of kind local" if languages == known[::-1] else ""
@@ -68,19 +59,8 @@ def write_pairs(path: Path, pairs: Pairs, *, compression_level: int = 3) -> None
 
 
 def read_pairs(path: Path) -> Pairs:
-    """Read pairs.
-
-    Raises:
-        UserError: the file is missing, not parquet, or lacks a column.
-    """
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    try:
-        table = pq.read_table(path, columns=list(COLUMNS), page_checksum_verification=True)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, error, what="sentence pairs") from None
-    if missing := set(COLUMNS) - set(table.column_names):
-        raise UserError(f"{path}: column {min(missing)} is missing; needed are {', '.join(COLUMNS)}")
+    """Read pairs; a file that is missing or damaged, or lacks a column, is a `UserError`."""
+    table = read_table(path, columns=COLUMNS)
     return Pairs(*(table[name].to_pylist() for name in COLUMNS))
 
 
@@ -108,7 +88,9 @@ def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Iterator[
 def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA) -> int:
     """Write blocks of any size as zstd parquet, atomically; returns the number of pairs."""
     total = 0
-    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **WRITING) as writer:
+    # With checksums, damage is detected when a page is read.
+    options = {"compression": "zstd", "write_page_checksum": True}
+    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
         waiting: list[pa.RecordBatch] = []
         for batch in blocks:
             waiting.append(batch)
@@ -121,43 +103,24 @@ def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Sch
     return total
 
 
-def read_blocks(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The blocks of a file, in order.
+def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pa.RecordBatch]:
+    """The blocks of a file, in order, as strings; missing values, and a missing column `set`, are empty.
 
     Raises:
         UserError: the file is missing, not parquet, or lacks a column.
     """
+
+    def text(batch: pa.RecordBatch, name: str) -> pa.StringArray:
+        empty = name not in batch.schema.names
+        return pa.repeat("", batch.num_rows) if empty else pc.fill_null(batch[name].cast(pa.string()), "")
+
     try:
         # Pre-buffering would read the whole file at the start.
         with pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
-            if missing := set(columns or COLUMNS) - set(file.schema_arrow.names):
+            there = [name for name in columns if name in file.schema_arrow.names]
+            if missing := set(columns) - {"set", *there}:
                 raise UserError(f"{path}: column {min(missing)} is missing")
-            yield from file.iter_batches(READ, columns=columns)
+            for batch in file.iter_batches(READ, columns=there):
+                yield pa.record_batch([text(batch, name) for name in columns], names=list(columns))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error, what="sentence pairs") from None
-
-
-def number_of_pairs(path: Path) -> int:
-    """The number of pairs in a file, from its metadata.
-
-    Raises:
-        UserError: the file is missing, not parquet, or has no pairs.
-    """
-    try:
-        rows = pq.read_metadata(path).num_rows
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, error, what="sentence pairs") from None
-    if not rows:
-        raise UserError(f"{path}: the file has no pairs")
-    return rows
-
-
-def in_schema(batch: pa.RecordBatch, *, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
-    """A block cast to `schema`, without other columns; missing values and a missing `set` become empty."""
-    columns = []
-    for name in schema.names:
-        if name == "set" and name not in batch.schema.names:
-            columns.append(pa.repeat("", batch.num_rows))
-        else:
-            columns.append(pc.fill_null(batch[name].cast(pa.string()), ""))
-    return pa.record_batch(columns, schema=schema)

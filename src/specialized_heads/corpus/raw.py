@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from specialized_heads.config.sources import Source
 from specialized_heads.corpus.fetch.datasets import files_of
-from specialized_heads.corpus.pairs import COLUMNS, read_blocks, write_blocks
+from specialized_heads.corpus.pairs import read_blocks, write_blocks
 from specialized_heads.stage import Section, UserError, arguments, atomic, file_hash, log, run, write_json
 
 # Models of all seeds share the corpus, so the sample must not depend on a seed.
@@ -98,7 +98,7 @@ def main() -> None:
         limit = getattr(source, "limit", None)
         if limit is not None and limit < sets[""]:
             dropped["over_limit"] = sets[""] - limit
-            blocks = read_blocks(everything, columns=[*COLUMNS, "set"])
+            blocks = read_blocks(everything)
             rows = write_blocks(everything, draw(blocks, limit=limit, free=sets[""]))
     described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
     write_json(files.card, described)

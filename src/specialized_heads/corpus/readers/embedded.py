@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from specialized_heads.config.sources import Embedded
-from specialized_heads.corpus.pairs import COLUMNS, SCHEMA, check_languages, read_blocks
+from specialized_heads.corpus.pairs import check_languages, read_blocks
 from specialized_heads.stage import read_json
 
 
@@ -22,8 +22,7 @@ def read(
     """
     known = read_json(files[1])
     check_languages(files[0], (known["source_language"], known["target_language"]), (source_language, target_language))
-    for batch in read_blocks(files[0], columns=COLUMNS):
-        yield pa.record_batch([*batch.columns, pa.repeat("", batch.num_rows)], schema=SCHEMA)
+    yield from read_blocks(files[0])
 
 
 def provenance(source: Embedded, files: Sequence[Path]) -> dict[str, Any]:
