@@ -45,7 +45,7 @@ def test_the_folder_is_complete_and_says_what_the_model_is(exported: Path, model
 
 @pytest.mark.parametrize("preprocess", ["none", "paper"])
 def test_translations_are_those_of_the_pipeline(
-    call: Callable[..., None], model_files: dict[str, Path], tmp_path: Path, preprocess: str
+    call, model_files: dict[str, Path], tmp_path: Path, preprocess: str
 ) -> None:
     call(export, settings=SETTINGS | {"preprocess": preprocess}, **model_files, output=tmp_path / "folder/model.json")
     texts = [" ".join(WORDS[start : start + length]) for start, length in enumerate([1, 7, 3, 12, 2, 5] * 4)]
@@ -71,7 +71,7 @@ def test_translations_are_those_of_the_pipeline(
 
 
 def test_a_model_with_wide_heads_is_trained_pruned_exported_and_translates(
-    call: Callable[..., None], model_files: dict[str, Path], token_file: Callable[..., Path], sentences, tmp_path: Path
+    call, model_files: dict[str, Path], token_file, sentences, tmp_path: Path
 ) -> None:
     plan = TRAINING | {"updates": 4, "evaluate_every": 4}
     common = {"seed": 1, "training": plan, "device": "cpu"}

@@ -1,6 +1,8 @@
-"""The pinned versions agree with each other, and every package that the code imports is among them."""
+"""The pinned versions agree, every imported package is among them, and the container recipe fits the project."""
 
 import ast
+import re
+import shlex
 import sys
 import tomllib
 from functools import cache
@@ -10,13 +12,14 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src" / "specialized_heads"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-DEPENDENCIES = PYPROJECT["project"]["dependencies"]
-EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+PROJECT = PYPROJECT["project"]
+DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 SPACY = SOURCES / "parsing" / "spacy_engine.py"  # needs an extra, and says so if it is missing
 EACH_ENVIRONMENT = pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.stem)
 
@@ -137,3 +140,29 @@ def test_every_file_that_is_not_code_is_package_data() -> None:
     listed = {file for package, globs in data.items() for glob in globs for file in folders[package].glob(glob)}
     other = {path for path in SOURCES.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     assert other <= listed
+
+
+# Continued lines are one instruction.
+TEXT = (ROOT / "envs" / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+INSTRUCTIONS = [line.split(maxsplit=1) for line in TEXT.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def test_the_container_starts_from_a_supported_python() -> None:
+    name, image = INSTRUCTIONS[0]
+    assert name == "FROM"
+    assert SpecifierSet(PROJECT["requires-python"]).contains(re.fullmatch(r"python:(\d+\.\d+)-slim-\w+", image)[1])
+
+
+def test_the_container_gets_files_that_exist() -> None:
+    copied = [source for name, text in INSTRUCTIONS if name == "COPY" for source in text.split()[:-1]]
+    assert all((ROOT / source).is_file() for source in copied)
+    # The build reads the readme, the licence and the version.
+    assert {PROJECT["readme"], *PROJECT["license-files"], "src/specialized_heads/__init__.py"} <= set(copied)
+
+
+def test_the_container_installs_the_pinned_packages_with_extras_that_exist() -> None:
+    [command] = [text for name, text in INSTRUCTIONS if name == "RUN"]
+    words = shlex.split(command)
+    assert words[words.index("--constraint") + 1] == "constraints.txt"
+    [extras] = [re.fullmatch(r"\.\[([\w,]+)\]", word)[1] for word in words if word.startswith(".[")]
+    assert set(extras.split(",")) <= EXTRAS.keys()

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,7 +9,6 @@ import pytest
 
 from specialized_heads.evaluation import gather
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import Transformer
 
 COLUMNS = [
     *("kind", "scope", "lam", "asked", "criterion", "moment", "seed"),
@@ -28,7 +26,7 @@ ROWS = [
 
 
 @pytest.fixture
-def files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, Path | list[Path]]:
+def files(tiny_model, tmp_path: Path) -> dict[str, Path | list[Path]]:
     models, scores = [], []
     for name in ("baseline", "pruned"):
         model = tiny_model()
@@ -48,7 +46,7 @@ def files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, P
     return {"models": models, "scores": scores, "output": tmp_path / "scores.parquet"}
 
 
-def test_columns_and_rows(call: Callable[..., None], files, tiny_model: Callable[..., Transformer]) -> None:
+def test_columns_and_rows(call, files, tiny_model) -> None:
     call(gather, settings={"rows": ROWS}, **files)
     table = pq.read_table(files["output"])
     assert table.column_names == COLUMNS
@@ -69,12 +67,12 @@ def test_columns_and_rows(call: Callable[..., None], files, tiny_model: Callable
     assert math.isnan(frame.loc[0, "p_value"])
 
 
-def test_a_checkpoint_has_had_the_updates_of_its_moment(call: Callable[..., None], files) -> None:
+def test_a_checkpoint_has_had_the_updates_of_its_moment(call, files) -> None:
     checkpoint = ROWS[0] | {"kind": "checkpoint", "moment": 20}
     call(gather, settings={"rows": [ROWS[0], checkpoint]}, **files)
     assert pq.read_table(files["output"]).column("updates").to_pylist() == [40, 20]
 
 
-def test_as_many_models_as_rows(call: Callable[..., None], files) -> None:
+def test_as_many_models_as_rows(call, files) -> None:
     with pytest.raises(ValueError):
         call(gather, settings={"rows": ROWS[:1]}, **files)

@@ -7,11 +7,13 @@ import pytest
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from specialized_heads.evaluation import significance
 from specialized_heads.evaluation.significance import compare
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "Dogs", "run", "over", "there", "all", "day", "long"]
 REFERENCES = [" ".join(WORDS[i % 5 : i % 5 + 7]) for i in range(40)]
 WORSE = [line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 else line for i, line in enumerate(REFERENCES)]
+LIKE = [line.replace("sat", "lay").replace("Dogs", "dogs") if i % 3 != 1 else line for i, line in enumerate(REFERENCES)]
 WORST = [line.replace("on a", "at the").replace("mat", "rug") for line in WORSE]
 
 
@@ -32,26 +34,6 @@ def test_each_system_is_scored_as_in_a_pair(lowercase: bool) -> None:
     assert scores[0].p_value < 0.01
 
 
-def test_p_values_are_two_sided_where_sacrebleu_s_are_one_sided() -> None:
-    """Of systems that differ by chance alone one in twenty has p < 0.05, and by sacreBLEU's reckoning one in ten."""
-    random = np.random.default_rng(4)
-    os.environ["SACREBLEU_SEED"] = "12345"
-    ours, theirs = [], []
-    for _ in range(60):
-        swapped = random.random(len(REFERENCES)) < 0.5
-        first, second = ([b if swap == turn else a for a, b, swap in zip(WORST, WORSE, swapped)] for turn in (0, 1))
-        ours.append(compare(first, [second], REFERENCES, language="en", lowercase=False)[1][0].p_value)
-        metrics = {"BLEU": BLEU(references=[REFERENCES])}
-        tested = PairedTest([("a", first), ("b", second)], metrics, None, test_type="bs", n_samples=1000)()[1]["BLEU"][
-            1
-        ]
-        theirs.append(tested.p_value)
-    assert max(theirs) < 0.6 < max(ours)
-    assert np.median(ours) == pytest.approx(2 * np.median(theirs), abs=0.15)
-    assert 0.3 < np.mean(ours) < 0.7  # uniform between 0 and 1
-    assert np.corrcoef(ours, theirs)[0, 1] > 0.95
-
-
 def test_a_single_sentence_is_no_evidence() -> None:
     """All its resamples are itself."""
     _, (found,), _ = compare(WORST[1:2], [REFERENCES[1:2]], REFERENCES[1:2], language="en", lowercase=False)
@@ -59,19 +41,28 @@ def test_a_single_sentence_is_no_evidence() -> None:
     assert (found.p_value, found.low) == (1.0, found.high)
 
 
-def test_the_interval_is_that_of_differences_on_the_same_resamples() -> None:
-    full, [found, mirrored], _ = compare(WORSE, [WORST, REFERENCES], REFERENCES, language="en", lowercase=False)
+def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(significance, "SAMPLES", 200)
+    systems = [WORST, REFERENCES, LIKE]
+    full, [found, mirrored, like], _ = compare(WORSE, systems, REFERENCES, language="en", lowercase=False)
     assert found.low < found.bleu - full < found.high < 0  # it is worse for certain, as p < 0.01 says
     assert 0 < mirrored.low < 100 - full < mirrored.high
-    # The same by sacreBLEU's own scores of whole resampled corpora.
-    drawn = np.random.default_rng(12345).integers(len(REFERENCES), size=(1000, len(REFERENCES)))
+    # By sacreBLEU's own scores of whole resampled corpora.
+    drawn = np.random.default_rng(12345).integers(len(REFERENCES), size=(200, len(REFERENCES)))
     bleu = BLEU()
-    differences = []
+    resampled = []
     for rows in drawn:
         gold = [[REFERENCES[row] for row in rows]]
-        pair = [bleu.corpus_score([lines[row] for row in rows], gold).score for lines in (WORST, WORSE)]
-        differences.append(pair[0] - pair[1])
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(differences, (0.025, 0.975))))
+        systems = [[lines[row] for row in rows] for lines in (WORSE, WORST, LIKE)]
+        resampled.append([bleu.corpus_score(lines, gold).score for lines in systems])
+    baseline, worst, near = np.array(resampled).T
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(worst - baseline, (0.025, 0.975))))
+    differences = near - baseline
+    as_far = np.abs(differences - differences.mean()) >= abs(like.bleu - full)
+    assert like.p_value == pytest.approx((1 + as_far.sum()) / 201)
+    assert 0.01 < like.p_value < 0.99
 
 
 @pytest.mark.parametrize(("language", "tokens"), [("ja", "char"), ("zh", "zh"), ("zh_TW", "zh"), ("th", "char")])

@@ -1,6 +1,5 @@
 """Timing pruned models: what is compared computes the same, batches hold sentences of all lengths, rows their columns."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 
 from specialized_heads.evaluation import speed
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.report.beyond import speed as table
 
 KEPT = {"encoder": [[1], []]}
@@ -21,7 +19,7 @@ SETTINGS = {
 }
 
 
-def test_a_masked_twin_encodes_as_the_pruned_model(tiny_model: Callable[..., Transformer]) -> None:
+def test_a_masked_twin_encodes_as_the_pruned_model(tiny_model) -> None:
     pruned = tiny_model()
     pruned.keep_heads(KEPT)
     source = torch.tensor([[5, 6, 7, 3], [8, 3, 0, 0]])
@@ -48,9 +46,7 @@ def test_a_batch_nearly_as_large_as_the_set_leaves_out_sentences_of_all_lengths(
     assert np.mean(tokens.source_lengths[batch]) == pytest.approx(np.mean(lengths), abs=1)
 
 
-def test_rows_from_models_to_the_table(
-    tiny_model: Callable[..., Transformer], token_file, sentences, call, tmp_path: Path
-) -> None:
+def test_rows_from_models_to_the_table(tiny_model, token_file, sentences, call, tmp_path: Path) -> None:
     paths = []
     for number, kept in enumerate([{}, KEPT, KEPT, {"encoder": [[], []]}]):
         model = tiny_model()

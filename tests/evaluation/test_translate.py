@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
+from small import WORDS
 
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.evaluation import translate
 from specialized_heads.model import decoding
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.transformer import Transformer
 
 SETTINGS = {
     "decoding": {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0},
@@ -21,10 +21,8 @@ SETTINGS = {
 
 
 @pytest.fixture
-def files(token_file, sentences, tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, Path]:
-    words = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
-    model = learn(words, size=60, name="target")
-    (tmp_path / "bpe.model").write_bytes(model)
+def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
+    (tmp_path / "bpe.model").write_bytes(learn(WORDS, size=60, name="target"))
     sources, targets = sentences(30, vocabulary=59)
     sources[4] = []
     save(tiny_model(vocabulary=59), tmp_path / "model.safetensors", training={})
@@ -38,7 +36,7 @@ def files(token_file, sentences, tiny_model: Callable[..., Transformer], tmp_pat
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, call: Callable[..., None], files: dict[str, Path]) -> Callable[..., tuple]:
+def told(monkeypatch: pytest.MonkeyPatch, call, files: dict[str, Path]) -> Callable[..., tuple]:
     """`told("He's here .", preprocess=...)`: the first line of both files where the model says just this."""
 
     def run(said: str, **settings: str) -> tuple[str, str]:
@@ -49,7 +47,7 @@ def told(monkeypatch: pytest.MonkeyPatch, call: Callable[..., None], files: dict
     return run
 
 
-def test_lines_are_in_the_order_of_the_set(call: Callable[..., None], files: dict[str, Path], sentences) -> None:
+def test_lines_are_in_the_order_of_the_set(call, files: dict[str, Path], sentences) -> None:
     call(translate, settings=SETTINGS, **files)
     lines = files["output"].read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
@@ -62,14 +60,14 @@ def test_lines_are_in_the_order_of_the_set(call: Callable[..., None], files: dic
     assert len(set(lines)) > 10
 
 
-def test_raw_translations_are_tokenised_as_the_paper_scores_them(told: Callable[..., tuple]) -> None:
+def test_raw_translations_are_tokenised_as_the_paper_scores_them(told) -> None:
     text, tokens = told('He doesn\'t say "No".')
     assert text == 'He doesn\'t say "No".'
     assert tokens == 'he doesn \'t say " no " .'
     assert told("L'homme.", language="fr") == ("L'homme.", "l' homme .")
 
 
-def test_tokens_of_the_model_are_scored_as_they_are(told: Callable[..., tuple]) -> None:
+def test_tokens_of_the_model_are_scored_as_they_are(told) -> None:
     text, tokens = told("he doesn 't  know  e - mails .", preprocess="paper")
     assert text == "he doesn't know e - mails."
     assert tokens == "he doesn 't know e - mails ."

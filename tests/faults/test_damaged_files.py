@@ -84,7 +84,7 @@ def damage(path: Path, how: Callable[[bytes], bytes]) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def outcomes(new_scene: Callable) -> Iterator[dict[str, Outcome]]:
+def outcomes(new_scene) -> Iterator[dict[str, Outcome]]:
     """What the reader of each damaged file does and, as "all", what Snakemake does after all of them are deleted."""
     with new_scene() as scene:
         outcomes = {}

@@ -14,13 +14,12 @@ MODEL = f"{RU}/models/baseline/seed1"
 @pytest.mark.parametrize(
     ("log", "module", "largest", "file"),
     [
-        (f"{RU}/logs/corpus_raw.log", "corpus.raw", 100_000, f"{RU}/corpus/raw.parquet"),
         (f"{RU}/logs/corpus_clean.log", "corpus.clean", 20_000, f"{RU}/corpus/clean.parquet"),
         (f"{RU}/logs/tokens_train.log", "corpus.tokens", 2_000, f"{RU}/corpus/tokens/train.safetensors"),
         (f"{FR}/logs/relations.log", "parsing.relations", 500, f"{FR}/parses/relations.parquet"),
         ("logs/figure3.log", "report.voita.figure3", 8_000, "figures/figure3.pdf"),
     ],
-    ids=["text", "waiting_text", "waiting_tokens", "table", "figure"],
+    ids=["waiting_text", "waiting_tokens", "table", "figure"],
 )
 def test_a_file_larger_than_the_limit(scene, log: str, module: str, largest: int, file: str) -> None:
     """`largest` bytes, as `ulimit -f` sets; to a program a quota looks the same."""

@@ -4,7 +4,7 @@ All faults wait in one project, and each run of Snakemake gets as far as they le
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
@@ -55,7 +55,7 @@ class Story(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def story(new_scene: Callable) -> Iterator[Story]:
+def story(new_scene) -> Iterator[Story]:
     """Repeat the same command until it succeeds."""
     with new_scene() as scene:
         for number, fault in enumerate(FAULTS.values()):

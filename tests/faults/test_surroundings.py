@@ -82,7 +82,6 @@ def test_results_from_the_past_in_any_order(scene) -> None:
     ("log", "module"),
     [
         (f"{RU}/logs/train_baseline_seed1.log", "training.train"),
-        (f"{RU}/logs/corpus_raw.log", "corpus.raw"),
         ("logs/figure3.log", "report.voita.figure3"),
     ],
 )

@@ -21,7 +21,7 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture
-def files(corpus: Corpus, tmp_path: Path, token_file: Callable[..., Path]) -> dict[str, Path]:
+def files(corpus: Corpus, tmp_path: Path, token_file) -> dict[str, Path]:
     """What the stage reads, except the model, and writes. Relevances are those of up to 8 heads in 2 layers."""
     write_pairs(tmp_path / "text.parquet", Pairs(corpus.sources, ["–"] * NUMBER, ["1"] * NUMBER))
     write_parses(tmp_path / "parses.parquet", corpus.trees)
@@ -47,7 +47,7 @@ def files(corpus: Corpus, tmp_path: Path, token_file: Callable[..., Path]) -> di
 
 
 @pytest.fixture
-def analysed(files: dict[str, Path], call: Callable[..., None]) -> Callable[..., tuple[list[dict], dict]]:
+def analysed(files: dict[str, Path], call) -> Callable[..., tuple[list[dict], dict]]:
     """`analysed(least_arcs=9, ...)`: the rows and the report of the stage, with these settings of `heads`."""
 
     def run(*, preprocess: str = "none", **heads: object) -> tuple[list[dict], dict]:

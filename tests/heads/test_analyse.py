@@ -1,7 +1,6 @@
 """The stage, from a model to the files that it writes."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +18,14 @@ from specialized_heads.stage import UserError, read_json
 
 
 @pytest.fixture
-def model(tiny_model: Callable[..., Transformer], files: dict[str, Path]) -> Transformer:
+def model(tiny_model, files: dict[str, Path]) -> Transformer:
     """A small model, saved where the stage reads it."""
     model = tiny_model(vocabulary=VOCABULARY)
     save(model, files["model"], training={})
     return model
 
 
-def test_stage(model: Transformer, files: dict[str, Path], analysed: Callable, corpus: Corpus) -> None:
+def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Corpus) -> None:
     rows, report = analysed()
     heads = [(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in (1, 2)]
     assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads
@@ -58,14 +57,14 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed: Callable, c
 
 
 def test_a_sentence_without_a_tree_is_not_aligned(
-    model: Transformer, files: dict[str, Path], analysed: Callable, corpus: Corpus
+    model: Transformer, files: dict[str, Path], analysed, corpus: Corpus
 ) -> None:
     write_parses(files["parses"], [[] if number == 7 else tree for number, tree in enumerate(corpus.trees)])
     assert analysed()[1]["aligned"] == NUMBER - 1
 
 
 def test_the_case_of_preprocessed_text_does_not_matter(
-    model: Transformer, files: dict[str, Path], analysed: Callable, corpus: Corpus, token_file: Callable[..., Path]
+    model: Transformer, files: dict[str, Path], analysed, corpus: Corpus, token_file
 ) -> None:
     ids = corpus.bpe.encode(apply(corpus.sources, language="en", mode="paper"))
     token_file("analysis", ids, corpus.target_ids)
@@ -75,18 +74,8 @@ def test_the_case_of_preprocessed_text_does_not_matter(
     assert (rows, report["aligned"]) == (expected, NUMBER)
 
 
-def test_stage_repeats(model: Transformer, files: dict[str, Path], analysed: Callable) -> None:
-    contents = []
-    for _ in range(2):
-        analysed()
-        contents.append([files[name].read_bytes() for name in ("output", "examples", "report")])
-    assert contents[0] == contents[1]
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_without_heads_of_one_type(
-    model: Transformer, files: dict[str, Path], analysed: Callable, kind: str
-) -> None:
+def test_a_model_without_heads_of_one_type(model: Transformer, files: dict[str, Path], analysed, kind: str) -> None:
     model.keep_heads({"encoder": [[1], []], kind: [[], []]})
     save(model, files["model"], training={})
     rows, _ = analysed()
@@ -99,14 +88,14 @@ def test_a_model_without_heads_of_one_type(
         assert read_json(files["examples"])["sentences"] == []
 
 
-def test_parses_of_another_text_are_a_mistake(model: Transformer, files: dict[str, Path], analysed: Callable) -> None:
+def test_parses_of_another_text_are_a_mistake(model: Transformer, files: dict[str, Path], analysed) -> None:
     write_parses(files["parses"], [[Word("far", 990, 995, 0, "root", "X")]])
     with pytest.raises(UserError, match="the trees belong to other sentences than the text"):
         analysed()
 
 
 def test_a_relation_that_does_not_occur_is_counted_and_named(
-    model: Transformer, analysed: Callable, corpus: Corpus, caplog: pytest.LogCaptureFixture
+    model: Transformer, analysed, corpus: Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows, report = analysed(relations=["nsubj", "vocative", "dobj"])
     for row in rows[:4]:
@@ -122,9 +111,7 @@ def test_a_relation_that_does_not_occur_is_counted_and_named(
     assert "no arc of 'vocative'; the parses contain " in caplog.text
 
 
-def test_relevance_of_another_model_is_a_mistake(
-    tiny_model: Callable[..., Transformer], files: dict[str, Path], analysed: Callable
-) -> None:
+def test_relevance_of_another_model_is_a_mistake(tiny_model, files: dict[str, Path], analysed) -> None:
     save(tiny_model(vocabulary=VOCABULARY, layers=3), files["model"], training={})
     with pytest.raises(UserError, match="no encoder head 3-1"):
         analysed()

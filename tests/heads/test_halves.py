@@ -8,14 +8,14 @@ import pytest
 from specialized_heads.config.sections import Heads
 from specialized_heads.heads.halves import labels_on_halves
 from specialized_heads.heads.measure import Counted
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import KINDS
 
 SETTINGS = Heads(relations=["nsubj", "obj"], least_arcs=10)
 CHANCE = np.array([30.0, 70.0, 100.0, 70.0, 30.0])  # queries with a key at positions -2 to 2, on either half
 
 
 @pytest.fixture
-def labels(tiny_model: Callable[..., Transformer]) -> Callable[..., list[tuple]]:
+def labels(tiny_model) -> Callable[..., list[tuple]]:
     """`labels(offsets=..., ...)`: the report on a model of one encoder head, whose counts are 0 where not given."""
     model = tiny_model(layers=1)
     model.keep_heads({"encoder": [[0]], "decoder": [[]], "cross": [[]]})
@@ -47,13 +47,13 @@ def labels(tiny_model: Callable[..., Transformer]) -> Callable[..., list[tuple]]
     return run
 
 
-def test_a_label_on_both_halves_holds(labels: Callable[..., list[tuple]]) -> None:
+def test_a_label_on_both_halves_holds(labels) -> None:
     assert labels(offsets=[(0, 70, 10, 20, 0), (0, 63, 37, 0, 0)]) == [("positional", -1, [1.0, 0.9], [True, True])]
     assert labels(rare=(50, 60)) == [("rare words", None, [0.5, 0.6], [True, True])]
     assert labels(hits=(2, 3)) == [("nsubj_head_to_dependent", None, [0.1, 0.15], [True, True])]
 
 
-def test_a_label_on_one_half_does_not_hold_on_the_other(labels: Callable[..., list[tuple]]) -> None:
+def test_a_label_on_one_half_does_not_hold_on_the_other(labels) -> None:
     assert labels(offsets=[(0, 62, 38, 0, 0), (0, 63, 37, 0, 0)]) == [
         ("positional", -1, [pytest.approx(62 / 70), 0.9], [False, True])
     ]
@@ -61,13 +61,13 @@ def test_a_label_on_one_half_does_not_hold_on_the_other(labels: Callable[..., li
     assert labels(hits=(2, 1)) == [("nsubj_head_to_dependent", None, [0.1, 0.05], [True, False])]
 
 
-def test_another_position_is_another_label(labels: Callable[..., list[tuple]]) -> None:
+def test_another_position_is_another_label(labels) -> None:
     assert labels(offsets=[(0, 70, 30, 0, 0), (0, 0, 30, 70, 0)]) == [
         ("positional", -1, [1.0, 0.0], [True, False]),
         ("positional", 1, [0.0, 1.0], [False, True]),
     ]
 
 
-def test_relations_with_few_arcs_on_a_half_are_left_out(labels: Callable[..., list[tuple]]) -> None:
+def test_relations_with_few_arcs_on_a_half_are_left_out(labels) -> None:
     assert labels(hits=(20, 9), arcs=(20, 9)) == []
     assert len(labels(hits=(20, 10), arcs=(20, 10))) == 1

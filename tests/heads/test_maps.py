@@ -1,12 +1,9 @@
 """Attention maps of a model, and where they are largest."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
 
-from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import EOS
 from specialized_heads.heads import maps
 from specialized_heads.model.attention import Activations
@@ -17,13 +14,13 @@ SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]]
 
 
 @pytest.fixture
-def pruned(tiny_model: Callable[..., Transformer]) -> Transformer:
+def pruned(tiny_model) -> Transformer:
     model = tiny_model(layers=2, heads=3, width=12)
     model.keep_heads({"encoder": [[], [0, 2]], "decoder": [[], []], "cross": [[1], [0, 1, 2]]})
     return model
 
 
-def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store: Callable[..., TokenStore]) -> None:
+def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store) -> None:
     data, seen = store(SOURCES, TARGETS), []
     for batch in maps.attention_maps(pruned, data, tokens=10):
         assert {kind: w.shape[1] for kind, w in batch.weights.items()} == {"encoder": 2, "decoder": 0, "cross": 4}
@@ -73,7 +70,7 @@ def test_argmax_leaves_eos_out_and_takes_the_first_of_equals() -> None:
     assert maps.argmax(weights[:, None], real)[:, 0].tolist() == [[1, 2, 0], [0, 0, 0]]
 
 
-def test_select(store: Callable[..., TokenStore]) -> None:
+def test_select(store) -> None:
     picked = maps.select(store(SOURCES, TARGETS), [2, 0])
     assert [picked.source_ids(i).tolist() for i in range(2)] == [SOURCES[2], SOURCES[0]]
     assert [picked.target_ids(i).tolist() for i in range(2)] == [TARGETS[2], TARGETS[0]]

@@ -1,10 +1,7 @@
 """Rare words (section 5.3) on argmaxes whose answers are known."""
 
-from collections.abc import Callable
-
 import torch
 
-from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import EOS, PAD
 from specialized_heads.heads.rare_words import frequency_ranks, rare_hits
 
@@ -45,7 +42,7 @@ def test_rare_words_with_several_heads_and_sentences() -> None:
     assert (first.tolist(), either.tolist(), counted) == ([3, 1], [3, 3], 3)
 
 
-def test_frequency_ranks(store: Callable[..., TokenStore]) -> None:
+def test_frequency_ranks(store) -> None:
     ranks = frequency_ranks(store([[7, 5, 7], [7, 4, 5, 4]], [[1], [1]]), vocabulary=9)
     assert ranks[[7, 4, 5]].tolist() == [0, 1, 2]  # 4 and 5 tie
     assert sorted(ranks.tolist()) == list(range(9))

@@ -1,7 +1,6 @@
 """Distances between heads equal SciPy's Jensen-Shannon distance."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +9,10 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads import maps, similarity
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import KINDS
 
 SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], []]
 
@@ -26,17 +25,7 @@ def test_equal_and_disjoint_heads() -> None:
     assert similarity.distances(weights[:, :0], torch.ones(1, 2, dtype=torch.bool)).shape == (0, 0)
 
 
-def test_padding_does_not_count() -> None:
-    weights = torch.full((1, 2, 2, 2), 0.5)
-    weights[0, 1, 1] = torch.tensor([1.0, 0.0])
-    assert similarity.distances(weights, torch.tensor([[True, False]]))[0, 1] == 0.0
-    expected = jensenshannon([0.5, 0.5], [1.0, 0.0], base=2)
-    assert float(similarity.distances(weights, torch.tensor([[True, True]]))[0, 1]) == pytest.approx(expected, abs=1e-6)
-
-
-def test_means_of_a_model_are_those_of_its_sentences(
-    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore]
-) -> None:
+def test_means_of_a_model_are_those_of_its_sentences(tiny_model, store) -> None:
     model = tiny_model(heads=3, width=12)
     means, queries = similarity.mean_distances(model, store(SOURCES, TARGETS))
     # The third sentence has no target; begin-of-sentence is a query of cross-attention only.
@@ -58,12 +47,7 @@ def test_sentences_are_spread_over_the_set(count: int, most: int, expected: list
     assert similarity.spread(count, most) == expected
 
 
-def test_stage(
-    call: Callable[..., None],
-    tiny_model: Callable[..., Transformer],
-    token_file: Callable[..., Path],
-    tmp_path: Path,
-) -> None:
+def test_stage(call, tiny_model, token_file, tmp_path: Path) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[1], [0, 1]], "cross": [[], [0]]})
     save(model, tmp_path / "model.safetensors", training={})

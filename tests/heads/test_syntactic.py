@@ -92,20 +92,6 @@ def test_of_words_with_the_same_pieces_either_is_right() -> None:
     assert hits[0, 0, :, 0].tolist() == [1, 1, 0]
 
 
-def test_a_batch_is_its_sentences() -> None:
-    random = torch.Generator().manual_seed(1)
-    weights = torch.rand(3, 2, 7, 7, generator=random)
-    words = [[[0], [1, 2], [3], [4, 5]], [[0, 1]], [[2], [0, 3], [1]]]
-    for from_word in ("mean", "first"):
-        together = word_attention(weights, words, [whole(row) for row in words], from_word=from_word)
-        assert together.shape == (3, 2, 4, 4)
-        for row, sentence in enumerate(words):
-            alone = word_attention(weights[row : row + 1], [sentence], [whole(sentence)], from_word=from_word)[0]
-            size = len(sentence)
-            assert torch.allclose(together[row, :, :size, :size], alone)
-            assert (together[row, :, size:] == 0).all() and (together[row, ..., size:] == 0).all()
-
-
 def test_arcs_that_are_hit() -> None:
     # Head 1 looks 0→1, 1→2, 2→2; head 2 looks 0→2, 1→0, 2→1.
     attention = torch.zeros(2, 2, 3, 3)

@@ -1,7 +1,6 @@
 """The table of heads is what docs/heads.md says, column by column; the example there runs."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from specialized_heads.config.sections import Heads
-from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
 from specialized_heads.heads.table import head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import Sentence
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "heads.md"
@@ -43,7 +41,7 @@ def test_every_column_is_documented_in_its_order() -> None:
 
 
 @pytest.fixture
-def table(tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore]) -> pa.Table:
+def table(tiny_model, store) -> pa.Table:
     """The table of a small model on four sentences of three words each, a word being a piece."""
     data = store([[5, 9, 4], [8, 6, 7], [6, 6, 12], [11, 5, 9]], [[4, 12], [7, 15, 9], [11], []])
     sentences = {number: Sentence([[0], [1], [2]], [[1.0]] * 3, [Arc("nsubj", 1, 0)]) for number in range(3)}

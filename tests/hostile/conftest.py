@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hostile import PAYLOAD
+from small import WORDS
 
 from specialized_heads import stage
 from specialized_heads.corpus import tokens
@@ -114,10 +115,9 @@ class Trained:
 
 
 @pytest.fixture
-def trained(folder: Path, tiny_model: Callable[..., Transformer]) -> Trained:
+def trained(folder: Path, tiny_model) -> Trained:
     """A model of two layers with two heads each, and a vocabulary of 40 subwords on either side."""
-    words = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
-    (folder / "bpe.model").write_bytes(learn(words, size=40, name="source"))
+    (folder / "bpe.model").write_bytes(learn(WORDS, size=40, name="source"))
     model = tiny_model(vocabulary=40)
     save(model, folder / "model.safetensors", training={"data_hash": "of the data"})
     heads = [(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in (1, 2)]

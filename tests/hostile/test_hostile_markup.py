@@ -27,15 +27,7 @@ SUBTITLES = {
         "alignment.xml.gz: declares",
     ),
     "billion_laughs_in_the_text": (GROUP.format(LINK), BOMB + SENTENCE.format(1, "&i;"), "declares or uses entities"),
-    "external_entity": (GROUP.format(LINK), OTHER_FILE + SENTENCE.format(1, "&e;"), "declares or uses entities"),
     "numbers_of_no_sentence": (GROUP.format(LINK), SENTENCE.format(99, "x"), "no pair was read", "'no_sentence': 1"),
-    "overlap_that_is_no_number": (
-        GROUP.format(LINK.replace("0.99", "much")),
-        SENTENCE.format(1, "x"),
-        "alignment.xml.gz: line 1: <link",
-        "is not as in OPUS's alignments",
-    ),
-    "cut_off": (GROUP.format(LINK)[:-9], SENTENCE.format(1, "x"), "alignment.xml.gz: not well-formed XML"),
 }
 
 

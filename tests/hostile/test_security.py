@@ -79,7 +79,7 @@ def test_an_executed_payload_would_be_seen(folder: Path) -> None:
 
 
 def test_no_source_file_executes_data() -> None:
-    assert len(CODE) > 100
+    assert len(CODE) > 50
     lines = {str(path.relative_to(ROOT)): list(dangers(path.read_text(encoding="utf-8"))) for path in CODE}
     assert not any(lines.values()), lines
 

@@ -37,12 +37,6 @@ def one_head(module: MultiHeadAttention, head: int, x, memory, attn_mask) -> tor
     return weights @ v @ module.output[:, rows].T
 
 
-def test_output_is_the_sum_of_its_heads(attention: MultiHeadAttention, inputs) -> None:
-    x, memory, attn_mask = inputs
-    expected = sum(one_head(attention, head, x, memory, attn_mask) for head in range(HEADS))
-    assert torch.allclose(attention(x, memory, attn_mask), expected, atol=1e-5)
-
-
 def test_gates_scale_heads_one_by_one(attention: MultiHeadAttention, inputs) -> None:
     x, memory, attn_mask = inputs
     plain = attention(x, memory, attn_mask)

@@ -18,7 +18,7 @@ from specialized_heads.stage import UserError, read_json, write_json
 
 
 @pytest.fixture
-def saved(tmp_path: Path, tiny_model: Callable[..., Transformer]) -> tuple[Transformer, Path]:
+def saved(tmp_path: Path, tiny_model) -> tuple[Transformer, Path]:
     model = tiny_model(heads=4)
     model.keep_heads({"encoder": [[1, 3], []], "cross": [[2], [0, 1]]})
     path = tmp_path / "folder" / "model.safetensors"

@@ -76,22 +76,6 @@ def test_a_draw_holds_for_all_forward_passes_and_follows_from_the_generator() ->
     assert not torch.equal(first, gate())
 
 
-def test_in_evaluation_mode_a_gate_is_its_decision() -> None:
-    gate = HardConcrete(3, log_alpha=0.0)
-    gate.log_alpha.data = torch.tensor([-0.1, 0.1, 5.0])
-    gate.draw(torch.Generator().manual_seed(1))
-    assert gate.eval()().tolist() == [0.0, 1.0, 1.0]
-
-
-def test_noise_is_no_weight_and_a_mask_has_none() -> None:
-    gate = HardConcrete(3, log_alpha=0.0)
-    assert set(gate.state_dict()) == {"log_alpha", "fixed"}
-    assert [name for name, _ in gate.named_parameters()] == ["log_alpha"]
-    mask = Mask(torch.tensor([True, False]))
-    assert not list(mask.parameters())
-    assert mask().tolist() == [1.0, 0.0]
-
-
 def test_a_mask_by_sentence_follows_the_sentences() -> None:
     mask = Mask(torch.tensor([[1.0, 0.0], [0.5, 1.0], [0.0, 0.0]]))
     assert mask.by_sentence
@@ -122,6 +106,7 @@ def test_a_gate_that_is_not_fixed_decides_by_its_log_alpha() -> None:
     gate = HardConcrete(2, log_alpha=0.0)
     gate.log_alpha.data = torch.tensor([-0.1, 0.1])
     assert gate.decisions().tolist() == [False, True]
+    assert gate.eval()().tolist() == [0.0, 1.0]
     assert torch.equal(gate.open_probability(), probability_open(gate.log_alpha))
 
 

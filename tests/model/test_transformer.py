@@ -1,7 +1,6 @@
 """The whole model against an independent forward pass in NumPy, and what must not change its output."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -78,14 +77,14 @@ def assert_close(model: Transformer, logits: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("removed", [{}, {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0, 1], [0]]}])
-def test_forward_pass_equals_the_reference(tiny_model: Callable[..., Transformer], removed: dict) -> None:
+def test_forward_pass_equals_the_reference(tiny_model, removed: dict) -> None:
     model = tiny_model(heads=2)
     model.keep_heads(removed)
     assert_close(model, model.logits(model(SOURCE, TARGET)))
 
 
 @torch.inference_mode()
-def test_padding_changes_nothing(tiny_model: Callable[..., Transformer]) -> None:
+def test_padding_changes_nothing(tiny_model) -> None:
     model = tiny_model()
     together = model(SOURCE, TARGET)
     alone = model(SOURCE[1:, :3], TARGET[1:, :2])
@@ -96,7 +95,7 @@ def test_padding_changes_nothing(tiny_model: Callable[..., Transformer]) -> None
 
 
 @torch.inference_mode()
-def test_later_target_tokens_are_not_seen(tiny_model: Callable[..., Transformer]) -> None:
+def test_later_target_tokens_are_not_seen(tiny_model) -> None:
     model = tiny_model()
     changed = TARGET.clone()
     changed[0, 2] = 5
@@ -114,7 +113,7 @@ def test_later_target_tokens_are_not_seen(tiny_model: Callable[..., Transformer]
     ],
 )
 @torch.inference_mode()
-def test_removed_heads_equal_masked_heads(tiny_model: Callable[..., Transformer], kept: dict) -> None:
+def test_removed_heads_equal_masked_heads(tiny_model, kept: dict) -> None:
     model, masked = tiny_model(heads=3, width=12), tiny_model(heads=3, width=12)
     for kind, layers in kept.items():
         for attention, positions in zip(masked.attentions(kind), layers, strict=True):
@@ -130,9 +129,7 @@ def test_removed_heads_equal_masked_heads(tiny_model: Callable[..., Transformer]
             assert ((kind, layer, "weights") in activations) == bool(positions)
 
 
-def test_a_sentence_longer_than_the_table_of_positions_is_read_and_training_goes_on(
-    tiny_model: Callable[..., Transformer],
-) -> None:
+def test_a_sentence_longer_than_the_table_of_positions_is_read_and_training_goes_on(tiny_model) -> None:
     model = tiny_model(layers=1)
     with torch.inference_mode():
         assert model(torch.full((1, 700), 5), TARGET[:1]).isfinite().all()
@@ -143,9 +140,7 @@ def test_a_sentence_longer_than_the_table_of_positions_is_read_and_training_goes
 
 
 @pytest.mark.parametrize("base, scale", [(1e4, 1.0), (30.0, 3.0)])
-def test_position_encodings_equal_the_formula(
-    tiny_model: Callable[..., Transformer], base: float, scale: float
-) -> None:
+def test_position_encodings_equal_the_formula(tiny_model, base: float, scale: float) -> None:
     model = tiny_model(position_base=base, position_scale=scale)
     angles = np.arange(512)[:, None] * base ** (-np.arange(4) / 3)
     expected = scale * np.concatenate([np.sin(angles), np.cos(angles)], axis=1)

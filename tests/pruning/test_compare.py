@@ -1,21 +1,19 @@
 """The table of all criteria: each head's value, and the counts at which it is kept."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import compare
 from specialized_heads.pruning.criteria import at_random
 from specialized_heads.pruning.scopes import heads_of
 
 
 @pytest.fixture
-def table(call: Callable[..., None], tiny_model: Callable[..., Transformer], tmp_path: Path) -> pd.DataFrame:
+def table(call, tiny_model, tmp_path: Path) -> pd.DataFrame:
     """Two encoder counts by gates and confidence, one of all types by random choice."""
     save(tiny_model(), tmp_path / "baseline.safetensors", training={})
     every = [(kind, layer, head) for kind in ("encoder", "decoder", "cross") for layer in (1, 2) for head in (1, 2)]

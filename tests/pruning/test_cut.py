@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
+from small import changed
 
 from specialized_heads.model.attention import MultiHeadAttention
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.pruning import cut
 from specialized_heads.pruning.criteria import at_random
@@ -18,13 +19,10 @@ from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.stage import UserError
 
 TRAINING = {"training": {"updates": 77}, "data_hash": "h"}
-SOURCE, TARGET = torch.tensor([[5, 9, 4, 3]]), torch.tensor([[2, 7, 8]])
 
 
 @pytest.fixture
-def run(
-    call: Callable[..., None], tiny_model: Callable[..., Transformer], tmp_path: Path
-) -> Callable[..., Transformer]:
+def run(call, tiny_model, tmp_path: Path) -> Callable[..., Transformer]:
     """`run("relevance", heads=3, table=...)`: a model of 3 encoder heads, cut from one with uneven layers of 7."""
     model = tiny_model(layers=3, heads=4, width=16)
     uneven = {"encoder": [[0, 2, 3], [], [0, 1, 2, 3]], "decoder": [[1], [0, 1], []], "cross": [[0], [], [3, 1]]}
@@ -76,15 +74,8 @@ OTHERS = {
 def test_the_best_heads_of_the_encoder_stay_and_no_other_type_is_touched(run, table, tmp_path: Path) -> None:
     before = load(tmp_path / "baseline.safetensors")
     after = run("relevance", heads=3, table=table(ENCODER | OTHERS))
-    assert after.architecture.encoder == ((2,), (), (0, 1))
-    assert (after.architecture.decoder, after.architecture.cross) == (
-        before.architecture.decoder,
-        before.architecture.cross,
-    )
-    theirs = dict(after.named_parameters())
-    for name, weight in before.named_parameters():
-        if not name.startswith("encoder.") or "attention." not in name:
-            assert torch.equal(weight, theirs[name]), name
+    assert after.architecture == replace(before.architecture, encoder=((2,), (), (0, 1)))
+    assert not any(changed(before, after).values())
 
 
 def test_with_scope_all_the_types_stand_in_one_order(run, table) -> None:
@@ -92,15 +83,6 @@ def test_with_scope_all_the_types_stand_in_one_order(run, table) -> None:
     assert after.architecture.encoder == ((2,), (), (1,))
     assert after.architecture.decoder == ((1,), (), ())
     assert after.architecture.cross == ((), (), (3, 1))
-
-
-def test_what_is_left_computes_what_a_mask_of_the_rest_leaves(run, table, tmp_path: Path) -> None:
-    cut_model = run("relevance", heads=5, scope="all", table=table(ENCODER | OTHERS))
-    masked = load(tmp_path / "baseline.safetensors")
-    for attention, left in zip(masked.attentions(), cut_model.attentions(), strict=True):
-        if attention.heads:
-            attention.gate = Mask(torch.tensor([float(head in left.heads) for head in attention.heads]))
-    torch.testing.assert_close(cut_model(SOURCE, TARGET), masked(SOURCE, TARGET), atol=1e-5, rtol=1e-5)
 
 
 def test_all_heads_give_the_baseline_and_none_leave_none(run, table, tmp_path: Path) -> None:
@@ -111,7 +93,7 @@ def test_all_heads_give_the_baseline_and_none_leave_none(run, table, tmp_path: P
 
 
 def test_gates_keeps_the_heads_of_the_pruned_model_with_the_weights_of_the_baseline(
-    run, tiny_model: Callable[..., Transformer], tmp_path: Path
+    run, tiny_model, tmp_path: Path
 ) -> None:
     pruned = tiny_model(seed=5, layers=3, heads=4, width=16)
     pruned.keep_heads({"encoder": [[3], [], [0, 2]], "decoder": [[1], [0, 1], []], "cross": [[0], [], [3, 1]]})
@@ -131,20 +113,10 @@ def rows_of(attention: MultiHeadAttention, number: int) -> torch.Tensor:
     return attention.query[position * attention.head_width : (position + 1) * attention.head_width]
 
 
-def test_random_heads_are_nested_over_counts(run, tmp_path: Path) -> None:
-    kept = []
-    for heads in range(14):
-        architecture = run("random", heads=heads, scope="all", seed=2).architecture
-        kept.append(set(heads_of(architecture, scope="all")))
-    assert [len(heads) for heads in kept] == list(range(14))
-    assert all(fewer < more for fewer, more in zip(kept, kept[1:]))
+def test_random_heads_are_the_first_of_their_order(run, tmp_path: Path) -> None:
     full = heads_of(load(tmp_path / "baseline.safetensors").architecture, scope="all")
-    assert kept[4] == set(at_random(full, seed=2)[:4])
-
-
-def test_undefined_values_go_first(run, table) -> None:
-    values = ENCODER | {("encoder", 1, 3): float("nan")}
-    assert run("relevance", heads=6, table=table(values)).architecture.encoder == ((0, 3), (), (0, 1, 2, 3))
+    kept = heads_of(run("random", heads=4, scope="all", seed=2).architecture, scope="all")
+    assert set(kept) == set(at_random(full, seed=2)[:4])
 
 
 def test_the_description_says_what_was_cut_and_how_the_baseline_was_trained(run, tmp_path: Path) -> None:

@@ -5,29 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
+from small import TRAINING, changed
 
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import finetune, prune
 from specialized_heads.training import loop
 
-TRAINING = {
-    "updates": 24,
-    "batch_tokens": 60,
-    "micro_batch_tokens": 60,
-    "schedule": "linear",
-    "learning_rate": 0.003,
-    "warmup": 3,
-    "log_every": 1,
-    "evaluate_every": 24,
-}
 SETTINGS = {"seed": 1, "scope": "encoder", "dropout": 0.1, "training": TRAINING, "device": "cpu"}
 CUT = {"criterion": "random"}
 
 
 @pytest.fixture
-def files(token_file: Callable[..., Path], sentences, tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict:
+def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict:
     model = tiny_model()
     model.keep_heads({"encoder": [[1], [0]], "decoder": [[0], [0, 1]], "cross": [[0, 1], [1]]})
     save(model, tmp_path / "cut.safetensors", training={"cut": CUT})
@@ -39,7 +29,7 @@ def files(token_file: Callable[..., Path], sentences, tiny_model: Callable[..., 
 
 
 @pytest.fixture
-def run(call: Callable[..., None], files: dict, tmp_path: Path) -> Callable[..., Path]:
+def run(call, files: dict, tmp_path: Path) -> Callable[..., Path]:
     """`run(scope="all")`: the weights of the model trained on."""
 
     def trained(**settings: object) -> Path:
@@ -50,11 +40,6 @@ def run(call: Callable[..., None], files: dict, tmp_path: Path) -> Callable[...,
         return outputs["output"]
 
     return trained
-
-
-def changed(before: Transformer, after: Transformer) -> dict[str, bool]:
-    theirs = dict(after.named_parameters())
-    return {name: not torch.equal(p, theirs[name]) for name, p in before.named_parameters() if p.numel()}
 
 
 def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everything(run, files: dict) -> None:
@@ -73,7 +58,7 @@ def test_the_description_says_how_it_was_cut_and_trained(run, files: dict) -> No
     assert description["training"] == SETTINGS | {"cut": CUT, "matmul_precision": "fp32"}
 
 
-def test_it_trains_as_pruning_does(call: Callable[..., None], files: dict, monkeypatch, tmp_path: Path, run) -> None:
+def test_it_trains_as_pruning_does(call, files: dict, monkeypatch, tmp_path: Path, run) -> None:
     """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
     seen = []
 

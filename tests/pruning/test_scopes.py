@@ -1,12 +1,9 @@
 """Heads of a scope, which keep the numbers that they had before any pruning."""
 
-from collections.abc import Callable
-
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.scopes import heads_of, remove_heads
 
 
-def test_heads_of_a_scope_have_their_own_numbers(tiny_model: Callable[..., Transformer]) -> None:
+def test_heads_of_a_scope_have_their_own_numbers(tiny_model) -> None:
     model = tiny_model(heads=3, width=12)
     model.keep_heads({"encoder": [[1], [0, 2]], "decoder": [[], [1, 2]], "cross": [[0, 2], []]})
     encoder = [("encoder", 1, 2), ("encoder", 2, 1), ("encoder", 2, 3)]

@@ -25,9 +25,8 @@ class Browser:
 
     def __init__(self, address: str, *, options: dict[str, Any]) -> None:
         self.address = address
-        self.address += (
-            f"/session/{self.call('POST', '/session', {'capabilities': {'alwaysMatch': options}})['sessionId']}"
-        )
+        session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": options}})
+        self.address += f"/session/{session['sessionId']}"
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -79,9 +78,8 @@ class Browser:
 
     def requests(self) -> list[str]:
         """The addresses that were asked for since this was last called."""
-        events = [
-            json.loads(entry["message"])["message"] for entry in self.call("POST", "/se/log", {"type": "performance"})
-        ]
+        log = self.call("POST", "/se/log", {"type": "performance"})
+        events = [json.loads(entry["message"])["message"] for entry in log]
         return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
 
 

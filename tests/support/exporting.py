@@ -1,7 +1,6 @@
 """A small model with real vocabularies, and the folder that the stage `export` makes of it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from small import WORDS
 from specialized_heads import export
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import Transformer
 
 DECODING = {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0}
 SETTINGS = {
@@ -29,7 +27,7 @@ SCORE |= {"signature": "sig", "bleu_tokenised": 1.0}
 
 
 @pytest.fixture
-def model_files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[str, Path]:
+def model_files(tiny_model, tmp_path: Path) -> dict[str, Path]:
     """What the stage reads: a model with one encoder layer without heads, its vocabularies and its score."""
     model = tiny_model(vocabulary=60, width=16, heads=4)
     model.keep_heads({"encoder": [[], [3, 1]]})
@@ -42,7 +40,7 @@ def model_files(tiny_model: Callable[..., Transformer], tmp_path: Path) -> dict[
 
 
 @pytest.fixture
-def exported(call: Callable[..., None], model_files: dict[str, Path], tmp_path: Path) -> Path:
+def exported(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
     """The exported folder."""
     call(export, settings=SETTINGS, **model_files, output=tmp_path / "exported" / "model.json")
     return tmp_path / "exported"

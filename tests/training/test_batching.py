@@ -1,6 +1,5 @@
 """Batches: every sentence once, like lengths together, the size asked for, one order per seed and epoch."""
 
-from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -91,7 +90,7 @@ def test_micro_batches_fit_on_either_side_and_hold_little_padding(news: TokenSto
     assert share < 0.05
 
 
-def test_a_sentence_above_the_limit_stands_alone(store: Callable[..., TokenStore]) -> None:
+def test_a_sentence_above_the_limit_stands_alone(store) -> None:
     lengths = [3, 30, 2, 5, 31, 2]
     data = store([[5] * length for length in lengths], [[6]] * 6)
     micro_batches = list(
@@ -103,7 +102,7 @@ def test_a_sentence_above_the_limit_stands_alone(store: Callable[..., TokenStore
     assert [1] in [m.tolist() for m in in_order(data, tokens=12)]
 
 
-def test_a_set_smaller_than_a_batch_is_one_update(store: Callable[..., TokenStore]) -> None:
+def test_a_set_smaller_than_a_batch_is_one_update(store) -> None:
     data = store([[5] * 3] * 10, [[6]] * 10)
     updates = epoch_updates(data, seed=1, epoch=0, batch_tokens=1000, micro_batch_tokens=12)
     assert len(updates) == 1
@@ -118,7 +117,7 @@ def test_in_order_has_every_sentence_once_by_length(news: TokenStore) -> None:
     assert all(len(batch) * longest[batch].max() <= 2000 for batch in batches)
 
 
-def test_a_batch_is_padded_and_marked_at_its_ends(store: Callable[..., TokenStore]) -> None:
+def test_a_batch_is_padded_and_marked_at_its_ends(store) -> None:
     data = store([[5, 6, 7], [8], []], [[9], [4, 5], [11]])
     batch = make_batch(data, np.array([1, 0, 2]))
     assert batch.source.tolist() == [[8, EOS, PAD, PAD], [5, 6, 7, EOS], [EOS, PAD, PAD, PAD]]
@@ -128,7 +127,7 @@ def test_a_batch_is_padded_and_marked_at_its_ends(store: Callable[..., TokenStor
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_joined_pairs_hold_every_pair_once_and_at_most_n(store: Callable[..., TokenStore], most: int) -> None:
+def test_joined_pairs_hold_every_pair_once_and_at_most_n(store, most: int) -> None:
     number = 400
     data = store(
         [[i] * (i % 4) + [1000 + i] for i in range(number)], [[i] * (i % 3) + [1000 + i] for i in range(number)]

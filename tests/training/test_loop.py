@@ -10,7 +10,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model import transformer
 from specialized_heads.model.functional import dropout
@@ -50,13 +49,13 @@ class Killed(Exception):
 
 
 @pytest.fixture
-def data(store: Callable[..., TokenStore], sentences) -> Data:
+def data(store, sentences) -> Data:
     """60 sentences: about four updates in an epoch."""
     return Data(store(*sentences(60)), store(*sentences(10, seed=2)), "hash")
 
 
 @pytest.fixture
-def gated(tiny_model: Callable[..., Transformer]) -> Callable[..., Transformer]:
+def gated(tiny_model) -> Callable[..., Transformer]:
     """A model with dropout and a gate on every head."""
 
     def build(dropout: float = 0.3) -> Transformer:
@@ -214,7 +213,7 @@ def test_the_number_of_threads_does_not_show(gated, data: Data, tmp_path: Path) 
 
 
 def test_every_micro_batch_of_every_update_has_its_own_dropout(
-    gated, store: Callable[..., TokenStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gated, store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alike = store([[5, 6, 7]] * 64, [[8, 9]] * 64)  # so that all batches draw equally many numbers
     masks = []
@@ -306,9 +305,7 @@ def test_records(gated, data: Data, tmp_path: Path) -> None:
     assert tokens == sorted(set(tokens))
 
 
-def test_the_recorded_loss_is_per_target_token(
-    tiny_model: Callable[..., Transformer], data: Data, tmp_path: Path
-) -> None:
+def test_the_recorded_loss_is_per_target_token(tiny_model, data: Data, tmp_path: Path) -> None:
     plan = replace(PLAN, learning_rate=1e-9, updates=24, log_every=24)
     model = tiny_model()
     finished(model, plan, data, tmp_path, None)
@@ -316,9 +313,7 @@ def test_the_recorded_loss_is_per_target_token(
     assert record["loss"] == pytest.approx(objective(model, data, penalty=0.0), rel=0.02)
 
 
-def test_training_learns(
-    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore], sentences, tmp_path: Path
-) -> None:
+def test_training_learns(tiny_model, store, sentences, tmp_path: Path) -> None:
     sources, _ = sentences(200, longest=3, vocabulary=10)
     data = Data(store(sources, sources), store(sources[:40], sources[:40]), "copies")
     model = tiny_model(layers=1, vocabulary=10, width=16)
@@ -347,7 +342,7 @@ def test_gates_of_a_run_shorter_than_its_warm_up_close_under_a_penalty(gated, da
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(
-    tiny_model: Callable[..., Transformer], data: Data, tmp_path: Path, frozen: bool
+    tiny_model, data: Data, tmp_path: Path, frozen: bool
 ) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[], [1]], "cross": [[0], []]})

@@ -1,4 +1,4 @@
-"""Muon against torch's implementation and a float64 reference, and which parameters it trains."""
+"""Muon against a float64 reference, and which parameters it trains."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.muon import Muon, orthogonalise
 from specialized_heads.training.optimizers import is_layer_matrix
 
@@ -23,14 +22,6 @@ def after_steps(make: Callable[..., torch.optim.Optimizer], *, lr: float = 0.5) 
             weight.grad = torch.randn(weight.shape, generator=generator)
         optimizer.step()
     return [weight.detach() for weight in weights]
-
-
-@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="torch before 2.9 has no Muon")
-def test_muon_equals_that_of_torch() -> None:
-    theirs = after_steps(lambda weights, lr: torch.optim.Muon(weights, lr=lr, weight_decay=0.0, momentum=0.95), lr=0.02)
-    ours = after_steps(lambda weights, lr: Muon(weights, lr=lr, precision=torch.bfloat16), lr=0.02)
-    for a, b in zip(ours, theirs, strict=True):
-        assert torch.allclose(a, b, atol=3e-3)
 
 
 class Reference:
@@ -71,7 +62,7 @@ def test_singular_values_move_close_to_one_and_singular_vectors_stay(shape: tupl
     assert orthogonalise(torch.zeros(shape)).count_nonzero() == 0
 
 
-def test_muon_is_for_the_matrices_of_the_layers(tiny_model: Callable[..., Transformer]) -> None:
+def test_muon_is_for_the_matrices_of_the_layers(tiny_model) -> None:
     names = {name for name, parameter in tiny_model(layers=1).named_parameters() if is_layer_matrix(name, parameter)}
     projections = {
         f"{place}.{name}"

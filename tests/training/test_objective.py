@@ -1,20 +1,16 @@
 """The development loss against the library's cross-entropy, sentence by sentence."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.objective import evaluate
 
 
 def test_evaluation_is_per_token_without_dropout_whatever_the_batches(
-    tiny_model: Callable[..., Transformer], store: Callable[..., TokenStore], sentences, monkeypatch: pytest.MonkeyPatch
+    tiny_model, store, sentences, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, data = tiny_model(dropout=0.5).train(), store(*sentences(30))
     loss = evaluate(model, data)

@@ -14,7 +14,6 @@ from small import TRAINING
 
 import specialized_heads
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import prune
 from specialized_heads.stage import read_json
 from specialized_heads.training.parallel import DistributedContext, distributed
@@ -45,13 +44,7 @@ def prune_in_two_processes(files: dict[str, Path]) -> None:
     assert found.returncode == 0, found.stderr
 
 
-def test_two_processes_prune_as_one(
-    call: Callable[..., None],
-    token_file: Callable[..., Path],
-    sentences,
-    tiny_model: Callable[..., Transformer],
-    tmp_path: Path,
-) -> None:
+def test_two_processes_prune_as_one(call, token_file, sentences, tiny_model, tmp_path: Path) -> None:
     save(tiny_model(), tmp_path / "baseline.safetensors", training={})
     inputs = {
         "baseline": tmp_path / "baseline.safetensors",

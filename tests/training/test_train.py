@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from small import TRAINING
 
 import specialized_heads
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.model.transformer import Architecture
 from specialized_heads.stage import UserError, file_hash
 from specialized_heads.training import checkpoint, train
 from specialized_heads.training.train import spread_evenly
@@ -66,7 +65,7 @@ for number in range(kills):
 
 
 @pytest.fixture
-def tokens(token_file: Callable[..., Path], sentences) -> dict[str, Path]:
+def tokens(token_file, sentences) -> dict[str, Path]:
     return {"train": token_file("train", *sentences(60)), "dev": token_file("dev", *sentences(10, seed=2))}
 
 
@@ -79,7 +78,7 @@ def contents(files: dict[str, Path]) -> list[bytes]:
     return [path.read_bytes() for path in (files["output"], files["output"].with_suffix(".json"), files["records"])]
 
 
-def test_two_runs_give_the_same_bytes(call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path) -> None:
+def test_two_runs_give_the_same_bytes(call, tokens: dict[str, Path], tmp_path: Path) -> None:
     first, second, third = (outputs(tmp_path / name) for name in ("1", "2", "3"))
     call(train, settings=SETTINGS, **tokens, **first)
     torch.manual_seed(77)
@@ -119,9 +118,7 @@ def test_killed_at_random_moments_and_started_again_gives_the_same_bytes(
         assert not (tmp_path / str(number) / "state").exists()
 
 
-def test_the_average_is_that_of_the_last_moments(
-    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path
-) -> None:
+def test_the_average_is_that_of_the_last_moments(call, tokens: dict[str, Path], tmp_path: Path) -> None:
     def trained(name: str, **training: int) -> dict[str, torch.Tensor]:
         # A schedule that does not depend on the number of updates: a shorter run is the beginning of a longer one.
         settings = SETTINGS | {"training": SETTINGS["training"] | {"schedule": "inverse_sqrt"} | training}
@@ -136,30 +133,19 @@ def test_the_average_is_that_of_the_last_moments(
         assert weight.numel() == 0 or not torch.allclose(weight, moments[-1][name], atol=1e-4), name
 
 
-def test_from_scratch_with_the_heads_of_another_model(
-    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path, tiny_model: Callable[..., Transformer]
+@pytest.mark.parametrize("evenly", [False, True])
+def test_from_scratch_with_the_heads_of_another_model_or_as_many_spread_evenly(
+    call, tokens: dict[str, Path], tmp_path: Path, tiny_model, evenly: bool
 ) -> None:
     pruned = tiny_model()
-    pruned.keep_heads({"encoder": [[], [1]], "decoder": [[0], [1]], "cross": [[0, 1], [0]]})
+    pruned.keep_heads({"encoder": [[], [1]], "decoder": [[0, 1], [1]], "cross": [[0, 1], []]})
     save(pruned, tmp_path / "like.safetensors", training={})
-    call(train, settings=SETTINGS, like=tmp_path / "like.safetensors", **tokens, **outputs(tmp_path / "scratch"))
-    scratch = load(tmp_path / "scratch/model.safetensors")
-    assert scratch.architecture == pruned.architecture
+    files = {**tokens, **outputs(tmp_path / "scratch")}
+    call(train, settings=SETTINGS | {"evenly": evenly}, like=tmp_path / "like.safetensors", **files)
+    scratch = load(files["output"])
+    spread = replace(pruned.architecture, encoder=((0,), ()), decoder=((0, 1), (0,)), cross=((0,), (0,)))
+    assert scratch.architecture == (spread if evenly else pruned.architecture)
     assert not torch.equal(scratch.output_embedding, pruned.output_embedding)
-
-
-def test_as_many_heads_spread_evenly(
-    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path, tiny_model: Callable[..., Transformer]
-) -> None:
-    pruned = tiny_model()
-    pruned.keep_heads({"encoder": [[], [1]], "decoder": [[0, 1], [0, 1]], "cross": [[0, 1], []]})
-    save(pruned, tmp_path / "like.safetensors", training={})
-    files = {**tokens, **outputs(tmp_path / "count")}
-    call(train, settings=SETTINGS | {"evenly": True}, like=tmp_path / "like.safetensors", **files)
-    architecture = load(tmp_path / "count/model.safetensors").architecture
-    assert architecture.encoder == ((0,), ())
-    assert architecture.decoder == ((0, 1), (0, 1))
-    assert architecture.cross == ((0,), (0,))
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 9, 17, 18])
@@ -173,9 +159,7 @@ def test_heads_differ_by_one_from_layer_to_layer(count: int) -> None:
     assert spread.encoder == full.encoder
 
 
-def test_checkpoints_are_the_models_of_runs_that_stopped_there(
-    call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path
-) -> None:
+def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dict[str, Path], tmp_path: Path) -> None:
     def trained(name: str, moments: tuple[int, ...] = (), **training: object) -> dict[str, torch.Tensor]:
         settings = SETTINGS | {"training": SETTINGS["training"] | {"schedule": "inverse_sqrt"} | training}
         files = {**tokens, **outputs(tmp_path / name), "checkpoints": tmp_path / name / "checkpoints.safetensors"}
@@ -201,7 +185,7 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(
         call(checkpoint, settings={"update": 7}, **whole, output=tmp_path / "at7.safetensors")
 
 
-def test_mistakes_are_named(call: Callable[..., None], tokens: dict[str, Path], tmp_path: Path) -> None:
+def test_mistakes_are_named(call, tokens: dict[str, Path], tmp_path: Path) -> None:
     files = tokens | outputs(tmp_path / "x")
     with pytest.raises(ValidationError, match="seeds"):
         call(train, settings=SETTINGS | {"seeds": 1}, **files)

@@ -1,7 +1,6 @@
 """The attention viewer: the page holds what the model does, shows it in a real browser, and is safe with any text."""
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -66,20 +65,12 @@ def row(kind: str, layer: int, head: int, functions: list[str] = (), **scores: A
     common = {"relevance": layer / 10 + head / 100, "confidence": 0.5, "nsubj_dependent_to_head": None}
     relations = ["nsubj_dependent_to_head"] if "syntactic" in functions else []
     certain = relations if scores.get("nsubj_dependent_to_head_margin_low") else []
-    return (
-        {"type": kind, "layer": layer, "head": head}
-        | common
-        | scores
-        | {
-            "functions": list(functions),
-            "relations": relations,
-            "relations_certain": certain,
-        }
-    )
+    labels = {"functions": list(functions), "relations": relations, "relations_certain": certain}
+    return {"type": kind, "layer": layer, "head": head} | common | scores | labels
 
 
 @pytest.fixture
-def files(tmp_path: Path, tiny_model: Callable[..., Transformer]) -> dict[str, Path]:
+def files(tmp_path: Path, tiny_model) -> dict[str, Path]:
     """A model without head cross-1-1, an analysis set, and everything that the stage reads."""
     names = ("model.safetensors", "source.model", "target.model", "text.parquet", "tokens.safetensors")
     paths = [tmp_path / name for name in (*names, "parses.parquet", "heads.parquet", "out.html")]
@@ -167,10 +158,6 @@ def test_scores_are_those_of_the_table_whatever_its_columns(made, files: dict[st
     table = pq.read_table(files["heads"]).select(["type", "layer", "head", "functions"])
     pq.write_table(table.append_column("new_score", pa.array([0.25] * table.num_rows)), files["heads"])
     assert data_of(made())["heads"][0]["scores"] == {"new_score": 0.25}
-
-
-def test_the_same_input_gives_the_same_bytes(made) -> None:
-    assert hashlib.sha256(made().encode()).digest() == hashlib.sha256(made().encode()).digest()
 
 
 def test_colours_are_those_of_the_figures(made) -> None:
@@ -362,10 +349,7 @@ def test_tokens_and_trees_of_another_text_are_a_mistake_of_the_user(made, files:
     tokens = files["analysis"].read_bytes()
     for texts, said in (
         (TEXTS[:-1], r"tokens.safetensors: 6 sentences, but the text has 7"),
-        (
-            [*TEXTS[:3], "the silent tailor sees .", *TEXTS[4:]],
-            r"tokens.safetensors: sentence 3 \(from 0\) has other subwords",
-        ),
+        ([*TEXTS[:3], "the silent tailor sees .", *TEXTS[4:]], r"tokens.safetensors: sentence 3 \(from 0\) has other"),
     ):
         processor = sentencepiece.SentencePieceProcessor(model_file=str(files["source_bpe"]))
         side = encode(texts, processor)
@@ -377,10 +361,4 @@ def test_tokens_and_trees_of_another_text_are_a_mistake_of_the_user(made, files:
     with pytest.raises(
         UserError, match=r"parses.parquet: has a tree for sentence 7 \(from 0\), but .* has 7 sentences"
     ):
-        made()
-
-
-def test_a_missing_table_is_a_mistake_of_the_user(made, files: dict[str, Path]) -> None:
-    files["heads"].unlink()
-    with pytest.raises(UserError, match="no such file"):
         made()

@@ -1,7 +1,5 @@
 """Three short sentence pairs, as a store and as one batch, and a pruned configuration of `tiny_model`."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from specialized_heads.training.batching import Batch, make_batch
 
 
 @pytest.fixture
-def data(store: Callable[..., TokenStore]) -> TokenStore:
+def data(store) -> TokenStore:
     """Source lengths 4, 1, 3, target lengths 2, 3, 1: nine generation steps."""
     return store([[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]])
 

@@ -1,7 +1,5 @@
 """Relevance of a set: the mean over its steps, normalised layer by layer; its conservation and its stability."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -10,7 +8,7 @@ from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance import average
 from specialized_heads.heads.relevance.average import Average, average_relevance, relevance, stability
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import KINDS
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
 
@@ -21,7 +19,7 @@ SETTINGS = Heads(relevance_epsilon=0.05, relevance_absorbed="lost")
 @pytest.mark.parametrize("floats", [1, 300, 1_000_000], ids=["step by step", "in pieces", "all at once"])
 @pytest.mark.parametrize("rule", ["epsilon", "attention", "gradient_input"])
 def test_relevance_of_a_set_is_the_mean_of_its_steps(
-    tiny_model: Callable[..., Transformer], data: TokenStore, floats: int, rule: str, monkeypatch: pytest.MonkeyPatch
+    tiny_model, data: TokenStore, floats: int, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(average, "BATCH_FLOATS", floats)
     model = tiny_model()
@@ -46,9 +44,7 @@ def test_relevance_of_a_set_is_the_mean_of_its_steps(
         assert result.conservation[level]["median"] == pytest.approx(sorted(values)[4], rel=1e-3)
 
 
-def test_each_key_of_the_configuration_reaches_its_rule(
-    tiny_model: Callable[..., Transformer], data: TokenStore
-) -> None:
+def test_each_key_of_the_configuration_reaches_its_rule(tiny_model, data: TokenStore) -> None:
     model = tiny_model()
     changes = {  # the rules that each one concerns
         ("relevance_epsilon", 0.3): {"epsilon", "attention"},
@@ -68,9 +64,7 @@ def test_each_key_of_the_configuration_reaches_its_rule(
             assert changed == (rule in concerned), (rule, key)
 
 
-def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(
-    tiny_model: Callable[..., Transformer], data: TokenStore
-) -> None:
+def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_model, data: TokenStore) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
     for rule in ("epsilon", "gradient_input"):
@@ -82,7 +76,7 @@ def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(
 
 @pytest.mark.parametrize("rule", ["epsilon", "gradient_input"])
 def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
-    tiny_model: Callable[..., Transformer], data: TokenStore, rule: str, monkeypatch: pytest.MonkeyPatch
+    tiny_model, data: TokenStore, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args, **kwargs):
         result = relevance(*args, **kwargs)

@@ -1,18 +1,14 @@
 """Gradient × input against finite differences."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from specialized_heads.heads.relevance.gradient import gradient_input
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import KINDS
 from specialized_heads.training.batching import Batch
 
 
-def test_it_is_the_growth_of_the_logit_as_a_head_is_scaled_up(
-    tiny_model: Callable[..., Transformer], batch: Batch, kept: dict
-) -> None:
+def test_it_is_the_growth_of_the_logit_as_a_head_is_scaled_up(tiny_model, batch: Batch, kept: dict) -> None:
     model = tiny_model().double()
     model.keep_heads(kept)
     result = gradient_input(model, batch)
@@ -33,7 +29,7 @@ def test_it_is_the_growth_of_the_logit_as_a_head_is_scaled_up(
                 assert heads[..., head][result.steps].tolist() == pytest.approx(growth[result.steps].tolist(), abs=1e-6)
 
 
-def test_levels_and_a_choice_of_steps(tiny_model: Callable[..., Transformer], batch: Batch) -> None:
+def test_levels_and_a_choice_of_steps(tiny_model, batch: Batch) -> None:
     model = tiny_model()
     every, some = gradient_input(model, batch), gradient_input(model, batch, steps=slice(1, 3))
     assert list(every.totals) == ["decoder 1", "encoder 2", "encoder 1"]
@@ -43,7 +39,7 @@ def test_levels_and_a_choice_of_steps(tiny_model: Callable[..., Transformer], ba
         assert torch.allclose(every.totals[name][:, 1:3], some.totals[name], rtol=1e-4, atol=1e-5)
 
 
-def test_a_model_without_heads(tiny_model: Callable[..., Transformer], batch: Batch) -> None:
+def test_a_model_without_heads(tiny_model, batch: Batch) -> None:
     model = tiny_model()
     model.keep_heads({kind: [[], []] for kind in KINDS})
     result = gradient_input(model, batch)

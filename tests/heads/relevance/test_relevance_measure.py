@@ -18,7 +18,7 @@ RULES = ["z_plus", "epsilon", "gradient_input", "attention", "alpha_beta"]
 
 
 @pytest.fixture
-def stage(token_file: Callable[..., Path], call: Callable[..., None], tmp_path: Path) -> Callable[..., tuple]:
+def stage(token_file, call, tmp_path: Path) -> Callable[..., tuple]:
     """`stage(model, relevance_rules=[...])`: the table, the report, and the model and tokens that it read."""
 
     def run(model: Transformer, **heads: object) -> tuple:
@@ -32,9 +32,7 @@ def stage(token_file: Callable[..., Path], call: Callable[..., None], tmp_path: 
 
 
 @pytest.mark.parametrize("kept", [{"encoder": [[1], []], "decoder": [[0], [0, 1]]}, {kind: [[], []] for kind in KINDS}])
-def test_the_table_has_every_head_and_every_rule(
-    tiny_model: Callable[..., Transformer], stage: Callable[..., tuple], kept: dict
-) -> None:
+def test_the_table_has_every_head_and_every_rule(tiny_model, stage, kept: dict) -> None:
     model = tiny_model()
     model.keep_heads(kept)
     table, report, _, dev = stage(model, relevance_rules=RULES)
@@ -51,9 +49,7 @@ def test_the_table_has_every_head_and_every_rule(
         assert all(level["largest"] < 1e-3 for level in report["conservation"][rule].values())
 
 
-def test_the_paper_s_rule_is_computed_in_float64(
-    tiny_model: Callable[..., Transformer], stage: Callable[..., tuple]
-) -> None:
+def test_the_paper_s_rule_is_computed_in_float64(tiny_model, stage) -> None:
     table, report, model, dev = stage(tiny_model(), relevance_epsilon=0)
     average = average_relevance(model.double(), dev, rule="epsilon", settings=Heads(relevance_epsilon=0))
     assert table["epsilon"].to_pylist() == [value for heads in average.heads.values() for value in heads]

@@ -1,7 +1,6 @@
 """Relevance propagation equals loops over single neurons written from the papers, for every rule, and is conserved."""
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -150,9 +149,7 @@ class NeuronByNeuron:
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_every_head_and_step_equals_the_loops(
-    tiny_model: Callable[..., Transformer], data: TokenStore, kept: dict, rule: Rule
-) -> None:
+def test_every_head_and_step_equals_the_loops(tiny_model, data: TokenStore, kept: dict, rule: Rule) -> None:
     model = tiny_model().double()
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
@@ -171,9 +168,7 @@ def test_every_head_and_step_equals_the_loops(
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_paper_s_rule_conserves_relevance_and_only_rounding_hides_it(
-    tiny_model: Callable[..., Transformer], batch: Batch, seed: int
-) -> None:
+def test_the_paper_s_rule_conserves_relevance_and_only_rounding_hides_it(tiny_model, batch: Batch, seed: int) -> None:
     def deviation(model: Transformer, rule: Rule) -> float:
         result = propagate(model, batch, rule=rule)
         return max(float((total[result.steps] - 1).abs().max()) for total in result.totals.values())
@@ -185,9 +180,7 @@ def test_the_paper_s_rule_conserves_relevance_and_only_rounding_hides_it(
 
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
 @pytest.mark.parametrize("rule", ["returned", "z_plus", "alpha_beta"])
-def test_relevance_is_conserved_from_level_to_level(
-    tiny_model: Callable[..., Transformer], batch: Batch, kept: dict, rule: str
-) -> None:
+def test_relevance_is_conserved_from_level_to_level(tiny_model, batch: Batch, kept: dict, rule: str) -> None:
     model = tiny_model()
     model.keep_heads(kept)
     result = propagate(model, batch, rule=RULES[rule])
@@ -197,9 +190,7 @@ def test_relevance_is_conserved_from_level_to_level(
         assert float((total[result.steps] - 1).abs().max()) < 1e-4, level
 
 
-def test_a_lost_share_and_the_share_of_biases_leave_the_network(
-    tiny_model: Callable[..., Transformer], batch: Batch
-) -> None:
+def test_a_lost_share_and_the_share_of_biases_leave_the_network(tiny_model, batch: Batch) -> None:
     model = tiny_model()
 
     def deviations(rule: Rule) -> torch.Tensor:
@@ -214,16 +205,9 @@ def test_a_lost_share_and_the_share_of_biases_leave_the_network(
     assert deviations(RULES["returned, biases"]).max() < 1e-4
 
 
-def test_positive_contributions_alone_give_positive_relevance(
-    tiny_model: Callable[..., Transformer], batch: Batch
-) -> None:
-    result = propagate(tiny_model(), batch, rule=RULES["z_plus"])
-    assert min(float(heads[result.steps].min()) for heads in result.heads.values()) > -1e-6
-
-
 @pytest.mark.parametrize("rule", ["lost", "returned", "alpha_beta", "attention"])
 def test_neither_other_sentences_in_the_batch_nor_the_choice_of_steps_matter(
-    tiny_model: Callable[..., Transformer], data: TokenStore, batch: Batch, rule: str
+    tiny_model, data: TokenStore, batch: Batch, rule: str
 ) -> None:
     model = tiny_model()
     together = propagate(model, batch, rule=RULES[rule])
@@ -236,9 +220,7 @@ def test_neither_other_sentences_in_the_batch_nor_the_choice_of_steps_matter(
 
 
 @pytest.mark.parametrize("rule", ["returned", "z_plus", "alpha_beta", "attention"])
-def test_a_head_that_contributes_nothing_has_no_relevance(
-    tiny_model: Callable[..., Transformer], batch: Batch, rule: str
-) -> None:
+def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch: Batch, rule: str) -> None:
     model = tiny_model()
     model.attentions("encoder")[0].output.data[:, :4] = 0.0
     model.attentions("cross")[1].value.data[4:] = 0.0
