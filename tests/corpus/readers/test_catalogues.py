@@ -103,7 +103,7 @@ def test_a_package_gives_its_catalogues_as_documents(tmp_path: Path, charset: st
     pack(path, [(f"usr/{place}/LC_MESSAGES/campaign.mo", data) for place in places])
     counts = Counter[str]()
     assert (
-        list(rows(path, language="ru", counts=counts))
+        list(rows([path], language="ru", counts=counts))
         == [
             ("Attack!", "В атаку!", "campaign"),
             ("Close", "Закрыть", "campaign"),
@@ -120,7 +120,7 @@ def test_a_language_that_is_missing_is_an_error_that_says_which_are_there(tmp_pa
     path = tmp_path / "game.tar.gz"
     pack(path, [("usr/share/locale/fr/LC_MESSAGES/game.mo", catalogue({}))])
     with pytest.raises(UserError, match=r"no message catalogue in ru; it holds fr; remove the package from gettext"):
-        list(rows(path, language="ru", counts=Counter()))
+        list(rows([path], language="ru", counts=Counter()))
 
 
 @pytest.mark.parametrize("data", [b"no catalogue", catalogue({"Yes": "Да"})[:60]])
@@ -128,4 +128,4 @@ def test_a_broken_catalogue_is_an_error_that_names_it(tmp_path: Path, data: byte
     path = tmp_path / "game.tar.gz"
     pack(path, [("ru/LC_MESSAGES/game.mo", data)])
     with pytest.raises(UserError, match=r"game\.tar\.gz: ru/LC_MESSAGES/game\.mo: not a complete message catalogue"):
-        list(rows(path, language="ru", counts=Counter()))
+        list(rows([path], language="ru", counts=Counter()))

@@ -63,11 +63,11 @@ def test_translations_are_joined_with_the_text_that_they_are_of(tmp_path: Path) 
     russian = record("gawk", "9", "ru", "устаревший перевод") + record("chess", "1", "ru", "настольная игра\n Весело.")
     pack(path, [("Translation-en/a", english.encode()), ("Translation-ru/a", russian.encode())])
     counts = Counter[str]()
-    found = list(rows(path, source_language="en", target_language="ru", counts=counts))
+    found = list(rows([path], language="ru", counts=counts))
     assert found == [
         ("board game", "настольная игра", "descriptions/chess"),
         ("Fun.", "Весело.", "descriptions/chess"),
     ]
     assert counts["description_without_original"] == 1
     with pytest.raises(UserError, match="no package descriptions in de; there are en, ru"):
-        list(rows(path, source_language="en", target_language="de", counts=counts))
+        list(rows([path], language="de", counts=counts))

@@ -24,7 +24,7 @@ def test_packages_are_paired_by_page_and_id(tmp_path: Path) -> None:
         contents = [(f"{place}/text/{name}.html", html.encode()) for name, html in texts.items()]
         pack(tmp_path / f"{language}.tar.gz", [*contents, (f"{place}/index.html", b"<p id='par_1'>Start</p>")])
     counts = Counter[str]()
-    assert list(rows(tmp_path / "en-US.tar.gz", tmp_path / "ru.tar.gz", counts=counts)) == [
+    assert list(rows([tmp_path / "en-US.tar.gz", tmp_path / "ru.tar.gz"], language="ru", counts=counts)) == [
         ("One.", "Раз.", "libreoffice/a/one"),
         ("Fine.", "Хорошо.", "libreoffice/a/one"),
         ("Two", "Два", "libreoffice/b/two"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specialized_heads.config.sources import OpenSubtitles
-from specialized_heads.corpus.readers import opensubtitles
+from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.readers.opensubtitles import BrokenDocument, film, links, read, sentences
 from specialized_heads.stage import UserError
 
@@ -206,14 +206,14 @@ def test_entities_are_refused_in_text_and_alignment(release, doctype: str) -> No
 
 def test_a_document_that_unfolds_too_far_is_refused(release, monkeypatch: pytest.MonkeyPatch) -> None:
     files = release(english={FILMS[0]: document(["a" * 200_000])})
-    monkeypatch.setattr(opensubtitles, "LARGEST", 100_000)
+    monkeypatch.setattr(archives, "LARGEST", 100_000)
     with pytest.raises(UserError, match="larger than 100000 bytes"):
         rows(files)
 
 
 def test_an_element_without_end_is_refused(release, monkeypatch: pytest.MonkeyPatch) -> None:
     files = release(alignment=f'{HEAD}<linkGrp fromDoc="{"a" * 400_000}" toDoc="b"></linkGrp></cesAlign>')
-    monkeypatch.setattr(opensubtitles, "LARGEST", 200_000)
+    monkeypatch.setattr(archives, "LARGEST", 200_000)
     with pytest.raises(UserError, match="200000 bytes without a link"):
         list(links(files[0]))
 

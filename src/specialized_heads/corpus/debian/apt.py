@@ -8,7 +8,7 @@ import fnmatch
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,12 +59,8 @@ class Apt:
         (self.folder / "status").touch()  # nothing counts as installed
         wanted = "".join(f'Acquire::Languages {{ "{language}"; }};\n' for language in languages or ["none"])
         (self.folder / "apt.conf").write_text(CONFIGURATION + wanted, encoding="utf-8")
-        self._call(
-            "apt-get",
-            "update",
-            what="the package indices cannot be fetched",
-            remedy="check the network and apt's sources",
-        )
+        remedy = "check the network and apt's sources"
+        self._call("apt-get", "update", what="the package indices cannot be fetched", remedy=remedy)
 
     def packages(self, pattern: str) -> list[Package]:
         """The packages whose name matches (`*`: any text), each in the version that apt would install.
@@ -72,14 +68,11 @@ class Apt:
         Raises:
             UserError: there is none.
         """
-        what, remedy = "the package indices cannot be read", "delete them to fetch them again"
-        names = self._call("apt-cache", "pkgnames", what=what, remedy=remedy).split()
-        names = sorted(fnmatch.filter(names, pattern))
+        errors = {"what": "the package indices cannot be read", "remedy": "delete them to fetch them again"}
+        names = sorted(fnmatch.filter(self._call("apt-cache", "pkgnames", **errors).split(), pattern))
         # apt-cache has no record of a virtual package.
-        records = []
-        if names:
-            shown = self._call("apt-cache", "show", "--no-all-versions", *names, what=what, remedy=remedy, strict=False)
-            records = [record for record in stanzas(shown.splitlines()) if "SHA256" in record]
+        shown = self._call("apt-cache", "show", "--no-all-versions", *names, strict=False, **errors) if names else ""
+        records = [record for record in stanzas(shown.splitlines()) if "SHA256" in record]
         if not records:
             start = pattern.partition("*")[0].split("-")[0]
             raise UserError(
@@ -114,15 +107,9 @@ class Apt:
         folder = self.folder.resolve()
         paths = {"State": folder, "State::status": folder / "status", "Cache": folder / "cache"}
         options = [part for name, path in paths.items() for part in ("-o", f"Dir::{name}={path}")]
-        done = subprocess.run(
-            [program, "-q", "-c", str(folder / "apt.conf"), *options, *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            cwd=cwd,
-            env=os.environ | {"LC_ALL": "C.UTF-8"},
-            check=False,
-        )
+        command = [program, "-q", "-c", str(folder / "apt.conf"), *options, *arguments]
+        environment = os.environ | {"LC_ALL": "C.UTF-8"}
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd, env=environment)
         log.info("%s %s: exit code %d", program, " ".join(arguments[:3]), done.returncode)
         if strict and done.returncode:
             lines = done.stderr.splitlines()
@@ -131,7 +118,7 @@ class Apt:
         return done.stdout
 
 
-def stanzas(lines: Iterator[str] | Sequence[str]) -> Iterator[dict[str, str]]:
+def stanzas(lines: Iterable[str]) -> Iterator[dict[str, str]]:
     """The records of an index: fields by name; continuation lines follow a line feed, with their first space."""
     record: dict[str, str] = {}
     name = ""

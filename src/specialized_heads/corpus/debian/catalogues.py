@@ -14,7 +14,7 @@ import io
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from specialized_heads.corpus.readers.archives import walk
@@ -39,44 +39,36 @@ PLACEHOLDER = re.compile(
 SHORTCUT = re.compile(r"[_&~](?=[^\W\d_])(?!\w+;)(?!(?<=[A-Z].)[A-Z])")
 
 
-def rows(path: Path, *, language: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
-    """Pairs of all catalogues of a language, with their domain.
+def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
+    """Pairs of all catalogues of a language, or of its main country ("ru_RU" for "ru"), with their domain.
 
     Args:
-        path: text of packages, as `debian_package` writes it.
-        language: such as "ru"; a catalogue for its main country ("ru_RU") is read too.
+        paths: text of packages, as `debian_package` writes it.
         counts: gains `placeholder`, `shortcut` (marked on one side only), `untranslated` and `no_text`.
 
     Raises:
-        UserError: no catalogue in this language, or a broken one.
+        UserError: no catalogue in this language in a package, or a broken one.
     """
-    languages = set()
     names = {language, language.replace("-", "_"), f"{language}_{language.upper()}"}
-    seen = set()
-    for name, stream in walk(path):
-        place = CATALOGUE.fullmatch(name)
-        if not place:
-            continue
-        languages.add(place["language"])
-        if place["language"] not in names or place["domain"] in seen:
-            continue
-        seen.add(place["domain"])
-        for source, target in messages(stream.read(), name=f"{path}: {name}", counts=counts):
-            for pair in pairs(source, target, counts=counts):
-                yield *pair, place["domain"]
-    if not seen:
-        there = ", ".join(sorted(languages)) or "no catalogue at all"
-        raise UserError(
-            f"{path}: no message catalogue in {language}; it holds {there}; remove the package from gettext"
-        )
+    for path in paths:
+        languages, seen = set(), set()
+        for name, stream in walk(path):
+            if place := CATALOGUE.fullmatch(name):
+                languages.add(place["language"])
+                if place["language"] in names and place["domain"] not in seen:
+                    seen.add(place["domain"])
+                    for source, target in messages(stream.read(), name=f"{path}: {name}", counts=counts):
+                        for pair in pairs(source, target, counts=counts):
+                            yield *pair, place["domain"]
+        if not seen:
+            there = ", ".join(sorted(languages)) or "no catalogue at all"
+            raise UserError(
+                f"{path}: no message catalogue in {language}; it holds {there}; remove the package from gettext"
+            )
 
 
 def messages(data: bytes, *, name: str, counts: Counter[str]) -> Iterator[tuple[str, str]]:
-    """English messages with their translations, in the catalogue's order (that of the messages' bytes).
-
-    Raises:
-        UserError: not a complete .mo file; `name` says which.
-    """
+    """English messages with their translations, in the order of the catalogue `name`; a damaged one is a `UserError`."""
     try:
         keys = _keys(data)
         translations = gettext.GNUTranslations(io.BytesIO(data))
@@ -98,9 +90,7 @@ def messages(data: bytes, *, name: str, counts: Counter[str]) -> Iterator[tuple[
 def _keys(data: bytes) -> list[bytes]:
     """The untranslated messages: the header locates a table of (length, offset), in either byte order.
 
-    Raises:
-        ValueError: strings overlap so much that a file of kilobytes would unpack to gigabytes.
-        struct.error: the tables do not fit into the file.
+    Strings that overlap so much that a file of kilobytes would unpack to gigabytes are a `ValueError`.
     """
     order = "<" if data[:4] == b"\xde\x12\x04\x95" else ">"
     number, *tables = struct.unpack(f"{order}3I", data[8:20])
@@ -130,7 +120,7 @@ def pairs(source: str, target: str, *, counts: Counter[str]) -> list[tuple[str, 
     if len(sources) != len(targets):
         sources, targets = [" ".join(sources)], [" ".join(targets)]
     divided = [pair for one, other in zip(sources, targets) for pair in divide(one, other)]
-    kept = [(one, other) for one, other in divided if has_letters(one) and has_letters(other)]
+    kept = [pair for pair in divided if all(map(has_letters, pair))]
     counts["no_text"] += (len(divided) or 1) - len(kept)
     return kept
 

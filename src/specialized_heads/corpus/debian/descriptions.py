@@ -7,7 +7,7 @@ Verbatim lines are dropped too. The document is the package.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from specialized_heads.corpus.debian.apt import stanzas
@@ -18,40 +18,41 @@ from specialized_heads.stage import UserError
 ITEM = re.compile(r"\s*(?:[*+o•·]|--?|–)\s+(?=\S)")
 
 
-def rows(
-    path: Path, *, source_language: str, target_language: str, counts: Counter[str]
-) -> Iterator[tuple[str, str, str]]:
+def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
     """Pairs with their package, in the order of the English descriptions.
 
     Args:
-        path: descriptions in both languages, as `debian_descriptions` writes them.
+        paths: one archive with descriptions in English and `language`, as `debian_descriptions` writes it.
         counts: gains `description_without_original`, `structure_differs` (translations) and `verbatim` (lines).
 
     Raises:
         UserError: no descriptions in one of the languages.
     """
+    (path,) = paths
     translations: dict[str, str] = {}
-    for record in _records(path, target_language):
-        translations.setdefault(record["Description-md5"], record[f"Description-{target_language}"])
-    for record in _records(path, source_language):
-        if translation := translations.pop(record["Description-md5"], None):
-            for pair in align(record[f"Description-{source_language}"], translation, counts=counts):
-                yield *pair, f"descriptions/{record['Package']}"
+    for _, key, text in _records(path, language):
+        translations.setdefault(key, text)
+    for package, key, text in _records(path, "en"):
+        if translation := translations.pop(key, None):
+            for pair in align(text, translation, counts=counts):
+                yield *pair, f"descriptions/{package}"
     counts["description_without_original"] += len(translations)
 
 
-def _records(path: Path, language: str) -> Iterator[dict[str, str]]:
-    names = [name for name in members(path) if name.startswith(f"Translation-{language}/")]
-    if not names:
-        there = sorted({name.partition("/")[0].partition("-")[2] for name in members(path) if "/" in name})
+def _records(path: Path, language: str) -> Iterator[tuple[str, str, str]]:
+    """Package, hash of the English text, and description in this language."""
+    wanted = ("Package", "Description-md5", f"Description-{language}")
+    names = members(path)
+    if not (own := [name for name in names if name.startswith(f"Translation-{language}/")]):
+        there = sorted({name.partition("/")[0].partition("-")[2] for name in names if "/" in name})
         raise UserError(
             f"{path}: no package descriptions in {language}; there are {', '.join(there) or 'none'}; "
             "set descriptions to false, or delete the file to make it again"
         )
-    for name in names:
+    for name in own:
         for record in stanzas(lines(member(path, name))):
-            if {"Package", "Description-md5", f"Description-{language}"} <= record.keys():
-                yield record
+            if record.keys() >= {*wanted}:
+                yield tuple(record[field] for field in wanted)
 
 
 def align(source: str, target: str, *, counts: Counter[str]) -> Iterator[tuple[str, str]]:

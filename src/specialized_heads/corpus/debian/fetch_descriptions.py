@@ -40,9 +40,8 @@ def main() -> None:
         lists = Path(folder) / "index" / "lists"
         texts = {f"{path.name.partition('_i18n_')[2]}/{path.name}": path for path in sorted(lists.glob("*_i18n_*"))}
         card = {"releases": releases(lists), "files": {name: file_hash(path) for name, path in texts.items()}}
-        contents = [("index.json", json.dumps(card, indent=2).encode())]
-        contents += [(name, path.read_bytes()) for name, path in texts.items()]
-        pack(files.output, contents)
+        contents = [(name, path.read_bytes()) for name, path in texts.items()]
+        pack(files.output, [("index.json", json.dumps(card, indent=2).encode()), *contents])
     log.info("debian_descriptions: %s; %s", card["releases"], ", ".join(texts) or "none")
 
 

@@ -3,14 +3,16 @@
 Where a text depends on the system or the application, the default is used. Program listings are skipped.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
 from specialized_heads.corpus.readers.archives import walk
 from specialized_heads.corpus.readers.sentences import divide
 
+PAGE = re.compile(r".*?libreoffice/help/.*?/text/(?P<page>.+)\.html")
 CODE = {"code", "codeintable", "smathcode"}
 
 
@@ -36,20 +38,17 @@ class Paragraphs(HTMLParser):
         if self.open_element is None:
             if name.startswith(("par_", "hd_")) and style not in CODE:
                 self.open_element, self.text, self.spans = (tag, name), [], []
-            return
-        if tag == "br":
+        elif tag == "br":
             self.text.append(" ")
-        if tag != "span":
-            return
-        if style == "switchinline":
+        elif tag == "span" and style == "switchinline":
             self.spans.append("switch")
             self.options.append([])
-        elif "hidden" in attributes and self.options:
+        elif tag == "span" and "hidden" in attributes and self.options:
             self.spans.append("option")
             self.options[-1].append((name.startswith("default"), ""))
             self.outer.append(self.text)
             self.text = []
-        else:
+        elif tag == "span":
             self.spans.append("plain")
 
     def handle_endtag(self, tag: str) -> None:
@@ -80,12 +79,7 @@ def paragraphs(html: str) -> dict[str, str]:
 
 
 def align(source: dict[str, str], target: dict[str, str], *, counts: Counter[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of sentences of one page in two languages, in the order of the source.
-
-    Args:
-        source, target: paragraphs by id.
-        counts: gains `paragraph_without_translation`.
-    """
+    """Pairs of sentences of one page, whose paragraphs are given by id; `counts` gains `paragraph_without_translation`."""
     for name, text in source.items():
         if name in target:
             yield from divide(text, target[name])
@@ -93,15 +87,15 @@ def align(source: dict[str, str], target: dict[str, str], *, counts: Counter[str
             counts["paragraph_without_translation"] += 1
 
 
-def rows(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
+def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
     """Pairs with their page, in the order of the pages' names.
 
     Args:
-        source, target: text of the help packages of two languages, as `debian_package` writes it.
+        paths: text of the help packages of English and of the other `language`, as `debian_package` writes it.
         counts: gains `page_without_translation`, `broken_page` and what `align` counts.
     """
-    translations = _pages(target)
-    for page, html in sorted(_pages(source).items()):
+    originals, translations = map(_pages, paths)
+    for page, html in sorted(originals.items()):
         if page not in translations:
             counts["page_without_translation"] += 1
             continue
@@ -118,8 +112,6 @@ def _pages(path: Path) -> dict[str, str]:
     """HTML by name of the page, from usr/share/libreoffice/help/<language>/text/<page>.html."""
     pages = {}
     for name, stream in walk(path):
-        _, help_, place = name.partition("libreoffice/help/")
-        language, _, page = place.partition("/text/")
-        if help_ and page.endswith(".html"):
-            pages[page.removesuffix(".html")] = stream.read().decode("utf-8", errors="replace")
+        if place := PAGE.fullmatch(name):
+            pages[place["page"]] = stream.read().decode("utf-8", errors="replace")
     return pages

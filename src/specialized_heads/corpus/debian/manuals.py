@@ -6,17 +6,16 @@ sequence of kinds of blocks, the blocks are paired and divided into sentences; o
 counted. The clean stage drops blocks that are still in English.
 """
 
-import gzip
-import io
 import re
 import xml.etree.ElementTree as ElementTree
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from specialized_heads.corpus.debian.pages import HEADINGS, Block, html, mallard
-from specialized_heads.corpus.readers.archives import members, walk
+from specialized_heads.corpus.readers.archives import document, members, walk
 from specialized_heads.corpus.readers.sentences import divide, has_letters
 from specialized_heads.stage import UserError
 
@@ -25,7 +24,6 @@ PAGE = re.compile(r".+\.(html|page)(\.gz)?")
 # What a stylesheet puts before a title ("6.13.2.", "Figure 15.23."), and marks of footnotes.
 LABEL = re.compile(r"(?:[^\W\d_]+ )?(?:[A-Z]\.)?\d+(?:\.\d+)*\.(?: |$)")
 FOOTNOTE = re.compile(r" ?\[\d+\]")
-LARGEST = 64 << 20  # bytes of one unpacked page
 # What unpacking and the parsers raise for a broken page.
 BROKEN = (ElementTree.ParseError, UnicodeDecodeError, OSError, EOFError, zlib.error, AssertionError, RecursionError)
 
@@ -35,7 +33,6 @@ def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Itera
 
     Args:
         paths: text of packages, as `debian_package` writes it; the two languages may be in one package or in two.
-        language: of the translations, such as "ru".
         counts: gains `page_without_original`, `broken_page`, and what `align` counts.
 
     Raises:
@@ -43,40 +40,35 @@ def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Itera
     """
     names = {f"{language}{mark}{language.upper()}" for mark in "_-"}
     names |= {language, language.replace("-", "_"), language.replace("_", "-")}
-    places: tuple[dict[str, str], dict[str, str]] = ({}, {})  # of originals and of translations, by the page's name
-    for path in paths:
-        for name in filter(PAGE.fullmatch, members(path)):
-            key = without_language(name, languages=names)
-            if key is not None:
-                places[1][name] = key
-            else:
-                places[0][name] = without_language(name, languages=ENGLISH) or name.removesuffix(".gz")
-    both = set(places[0].values()) & set(places[1].values())
+    sides: dict[str, tuple[int, str]] = {}  # of each page: 0 or 1 for a translation, and its name without the language
+    for name in (name for path in paths for name in members(path) if PAGE.fullmatch(name)):
+        if (key := without_language(name, languages=names)) is not None:
+            sides[name] = 1, key
+        else:
+            sides[name] = 0, without_language(name, languages=ENGLISH) or name.removesuffix(".gz")
+    originals, translations = ({key for side, key in sides.values() if side == wanted} for wanted in (0, 1))
+    both = originals & translations
     if not both:
         raise UserError(
             f"{', '.join(map(str, paths))}: no page in English and in {language}; name the package of the translation "
             "in manuals, too"
         )
-    counts["page_without_original"] += len(set(places[1].values()) - both)
+    counts["page_without_original"] += len(translations - both)
 
-    waiting: dict[str, tuple[int, list[Block]]] = {}
-    for path in paths:
-        for name, stream in walk(path):
-            side = int(name in places[1])
-            key = places[side].get(name)
-            if key not in both or key in waiting and waiting[key][0] == side:
-                continue
-            try:
-                blocks = _read(path, name, stream.read())
-            except BROKEN:
-                counts["broken_page"] += 1
-                continue
-            if key not in waiting:
-                waiting[key] = (side, blocks)
-                continue
+    waiting: dict[str, dict[int, list[Block]]] = defaultdict(dict)  # blocks of the pages read so far, by key and side
+    for path, (name, stream) in ((package, file) for package in paths for file in walk(package)):
+        side, key = sides.get(name, (0, None))
+        if key not in both or side in waiting[key]:
+            continue
+        try:
+            waiting[key][side] = _read(f"{path}: {name}", stream)
+        except BROKEN:
+            counts["broken_page"] += 1
+            continue
+        if len(waiting[key]) == 2:
             both.remove(key)
-            sides = (blocks, waiting.pop(key)[1])
-            for pair in align(*(reversed(sides) if side else sides), counts=counts):
+            blocks = waiting.pop(key)
+            for pair in align(blocks[0], blocks[1], counts=counts):
                 yield *pair, f"manuals/{key}"
 
 
@@ -85,35 +77,27 @@ def without_language(name: str, *, languages: set[str]) -> str | None:
 
     The language is a folder (help/ru/x.page), before the suffix (x.ru.html) or after a package (doc/maint-guide-ru/x.html).
     """
-    parts = PurePosixPath(name).parts
-    kept = []
-    for part in parts[:-1]:
-        package = next((part.removesuffix(f"-{code}") for code in languages if part.endswith(f"-{code}")), part)
-        if part not in languages:
-            kept.append(package)
-    stem, dot, suffix = parts[-1].partition(".")
+    *folders, last = PurePosixPath(name).parts
+    kept = [
+        next((folder.removesuffix(f"-{code}") for code in languages if folder.endswith(f"-{code}")), folder)
+        for folder in folders
+        if folder not in languages
+    ]
+    stem, _, suffix = last.partition(".")
     code, _, rest = suffix.partition(".")
-    last = f"{stem}.{rest}" if code in languages and rest else parts[-1]
-    key = "/".join([*kept, last]).removesuffix(".gz")
-    return key if [*kept, last] != list(parts) else None
+    kept.append(f"{stem}.{rest}" if code in languages and rest else last)
+    return None if kept == [*folders, last] else "/".join(kept).removesuffix(".gz")
 
 
-def _read(path: Path, name: str, data: bytes) -> list[Block]:
-    packed = io.BytesIO(data)
-    page = (gzip.GzipFile(fileobj=packed) if name.endswith(".gz") else packed).read(LARGEST + 1)
-    if len(page) > LARGEST:
-        raise UserError(
-            f"{path}: {name}: larger than {LARGEST} bytes; so this is not a manual; fetch the package again"
-        )
-    text = page.decode("utf-8")
+def _read(name: str, stream: BinaryIO) -> list[Block]:
+    text = document(stream, name=name, remedy="fetch the package again").decode("utf-8")
     return mallard(text) if name.removesuffix(".gz").endswith(".page") else html(text)
 
 
 def align(source: list[Block], target: list[Block], *, counts: Counter[str]) -> Iterator[tuple[str, str]]:
     """Pairs of sentences of a page and its translation.
 
-    Args:
-        counts: gains blocks, `structure_differs` and `no_text` (one side has no text, or only part of what a reader sees).
+    `counts` gains blocks: `structure_differs`, and `no_text` (one side has no text, or only part of what a reader sees).
     """
     ours, theirs = _sections(source), _sections(target)
     # Sections are compared one by one only if the headings match.

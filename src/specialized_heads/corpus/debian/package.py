@@ -29,11 +29,7 @@ class Settings(Section):
 
 
 def members(package: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the text files of a .deb; links are not followed.
-
-    Raises:
-        UserError: it cannot be unpacked.
-    """
+    """Names and contents of the text files of a .deb, which is a `UserError` if damaged; links are not followed."""
     with subprocess.Popen(
         ["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as unpacking:
@@ -57,12 +53,10 @@ def licences(copyright_: str) -> list[str]:
     records = list(stanzas(copyright_.splitlines()))
     if not records or "Format" not in records[0]:
         return []
-    named = [
-        (record.get("Files") != "*", record["License"].partition("\n")[0].strip())
-        for record in records
-        if "License" in record
-    ]
-    return list(dict.fromkeys(name for _, name in sorted(named) if name))
+    named = sorted(
+        (record.get("Files") != "*", record.get("License", "").partition("\n")[0].strip()) for record in records
+    )
+    return list(dict.fromkeys(name for _, name in named if name))
 
 
 def pack(path: Path, contents: Iterable[tuple[str, bytes]]) -> None:
@@ -83,9 +77,8 @@ def main() -> None:
     """Fetch with the state in `--index`; write `--output`."""
     files = arguments(__doc__, files=["index", "output"])
     settings = Settings.model_validate(files.settings)
-    apt = Apt(files.index)
+    apt, card = Apt(files.index), []
     packages = apt.packages(settings.package)
-    card = []
 
     def contents() -> Iterator[tuple[str, bytes]]:
         for package in packages:

@@ -32,9 +32,7 @@ class Html(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.blocks: list[tuple[str, list[str]]] = []
         self.open: list[tuple[str, bool]] = []  # tags of the open elements, and whether they are blocks
-        self.tags: Counter[str] = (
-            Counter()
-        )  # of the open elements: pages may have thousands, and end tags without a start
+        self.tags = Counter[str]()  # of the open elements: pages may have thousands, and end tags without a start
         self.within: list[int] = []  # positions in `blocks` of the open blocks
         self.skipping: int | None = None  # number of open elements outside the skipped one
 
@@ -86,11 +84,7 @@ class Html(HTMLParser):
 
 
 def html(text: str) -> list[Block]:
-    """The blocks of an HTML page.
-
-    Raises:
-        AssertionError: it has a marked section (`<![...[`) that Python's parser does not know.
-    """
+    """The blocks of an HTML page; a marked section (`<![...[`) that Python's parser does not know is an `AssertionError`."""
     page = Html()
     page.feed(text)
     return [(kind, " ".join("".join(parts).split())) for kind, parts in page.blocks]
@@ -100,8 +94,7 @@ def mallard(text: str) -> list[Block]:
     """The blocks of a Mallard page.
 
     Raises:
-        ElementTree.ParseError: it is not well-formed, or its entities expand too far.
-        RecursionError: it is nested too deeply.
+        ElementTree.ParseError: it is not well-formed, or its entities expand too far. RecursionError: it is nested too deeply.
     """
     return list(_blocks(ElementTree.fromstring(text)))
 

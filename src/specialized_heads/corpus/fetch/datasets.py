@@ -11,7 +11,6 @@ with the corpus, the version, the language or the pair of languages; in OPUS a p
 
 import csv
 import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -39,6 +38,15 @@ class Dataset:
     description: str
     member: str
 
+    @property
+    def languages(self) -> set[str]:
+        """Both languages; empty strings for a dataset of any pair."""
+        return {self.source_language, self.target_language}
+
+    def filled(self, **fields: str) -> "Dataset":
+        """With these names in place of the braces."""
+        return replace(self, url=self.url.format(**fields), file=self.file.format(**fields))
+
 
 @cache
 def known() -> dict[str, Dataset]:
@@ -51,16 +59,12 @@ def known() -> dict[str, Dataset]:
     return {row["name"]: Dataset(**row) for row in rows}
 
 
-def named(name: str, *, kind: str) -> Dataset:
-    """The dataset with this name.
-
-    Raises:
-        UserError: there is none of this kind; the message names the nearest one.
-    """
-    choices = [dataset.name for dataset in known().values() if dataset.kind == kind]
+def named(name: str) -> Dataset:
+    """The WMT dataset with this name; a `UserError` names the nearest one if there is none."""
+    choices = [dataset.name for dataset in known().values() if dataset.kind == "wmt"]
     if name not in choices:
         near = difflib.get_close_matches(name, choices, n=1, cutoff=0.0)[0]
-        raise UserError(f"unknown {kind} dataset {name!r}; nearest known: {near}; resources/datasets.csv lists all")
+        raise UserError(f"unknown wmt dataset {name!r}; nearest known: {near}; resources/datasets.csv lists all")
     return known()[name]
 
 
@@ -73,49 +77,37 @@ def files_of(source: Source, *, source_language: str, target_language: str) -> l
     Raises:
         UserError: an unknown dataset, or one in languages other than the corpus's.
     """
-    pair = "-".join(sorted((source_language, target_language)))
+    languages = (source_language, target_language)
+    pair = "-".join(sorted(languages))
     match source:
         case Opus():
-            fields = {"corpus": source.corpus, "version": source.version, "pair": pair}
-            return [replace(_filled(known()["opus"], **fields), sha256=source.sha256)]
+            archive = known()["opus"].filled(corpus=source.corpus, version=source.version, pair=pair)
+            return [replace(archive, sha256=source.sha256)]
         case OpenSubtitles():
-            alignment = _filled(known()["opensubtitles_alignment"], version=source.version, pair=pair)
-            texts = [
-                _filled(known()["opensubtitles_text"], version=source.version, language=language)
-                for language in (source_language, target_language)
-            ]
-            return [alignment, *texts]
+            alignment, text = known()["opensubtitles_alignment"], known()["opensubtitles_text"]
+            texts = [text.filled(version=source.version, language=language) for language in languages]
+            return [alignment.filled(version=source.version, pair=pair), *texts]
         case Wmt():
-            pairs = [named(name, kind="wmt") for name in (*source.train, *source.dev, *source.test)]
-            analysis = [named(name, kind="wmt") for name in source.analysis]
-            _check_languages(pairs, {source_language, target_language})
-            _check_languages(analysis, {source_language})
-            return _by_file([*pairs, *analysis])
+            pairs = [(named(name), set(languages)) for name in (*source.train, *source.dev, *source.test)]
+            return _by_file([*pairs, *((named(name), {source_language}) for name in source.analysis)])
     return []
 
 
-def _by_file(datasets: Iterable[Dataset]) -> list[Dataset]:
-    """One entry per file; the names and citations of the datasets in it are joined."""
-    files: dict[str, Dataset] = {}
-    for dataset in datasets:
-        if first := files.get(dataset.file):
-            names = dict.fromkeys([*first.name.split(", "), dataset.name])
-            citations = dict.fromkeys([*first.citation.split("; "), dataset.citation])
-            dataset = replace(first, name=", ".join(names), citation="; ".join(citations))
-        files[dataset.file] = dataset
-    return list(files.values())
-
-
-def _filled(dataset: Dataset, **fields: str) -> Dataset:
-    return replace(dataset, url=dataset.url.format(**fields), file=dataset.file.format(**fields))
-
-
-def _check_languages(datasets: Iterable[Dataset], languages: set[str]) -> None:
-    """Raise `UserError` for a dataset that lacks one of the languages."""
-    for dataset in datasets:
-        available = {dataset.source_language, dataset.target_language}
-        if dataset.source_language and not languages <= available:
+def _by_file(wanted: list[tuple[Dataset, set[str]]]) -> list[Dataset]:
+    """One entry per file of datasets with the languages wanted of each; the names and citations in a file are joined."""
+    files: dict[str, list[Dataset]] = {}
+    for dataset, languages in wanted:
+        if dataset.source_language and not languages <= dataset.languages:
             raise UserError(
-                f"dataset {dataset.name} is {'-'.join(sorted(available))}, but the corpus needs {'-'.join(sorted(languages))}; "
-                "choose one of its languages from resources/datasets.csv"
+                f"dataset {dataset.name} is {'-'.join(sorted(dataset.languages))}, but the corpus needs "
+                f"{'-'.join(sorted(languages))}; choose one of its languages from resources/datasets.csv"
             )
+        files.setdefault(dataset.file, []).append(dataset)
+    joined = {"name": ", ", "citation": "; "}
+    return [
+        replace(
+            first,
+            **{key: mark.join(dict.fromkeys(getattr(d, key) for d in (first, *rest))) for key, mark in joined.items()},
+        )
+        for first, *rest in files.values()
+    ]

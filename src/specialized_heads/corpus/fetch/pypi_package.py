@@ -52,9 +52,8 @@ def pip() -> list[str]:
     """The command of pip: that of this Python, or the first on the path."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip"]
-    for name in ("pip3", "pip"):
-        if path := shutil.which(name):
-            return [path]
+    if path := shutil.which("pip3") or shutil.which("pip"):
+        return [path]
     raise UserError("pip: not found; install it (python -m ensurepip); a source of kind pypi needs it")
 
 
@@ -71,23 +70,18 @@ def fetch(requirement: str, folder: Path, *, sha256: str | None = None) -> Path:
         backend.mkdir(parents=True)
         (backend / "__init__.py").touch()
         metadata = f"{name.replace('-', '_')}-{version}"
-        code = BACKEND.format(name=name, version=version, folder=metadata)
-        (backend / "build_meta.py").write_text(code, encoding="utf-8")
+        (backend / "build_meta.py").write_text(BACKEND.format(name=name, version=version, folder=metadata))
         wanted = Path(temporary) / "requirements.txt"
-        wanted.write_text(requirement + (f" --hash=sha256:{sha256}" if sha256 else "") + "\n", encoding="utf-8")
+        wanted.write_text(requirement + (f" --hash=sha256:{sha256}" if sha256 else "") + "\n")
         command = [*pip(), "download", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--use-pep517"]
         command += ["--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off"]
-        done = subprocess.run(
-            [*command, "--requirement", str(wanted), "--dest", str(folder)],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(backend.parent)},
-            check=False,
-        )
+        command += ["--requirement", str(wanted), "--dest", str(folder)]
+        environment = os.environ | {"PYTHONPATH": str(backend.parent)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
-        lines = done.stderr.splitlines()
+        lines = [line.strip() for line in done.stderr.splitlines()]
         errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-        hashes = [line.strip() for line in lines if line.strip().startswith("Got ")]
+        hashes = [line for line in lines if line.startswith("Got ")]
         raise UserError(
             f"pip: {requirement} cannot be fetched ({' '.join([*errors[:1], *hashes[:1]]) or 'no reason given'}); check name, "
             "version, sha256 and the network"
@@ -105,8 +99,7 @@ def main() -> None:
     files = arguments(__doc__, files=["output"])
     settings = Settings.model_validate(files.settings)
     with atomic(files.output) as temporary, tempfile.TemporaryDirectory(dir=files.output.parent) as folder:
-        path = fetch(settings.requirement, Path(folder), sha256=settings.sha256)
-        os.replace(path, temporary)
+        os.replace(fetch(settings.requirement, Path(folder), sha256=settings.sha256), temporary)
     log.info("pypi_package: %s", settings.requirement)
 
 

@@ -3,7 +3,8 @@
 The suffix decides: .gz, .xz, .bz2 and .zst are compressed streams; .zip and .tar (also .tar.gz, .tgz, ...) are archives;
 anything else is plain. Unpacked sizes are bounded, since a few kilobytes can unpack to fill any disk: text shrinks to a third or
 a tenth, so more than 100 times the packed size, plus 64 MiB for small repetitive files, is refused. An archive with absolute
-names or `..` is refused, and links in it are not followed.
+names or `..` is refused, and links in it are not followed. Every function raises `UserError` for a file that is missing, damaged
+or hostile, also while a stream is read.
 """
 
 import bz2
@@ -18,16 +19,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path, PureWindowsPath
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from specialized_heads.stage import UserError
 
-Left, Right = TypeVar("Left"), TypeVar("Right")
-
 RATIO, ALLOWANCE = 100, 64 << 20
 BUFFER = 1 << 16
+LARGEST = 64 << 20  # bytes of one document
 LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
 STREAMS: dict[str, Callable[[Path], BinaryIO]] = {
     ".gz": gzip.open,
@@ -106,11 +106,7 @@ def packing(path: Path) -> str:
 
 
 def open_packed(path: Path) -> BinaryIO:
-    """The bytes of a plain file, a compressed stream, or the only data file of an archive (readme and licence do not count).
-
-    Raises:
-        UserError: no such file, damaged (also while reading), unpacks to too much, or an archive with other contents.
-    """
+    """The bytes of a plain file, a compressed stream, or the only data file of an archive."""
     if packing(path) in ARCHIVES:
         return member(path, data_member(path))
     with refuse_damage(path):
@@ -130,30 +126,34 @@ def _decompressed(path: Path) -> io.RawIOBase:
 
 
 def walk(path: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """The files of an archive in order, without folders and links: name, and bytes to be read before the next is requested.
+    """The files of an archive in order, without folders and links: name, and bytes to be read before the next is requested."""
+    for name, stream, packed in _zip_files(path) if packing(path) == "zip" else _tar_files(path):
+        # Windows' rules cover both slashes and drive letters.
+        pure = PureWindowsPath(name)
+        if pure.drive or pure.root or ".." in pure.parts or "\0" in name:
+            raise UserError(f"{path}: the archive has a member {name!r}, which leads out of it; get the file elsewhere")
+        if stream is not None:
+            name = name.removeprefix("./")
+            yield name, io.BufferedReader(_Unpacked(stream, path=path, name=f"{path}: {name}", packed=packed), BUFFER)
 
-    Raises:
-        UserError: damaged, unpacks to too much, or has names that lead out of it.
-    """
-    return _walk_zip(path) if packing(path) == "zip" else _walk_tar(path)
 
-
-def _walk_zip(path: Path) -> Iterator[tuple[str, BinaryIO]]:
+def _zip_files(path: Path) -> Iterator[tuple[str, BinaryIO | None, int]]:
+    """Name, bytes and packed size of each member; links and folders have no bytes."""
     with refuse_damage(path):
         archive, size = zipfile.ZipFile(path), path.stat().st_size
     with archive:
         # zipfile reads no more of a file than the archive declares.
         if sum(info.file_size for info in archive.infolist()) > RATIO * size + ALLOWANCE:
             raise _bomb(str(path))
-        files = [info for info in archive.infolist() if not (info.is_dir() or stat.S_ISLNK(info.external_attr >> 16))]
-        for name, info in [(_safe(path, info.filename), info) for info in files]:
+        for info in archive.infolist():
+            is_file = not (info.is_dir() or stat.S_ISLNK(info.external_attr >> 16))
             with refuse_damage(path):
-                stream = archive.open(info)
-            raw = _Unpacked(stream, path=path, name=f"{path}: {name}", packed=info.compress_size)
-            yield name, io.BufferedReader(raw, BUFFER)
+                stream = archive.open(info) if is_file else None
+            yield info.filename, stream, info.compress_size
 
 
-def _walk_tar(path: Path) -> Iterator[tuple[str, BinaryIO]]:
+def _tar_files(path: Path) -> Iterator[tuple[str, BinaryIO | None, int]]:
+    """The same of a tar archive."""
     with refuse_damage(path):
         # Closed when nothing refers to it any more: `member` returns a stream that reads from it.
         packed = io.BufferedReader(_decompressed(path), BUFFER)
@@ -163,12 +163,9 @@ def _walk_tar(path: Path) -> Iterator[tuple[str, BinaryIO]]:
             info = archive.next()
         if info is None:
             break
-        name = _safe(path, info.name)
         if info.issparse():
-            raise UserError(f"{path}: {name} is a sparse file, so it is not text; get the file elsewhere")
-        if info.isreg():
-            raw = _Unpacked(archive.extractfile(info), path=path, name=f"{path}: {name}", packed=info.size)
-            yield name, io.BufferedReader(raw, BUFFER)
+            raise UserError(f"{path}: {info.name} is a sparse file, so it is not text; get the file elsewhere")
+        yield info.name, archive.extractfile(info) if info.isreg() else None, info.size
     # The checksum of the compressed stream follows the archive's end mark.
     while packed.read(BUFFER):
         pass
@@ -181,11 +178,7 @@ def members(path: Path) -> list[str]:
 
 
 def member(path: Path, name: str) -> BinaryIO:
-    """One file of an archive, unpacked while it is read; a tar archive is read up to it.
-
-    Raises:
-        UserError: as `walk`; or no such member.
-    """
+    """One file of an archive, unpacked while it is read; a tar archive is read up to it."""
     others = []
     for other, stream in walk(path):
         if other == name:
@@ -199,11 +192,7 @@ def _shown(names: list[str]) -> str:
 
 
 def data_member(path: Path) -> str:
-    """The only file of an archive that is not a readme or licence.
-
-    Raises:
-        UserError: as `walk`; or there is none, or more than one.
-    """
+    """The only file of an archive that is not a readme or licence."""
     about = ("_", ".", "readme", "license", "licence", "copying")
     data = [name for name in members(path) if not name.split("/")[-1].lower().startswith(about)]
     data = [name for name in data if not name.startswith("__MACOSX/")]
@@ -212,13 +201,12 @@ def data_member(path: Path) -> str:
     return data[0]
 
 
-def _safe(path: Path, name: str) -> str:
-    """The name of a member, if it stays inside the archive."""
-    # Windows' rules cover both slashes and drive letters.
-    pure = PureWindowsPath(name)
-    if pure.drive or pure.root or ".." in pure.parts or "\0" in name:
-        raise UserError(f"{path}: the archive has a member {name!r}, which leads out of it; get the file elsewhere")
-    return name.removeprefix("./")
+def document(stream: BinaryIO, *, name: str, remedy: str = "get the file elsewhere") -> bytes:
+    """All bytes of a file in an archive, which may be packed again (.gz); more than 64 MiB of text are a `UserError`."""
+    data = (gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream).read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise UserError(f"{name}: larger than {LARGEST} bytes, so it is not one document; {remedy}")
+    return data
 
 
 def disguised(path: Path) -> str | None:
@@ -237,7 +225,7 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
         text: a packed or plain file, or a stream with a `name`.
 
     Raises:
-        UserError: as `open_packed`; a line is not UTF-8 or longer than 1 MiB (with its number).
+        UserError: a line is not UTF-8 or longer than 1 MiB (with its number).
     """
     if isinstance(text, Path):
         with open_packed(text) as stream:
@@ -257,13 +245,9 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
 
 
 def aligned(
-    first: Iterator[Left], second: Iterator[Right], *, name: str, remedy: str = "get the file again"
-) -> Iterator[tuple[Left, Right]]:
-    """The lines of two texts in parallel.
-
-    Raises:
-        UserError: one text has more lines than the other; `name` says which texts they are.
-    """
+    first: Iterator[Any], second: Iterator[Any], *, name: str, remedy: str = "get the file again"
+) -> Iterator[tuple[Any, Any]]:
+    """The lines of two texts, which `name` describes, in parallel; a different number of lines is a `UserError`."""
     for number, (left, right) in enumerate(zip_longest(first, second)):
         if left is None or right is None:
             ended = "first" if left is None else "second"
@@ -272,11 +256,7 @@ def aligned(
 
 
 def check(path: Path) -> None:
-    """Read a packed file to its end to find truncation or damage; a plain file passes.
-
-    Raises:
-        UserError: as `open_packed` and `walk`.
-    """
+    """Read a packed file to its end to find truncation or damage; a plain file passes."""
     kind = packing(path)
     streams = (stream for _, stream in walk(path)) if kind in ARCHIVES else [open_packed(path)] if kind else []
     for stream in streams:

@@ -5,7 +5,7 @@ formats from the archives that its stages `debian_package` and `debian_descripti
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,14 @@ from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.readers.archives import member, members
 from specialized_heads.stage import UserError
 
+# In the order of reading: each takes the files of its kind and the target language, and counts what it drops.
+FORMATS = {"libreoffice": libreoffice, "gettext": catalogues, "manuals": manuals, "descriptions": descriptions}
+
 
 def read(
     source: Debian, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of all selected texts: LibreOffice, catalogues, manuals, descriptions.
+    """The pairs of all selected texts.
 
     Args:
         files: those of `source.files()`, in its order.
@@ -33,30 +36,18 @@ def read(
     """
     if source_language != "en":
         raise UserError(f"source_language {source_language}: Debian's texts are translated from English; set it to en")
-    yield from blocks(_rows(source, files, language=target_language, counts=counts))
+    paths = defaultdict(list)
+    for (kind, _), path in zip(source.files(target_language=target_language), files, strict=True):
+        paths[kind].append(path)
 
+    def rows() -> Iterator[tuple[str, str, str]]:
+        for kind, module in FORMATS.items():
+            if kind in paths:
+                reasons = Counter[str]()
+                yield from module.rows(paths[kind], language=target_language, counts=reasons)
+                counts.update({f"{kind}_{reason}": number for reason, number in reasons.items() if number})
 
-def _rows(
-    source: Debian, files: Sequence[Path], *, language: str, counts: Counter[str]
-) -> Iterator[tuple[str, str, str]]:
-    paths = dict(zip(source.files(target_language=language), files, strict=True))
-
-    def of(kind: str) -> list[Path]:
-        return [path for (of_kind, _), path in paths.items() if of_kind == kind]
-
-    reasons = {kind: Counter[str]() for kind in ("libreoffice", "gettext", "manuals", "descriptions")}
-    if source.libreoffice:
-        yield from libreoffice.rows(*of("libreoffice"), counts=reasons["libreoffice"])
-    for path in of("gettext"):
-        yield from catalogues.rows(path, language=language, counts=reasons["gettext"])
-    if source.manuals:
-        yield from manuals.rows(of("manuals"), language=language, counts=reasons["manuals"])
-    if source.descriptions:
-        (path,) = of("descriptions")
-        yield from descriptions.rows(
-            path, source_language="en", target_language=language, counts=reasons["descriptions"]
-        )
-    counts.update({f"{kind}_{reason}": n for kind, some in reasons.items() for reason, n in some.items() if n})
+    yield from blocks(rows())
 
 
 def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
@@ -80,9 +71,5 @@ def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
             raise UserError(
                 f"{path}: the pipeline did not write its description ({error}); delete the file and run again"
             ) from None
-    return {
-        "packages": list(packages.values()),
-        **more,
-        "licence": "; ".join([*sorted(licences), "of each package: its copyright file, kept beside its text"]),
-        "citation": "",
-    }
+    licence = "; ".join([*sorted(licences), "of each package: its copyright file, kept beside its text"])
+    return {"packages": list(packages.values()), **more, "licence": licence, "citation": ""}

@@ -12,34 +12,31 @@ The XML is not trusted: nothing is expanded or fetched, and a declaration of ent
 are being aligned are in memory, never the whole alignment or text.
 """
 
-import gzip
 import xml.parsers.expat as expat
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from specialized_heads.config.sources import OpenSubtitles
 from specialized_heads.corpus.fetch.datasets import known
 from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.readers.archives import open_packed, refuse_damage
 from specialized_heads.stage import UserError, log
 
 CHUNK = 1 << 16
-LARGEST = 64 << 20  # bytes of one document, or of one element; the subtitles of a film have some hundred thousand
 
 
 class BrokenDocument(Exception):
     """A document that is not well-formed XML. Only its links are dropped: there are many thousands of documents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """Sentences that belong together: their numbers in two documents. `overlap` is None where the attribute is missing."""
 
     documents: tuple[str, str]
@@ -59,16 +56,16 @@ def read(
     # OPUS stores a pair of languages in alphabetical order.
     sides = (0, 1) if source_language < target_language else (1, 0)
     with ExitStack() as opened:
-        archives = []
+        zips = []
         for path in texts:
             with refuse_damage(path):
-                archives.append(opened.enter_context(zipfile.ZipFile(path)))
-        yield from blocks(_pairs(alignment, archives, sides=sides, min_overlap=source.overlap, counts=counts))
+                zips.append(opened.enter_context(zipfile.ZipFile(path)))
+        yield from blocks(_pairs(alignment, zips, sides=sides, min_overlap=source.overlap, counts=counts))
 
 
 def _pairs(
     alignment: Path,
-    archives: Sequence[zipfile.ZipFile],
+    zips: Sequence[zipfile.ZipFile],
     *,
     sides: tuple[int, int],
     min_overlap: float,
@@ -79,20 +76,16 @@ def _pairs(
     texts: list[dict[str, str]] = []
     missing = ""  # why the current documents have no text
     for link in links(alignment):
-        reason = ""
         if not all(link.sentences):
-            reason = "one_side_empty"
-        elif link.overlap is None:
-            reason = "no_overlap_attribute"
-        elif not link.overlap >= min_overlap:  # also true for NaN
-            reason = "overlap_below_threshold"
-        if reason:
-            counts[reason] += 1
+            counts["one_side_empty"] += 1
+            continue
+        if link.overlap is None or not link.overlap >= min_overlap:  # also true for NaN
+            counts["no_overlap_attribute" if link.overlap is None else "overlap_below_threshold"] += 1
             continue
         if link.documents != current:
             current, missing = link.documents, ""
             try:
-                texts = [read_document(archive, current[side]) for archive, side in zip(archives, sides, strict=True)]
+                texts = [read_document(archive, current[side]) for archive, side in zip(zips, sides, strict=True)]
             except KeyError as error:
                 missing = "no_document"
                 log.warning("no document %s in the archive; its links are dropped", error.args[0])
@@ -104,10 +97,10 @@ def _pairs(
             counts[missing or "no_sentence"] += 1
             continue
         first, second = (" ".join(filter(None, map(text.get, side))) for text, side in zip(texts, numbers))
-        if not first or not second:
+        if first and second:
+            yield first, second, film(current[sides[0]])
+        else:
             counts["no_text"] += 1
-            continue
-        yield first, second, film(current[sides[0]])
 
 
 def film(document: str) -> str:
@@ -144,26 +137,21 @@ def links(path: Path) -> Iterator[Link]:
         if element == "linkGrp":
             group.clear()
 
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    chunk, waiting = b" ", 0
     with open_packed(path) as stream:
-        waiting = 0
-        while chunk := stream.read(CHUNK):
-            _parse(parser, chunk, path)
+        while chunk:
+            chunk = stream.read(CHUNK)
+            try:
+                parser.Parse(chunk, not chunk)
+            except expat.ExpatError as error:
+                raise UserError(f"{path}: not well-formed XML ({error}); delete it and fetch it again") from None
             # The parser holds an element until it ends.
             waiting = 0 if found else waiting + len(chunk)
-            if waiting > LARGEST:
-                raise UserError(f"{path}: line {parser.CurrentLineNumber}: {LARGEST} bytes without a link")
+            if waiting > archives.LARGEST:
+                raise UserError(f"{path}: line {parser.CurrentLineNumber}: {archives.LARGEST} bytes without a link")
             yield from found
             found.clear()
-        _parse(parser, b"", path, last=True)
-
-
-def _parse(parser: Any, chunk: bytes, path: Path, *, last: bool = False) -> None:
-    try:
-        parser.Parse(chunk, last)
-    except expat.ExpatError as error:
-        raise UserError(f"{path}: not well-formed XML ({error}); delete it and fetch it again") from None
 
 
 def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
@@ -174,8 +162,7 @@ def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
         document: its path in the alignment file, such as `en/1999/0133093/3660124.xml.gz`.
 
     Raises:
-        KeyError: no such document.
-        BrokenDocument: it is not well-formed XML.
+        KeyError: no such document. BrokenDocument: it is not well-formed XML.
         UserError: the archive is damaged, or the document declares entities or is too large to be subtitles.
     """
     # Members lack the .gz of the alignment's paths, and in some releases the folders above, too.
@@ -185,9 +172,7 @@ def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
         raise KeyError(f"{archive.filename}: {document}")
     shown = f"{archive.filename}: {names[0]}"
     with refuse_damage(Path(archive.filename)), archive.open(names[0]) as member:
-        data = (gzip.GzipFile(fileobj=member) if names[0].endswith(".gz") else member).read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise UserError(f"{shown}: larger than {LARGEST} bytes, so these are not subtitles; get the file elsewhere")
+        data = archives.document(member, name=shown)
     return sentences(data, name=shown)
 
 
@@ -195,8 +180,7 @@ def sentences(data: bytes, *, name: str) -> dict[str, str]:
     """The text of each `s` element by its `id`; the tokens of a tokenised document are joined by spaces.
 
     Raises:
-        BrokenDocument: not well-formed XML.
-        UserError: it declares entities.
+        BrokenDocument: not well-formed XML. UserError: it declares entities.
     """
     found: dict[str, str] = {}
     number: list[str] = []
@@ -209,15 +193,10 @@ def sentences(data: bytes, *, name: str) -> dict[str, str]:
 
     def end(element: str) -> None:
         if element == "s" and number:
-            found[number[0]] = " ".join("".join(text).split())
-            number.clear()
-
-    def characters(some: str) -> None:
-        if number:
-            text.append(some)
+            found[number.pop()] = " ".join("".join(text).split())
 
     parser = _parser(name)
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, characters
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text.append
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
@@ -234,7 +213,5 @@ def _parser(name: str) -> Any:
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    parser.EntityDeclHandler = refuse
-    parser.ExternalEntityRefHandler = refuse
-    parser.SkippedEntityHandler = refuse
+    parser.EntityDeclHandler = parser.ExternalEntityRefHandler = parser.SkippedEntityHandler = refuse
     return parser

@@ -30,7 +30,14 @@ def read(
     with ExitStack() as opened:
 
         def of(ending: str) -> Iterator[str]:
-            return lines(opened.enter_context(member(archive, _ending_in(archive, f".{pair}.{ending}"))))
+            """The lines of the only file with this ending."""
+            names = [name for name in members(archive) if name.endswith(f".{pair}.{ending}")]
+            if len(names) != 1:
+                remedy = "; set group_by to 'sentence'" if ending == "ids" else ""
+                raise UserError(
+                    f"{archive}: {len(names) or 'no'} files end in .{pair}.{ending}, but one is needed{remedy}"
+                )
+            return lines(opened.enter_context(member(archive, names[0])))
 
         rows = aligned(of(source_language), of(target_language), name=f"{archive}: the two sides of {pair}")
         if source.group_by == "document":
@@ -39,12 +46,3 @@ def read(
             yield from blocks((*row, document) for row, document in named)
         else:
             yield from blocks((*row, "") for row in rows)
-
-
-def _ending_in(archive: Path, ending: str) -> str:
-    """The only file of the archive with this ending."""
-    names = [name for name in members(archive) if name.endswith(ending)]
-    if len(names) != 1:
-        remedy = "; set group_by to 'sentence'" if ending.endswith(".ids") else ""
-        raise UserError(f"{archive}: {len(names) or 'no'} files end in {ending}, but one is needed{remedy}")
-    return names[0]

@@ -30,18 +30,13 @@ LANGUAGES = {("nmt==0.0.6", "data/fra-eng.zip"): ("en", "fr")}  # of source and 
 def read(
     source: Pypi, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of the member, in order; no documents.
-
-    Args:
-        files: the source distribution.
-        counts: as for `local`.
+    """The pairs of the member, in order; no documents. `files`: the source distribution; `counts`: as for `local`.
 
     Raises:
         UserError: the file is damaged or lacks the member, or the member is not a file of pairs or is in other languages.
     """
     (path,) = files
-    if (source.requirement, source.member) in LANGUAGES:
-        known = LANGUAGES[source.requirement, source.member]
+    if known := LANGUAGES.get((source.requirement, source.member)):
         check_languages(path, known, (source_language, target_language))
     names = {name.partition("/")[2]: name for name in members(path)}
     if source.member not in names:
@@ -60,8 +55,5 @@ def read(
 def provenance(source: Pypi, files: Sequence[Path]) -> dict[str, Any]:
     """The package, and the licence of its text if known."""
     name, _, version = source.requirement.partition("==")
-    return {
-        "packages": [{"name": name, "version": version, "file": files[0].name, "member": source.member}],
-        "licence": LICENCES.get(source.requirement, "see the package"),
-        "citation": "",
-    }
+    package = {"name": name, "version": version, "file": files[0].name, "member": source.member}
+    return {"packages": [package], "licence": LICENCES.get(source.requirement, "see the package"), "citation": ""}

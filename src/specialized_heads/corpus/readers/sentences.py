@@ -7,11 +7,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-ZÀ-ÖØ-ÞŒŠŽΑ-ΩЀ-Я\"“�
 
 
 def divide(source: str, target: str) -> list[tuple[str, str]]:
-    """The pairs of sentences of two paragraphs; the pair of paragraphs itself if the numbers differ.
-
-    Args:
-        source, target: text with single spaces.
-    """
+    """The pairs of sentences of two paragraphs with single spaces; the pair of paragraphs itself if the numbers differ."""
     sources, targets = SENTENCE_END.split(source), SENTENCE_END.split(target)
     return list(zip(sources, targets)) if len(sources) == len(targets) else [(source, target)]
 

@@ -18,8 +18,8 @@ analyse the same sentences. A drawn pair of a dataset that is also under `train`
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +28,18 @@ import pyarrow as pa
 from specialized_heads.config.sources import Wmt
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
 from specialized_heads.corpus.pairs import blocks
-from specialized_heads.corpus.readers.archives import aligned, lines, member, members, open_packed, refuse_damage
+from specialized_heads.corpus.readers.archives import (
+    aligned,
+    document,
+    lines,
+    member,
+    members,
+    open_packed,
+    refuse_damage,
+)
 from specialized_heads.stage import UserError
 
 ANALYSIS_SEED = 1
-LARGEST = 64 << 20  # bytes of one file of segments; a news test set has less than one million
 ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -55,29 +62,24 @@ def read(
     languages = (source_language, target_language)
 
     def rows(name: str, dropped: Counter[str]) -> Iterator[Row]:
-        dataset = named(name, kind="wmt")
+        dataset = named(name)
         return _rows(dataset, paths[dataset.file], languages=languages, counts=dropped)
 
-    sizes = {name: sum(map(_has_source, rows(name, Counter()))) for name in source.analysis}
+    sizes = {name: sum(bool(row[0].strip()) for row in rows(name, Counter())) for name in source.analysis}
     drawn = _draw(sizes, size=source.analysis_size) if sizes else {}
     for name in source.train:
-        marked = _marked(rows(name, counts), drawn.get(name, ()))
-        yield from blocks(row for row, chosen in marked if not chosen)
+        yield from blocks(_chosen(rows(name, counts), drawn.get(name, ()), wanted=False))
     for set_, datasets in (("dev", source.dev), ("test", source.test)):
         for name in datasets:
             yield from blocks(rows(name, counts), set_=set_)
     for name in source.analysis:
         counted = name in (*source.train, *source.dev, *source.test)
-        marked = _marked(rows(name, Counter() if counted else counts), drawn[name])
-        yield from blocks((row for row, chosen in marked if chosen), set_="analysis")
+        found = rows(name, Counter() if counted else counts)
+        yield from blocks(_chosen(found, drawn[name], wanted=True), set_="analysis")
 
 
-def _has_source(row: Row) -> bool:
-    return bool(row[0].strip())
-
-
-def _draw(sizes: dict[str, int], *, size: int) -> dict[str, list[int]]:
-    """Draw non-blank source sentences without replacement: their sorted numbers in each dataset.
+def _draw(sizes: dict[str, int], *, size: int) -> dict[str, set[int]]:
+    """Draw non-blank source sentences without replacement: their numbers in each dataset.
 
     Args:
         sizes: non-blank source sentences per dataset, in the order of the configuration.
@@ -88,21 +90,18 @@ def _draw(sizes: dict[str, int], *, size: int) -> dict[str, list[int]]:
             f"source.analysis_size: {size} sentences are needed, {', '.join(sizes)} hold {total}; "
             "name more datasets under analysis, or make it smaller"
         )
-    random = np.random.default_rng(ANALYSIS_SEED)
-    numbers = np.sort(random.choice(total, size, replace=False, shuffle=False))
-    ends = np.cumsum([0, *sizes.values()])
+    numbers = np.random.default_rng(ANALYSIS_SEED).choice(total, size, replace=False, shuffle=False)
+    ends = np.cumsum(list(sizes.values()))
     return {
-        name: (numbers[(numbers >= start) & (numbers < end)] - start).tolist()
-        for name, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
+        name: set((numbers[(numbers >= end - sizes[name]) & (numbers < end)] - (end - sizes[name])).tolist())
+        for name, end in zip(sizes, ends)
     }
 
 
-def _marked(rows: Iterator[Row], drawn: Iterable[int]) -> Iterator[tuple[Row, bool]]:
-    """The rows, and whether each was drawn."""
-    chosen, number = set(drawn), 0
-    for row in rows:
-        yield row, _has_source(row) and number in chosen
-        number += _has_source(row)
+def _chosen(rows: Iterator[Row], drawn: Container[int], *, wanted: bool) -> Iterator[Row]:
+    """The rows that were drawn, by the number of their non-blank source; or those that were not."""
+    numbers = count()
+    return (row for row in rows if (bool(row[0].strip()) and next(numbers) in drawn) == wanted)
 
 
 def _rows(dataset: Dataset, path: Path, *, languages: tuple[str, str], counts: Counter[str]) -> Iterator[Row]:
@@ -121,24 +120,13 @@ def _rows(dataset: Dataset, path: Path, *, languages: tuple[str, str], counts: C
 
 def _two_files(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> Iterator[Row]:
     names = [dataset.member.format(language=language) for language in languages]
-    with _lines_of(path, names[0]) as first, _lines_of(path, names[1]) as second:
-        for source, target in aligned(first, second, name=f"{path}: {names[0]} and {names[1]}"):
+    with member(path, names[0]) as first, member(path, names[1]) as second, refuse_damage(path):
+        sides = (
+            lines(gzip.GzipFile(fileobj=text) if name.endswith(".gz") else text)
+            for name, text in zip(names, (first, second))
+        )
+        for source, target in aligned(*sides, name=f"{path}: {names[0]} and {names[1]}"):
             yield source, target, ""
-
-
-@contextmanager
-def _lines_of(path: Path, name: str) -> Iterator[Iterator[str]]:
-    """The lines of a member of an archive, which may itself be packed."""
-    with member(path, name) as stream:
-        if not name.endswith(".gz"):
-            yield lines(stream)
-            return
-
-        def unpacked() -> Iterator[str]:
-            with refuse_damage(path), gzip.open(stream) as text:
-                yield from lines(text)
-
-        yield unpacked()
 
 
 def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str]) -> Iterator[Row]:
@@ -149,11 +137,10 @@ def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str
             parts = [part.strip() for part in line.split(separator)]
             if not any(parts):
                 counts["blank_line"] += 1
-                continue
-            if len(parts) != 2:
+            elif len(parts) != 2:
                 counts["not_two_columns"] += 1
-                continue
-            yield *(reversed(parts) if swapped else parts), ""
+            else:
+                yield *(reversed(parts) if swapped else parts), ""
 
 
 def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> Iterator[Row]:
@@ -175,17 +162,12 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
     texts = []
     for name in names:
         with member(path, name) as stream:
-            data = stream.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise UserError(
-                f"{path}: {name}: larger than {LARGEST} bytes, so this is not a test set; get the file elsewhere"
-            )
-        texts.append(segments(data, name=f"{path}: {name}"))
+            texts.append(segments(document(stream, name=f"{path}: {name}"), name=f"{path}: {name}"))
     first, second = texts
     if [place for place, _ in first] != [place for place, _ in second]:
         raise UserError(f"{path}: {names[0]} and {names[1]} do not have the same documents and segments")
-    for ((document, _), source_text), (_, target_text) in zip(first, second, strict=True):
-        yield source_text, target_text, f"{dataset.name}/{document}"
+    for ((place, _), source_text), (_, target_text) in zip(first, second, strict=True):
+        yield source_text, target_text, f"{dataset.name}/{place}"
 
 
 def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
@@ -204,17 +186,17 @@ def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
     if re.search(r"<!ENTITY", text, flags=re.IGNORECASE):
         raise UserError(f"{name}: declares entities of its own; no release of WMT does, get the file elsewhere")
     found = []
-    document, number = "", 0
+    place, number = "", 0
     for part in re.split(r"(?=<(?:doc|seg)\b)", text, flags=re.IGNORECASE)[1:]:
         tag, _, content = part.partition(">")
         if tag[1:4].lower() == "doc":
-            document, number = next(iter(re.findall(r'docid\s*=\s*"([^"]*)"', tag, flags=re.IGNORECASE)), ""), 0
+            place, number = next(iter(re.findall(r'docid\s*=\s*"([^"]*)"', tag, flags=re.IGNORECASE)), ""), 0
             continue
         number += 1
         end = re.search(r"</seg\s*>", content, flags=re.IGNORECASE)
         if end is None:
-            raise UserError(f"{name}: document {document!r}, segment {number}: no </seg>; get the file again")
-        found.append(((document, number), " ".join(ENTITY.sub(_resolved, content[: end.start()]).split())))
+            raise UserError(f"{name}: document {place!r}, segment {number}: no </seg>; get the file again")
+        found.append(((place, number), " ".join(ENTITY.sub(_resolved, content[: end.start()]).split())))
     return found
 
 
