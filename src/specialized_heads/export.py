@@ -52,9 +52,8 @@ translator = load_exported("PATH/OF/THIS/FOLDER")
 translator("A sentence.")
 ```
 
-`specialized-heads describe PATH/OF/THIS/FOLDER` shows the remaining heads, the size of the model and its scores; `{description}`
-has the details. The weights are in `{weights}` (safetensors), the vocabularies in `{source_model}` and
-`{target_model}` (SentencePiece).
+`specialized-heads describe PATH/OF/THIS/FOLDER` shows the remaining heads, the size of the model and its scores; `model.json`
+has the details. The weights are in `model.safetensors`, the vocabularies in `source.model` and `target.model` (SentencePiece).
 """
 
 
@@ -223,10 +222,6 @@ def main() -> None:
         source=settings.source_language,
         target=settings.target_language,
         version=__version__,
-        description=DESCRIPTION,
-        weights=WEIGHTS,
-        source_model=SOURCE,
-        target_model=TARGET,
     )
     with stage.atomic(folder / "README.md") as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -61,13 +61,6 @@ def test_a_label_on_one_half_does_not_hold_on_the_other(labels) -> None:
     assert labels(hits=(2, 1)) == [("nsubj_head_to_dependent", None, [0.1, 0.05], [True, False])]
 
 
-def test_another_position_is_another_label(labels) -> None:
-    assert labels(offsets=[(0, 70, 30, 0, 0), (0, 0, 30, 70, 0)]) == [
-        ("positional", -1, [1.0, 0.0], [True, False]),
-        ("positional", 1, [0.0, 1.0], [False, True]),
-    ]
-
-
 def test_relations_with_few_arcs_on_a_half_are_left_out(labels) -> None:
     assert labels(hits=(20, 9), arcs=(20, 9)) == []
     assert len(labels(hits=(20, 10), arcs=(20, 10))) == 1

@@ -161,21 +161,12 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 # Snakemake refuses what it cannot read with its own words, without the line number that the command above gives.
-EMPTY, INVALID = "must be given as JSON or YAML", "not valid JSON or YAML"
 THROUGH_SNAKEMAKE = {
-    "nothing": EMPTY,
-    "list": EMPTY,
-    "tab": INVALID,
-    "tag_that_runs_a_command": INVALID,
-} | dict.fromkeys(
-    (
-        "key_twice_deep_inside",
-        "aliases_of_lists",
-        "true_for_a_number",
-        "corpus_that_runs_a_command",
-        "path_with_a_wildcard",
-    )
-)
+    "nothing": "must be given as JSON or YAML",
+    "tag_that_runs_a_command": "not valid JSON or YAML",
+    "key_twice_deep_inside": None,
+    "corpus_that_runs_a_command": None,
+}
 
 
 @pytest.mark.parametrize("name", THROUGH_SNAKEMAKE)
@@ -204,13 +195,9 @@ def test_the_default_configuration_is_read_before_snakemake_does(folder: Path) -
 
 
 PATHS = [
-    "with  spaces.tsv",
-    'it\'s "quoted".tsv',
-    "$(touch payload) `touch payload`; touch payload.tsv",
-    "-dash.tsv",
+    '-dash  it\'s "quoted" $(touch payload) `touch payload`; touch payload.tsv',
     "--option",
-    "two\nlines.tsv",
-    "#&|<>!\\*?[a]~ юникод.tsv",
+    "two\nlines #&|<>!\\*?[a]~ юникод.tsv",
 ]
 
 

@@ -53,14 +53,12 @@ def test_files_of_trees(run, refused, folder: Path, name: str) -> None:
 STANZA = {"en": {"tokenize": {"x": {"md5": ""}}, "packages": {"default": {"tokenize": "x"}}}, "url": ""}
 MODELS = {
     "list_of_models_that_is_none": ("stanza", {"resources.json": "{"}, "no Stanza models for 'en'"),
-    "empty_list_of_models": ("stanza", {"resources.json": "[]"}, "no Stanza models for 'en'"),
     "pickle_for_a_model": (
         "stanza",
         {"resources.json": json.dumps(STANZA), "en/tokenize/x.pt": pickle.dumps(Payload(), protocol=2)},
         "no Stanza models for 'en'",
         "Weights only load failed",
     ),
-    "no_description": ("spacy", {"config.cfg": ""}, "spaCy finds no model 'models'; install it"),
     "description_that_is_none": ("spacy", {"meta.json": "{"}, "spaCy cannot load 'models'", "install or make it again"),
     "configuration_that_is_none": (
         "spacy",

@@ -90,25 +90,6 @@ def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sen
     assert table["signature"].str.contains("version:").all()
 
 
-def test_a_run_that_was_killed_ends_with_the_same_bytes(call, files, monkeypatch, tmp_path) -> None:
-    call(ablation, settings=DECODED | {"alone": True}, **files)
-    undisturbed = files["output"].read_bytes()
-    files["output"].unlink()
-    with monkeypatch.context() as patch:
-
-        def killed(*_args, **_options):
-            raise KeyboardInterrupt
-
-        patch.setattr(ablation, "compare", killed)
-        with pytest.raises(KeyboardInterrupt):
-            call(ablation, settings=DECODED | {"alone": True}, **files)
-    assert (files["state"] / "translations.jsonl").exists()
-    with monkeypatch.context() as patch:
-        patch.setattr("specialized_heads.pruning.masking.translate", None)  # nothing is left to translate
-        call(ablation, settings=DECODED | {"alone": True}, **files)
-    assert files["output"].read_bytes() == undisturbed
-
-
 def test_references_of_another_set_are_named(call, files) -> None:
     pq.write_table(pa.table({"target": ["one"]}), files["references"])
     with pytest.raises(UserError, match="references.parquet: 1 sentences, but .*test.safetensors has 15"):

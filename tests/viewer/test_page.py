@@ -254,15 +254,7 @@ def test_types_sentences_and_subwords_are_chosen_by_hand(made, shown) -> None:
     assert browser.run(lines) == every
 
 
-def test_a_pruned_head_leaves_a_gap_that_arrow_keys_pass(made, shown) -> None:
-    browser = shown(made(), "#cross-2-1")
-    assert browser.run("return document.querySelector('#grid .pruned').title") == "layer 1, head 1: pruned"
-    assert "3/4" in browser.text("#types label:last-child")
-    browser.press('#grid [aria-checked="true"]', "ArrowUp")
-    assert browser.text("#shown").endswith("layer 2, head 1")
-
-
-def test_arrow_keys_go_from_head_to_head(made, shown) -> None:
+def test_arrow_keys_go_from_head_to_head_and_pass_the_gap_of_a_pruned_one(made, shown) -> None:
     browser = shown(made(), "#encoder-1-1")
     for key, expected in (("ArrowRight", "1, head 2"), ("ArrowDown", "2, head 2"), ("ArrowLeft", "2, head 1")):
         browser.press('#grid [aria-checked="true"]', key)
@@ -270,6 +262,12 @@ def test_arrow_keys_go_from_head_to_head(made, shown) -> None:
     browser.press('#grid [aria-checked="true"]', "ArrowLeft")  # the edge
     assert browser.text("#shown").endswith("layer 2, head 1")
     assert browser.run("return document.activeElement.getAttribute('data-head')") == "encoder-2-1"
+    browser.run("location.hash = '#cross-2-1'")
+    browser.run("return new Promise((done) => setTimeout(done, 50))")
+    assert browser.run("return document.querySelector('#grid .pruned').title") == "layer 1, head 1: pruned"
+    assert "3/4" in browser.text("#types label:last-child")
+    browser.press('#grid [aria-checked="true"]', "ArrowUp")
+    assert browser.text("#shown").endswith("layer 2, head 1")
 
 
 def test_the_table_has_labelled_heads_first_sorts_and_leads_to_heads(made, shown) -> None:
