@@ -163,6 +163,9 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
         (8, "positional", -2): odd,
     }
 
+    scores = {row["head"]: row["scores"] for row in report["labels_on_halves"]}
+    assert scores[1] == scores[5] == [1.0, 1.0]  # shares of the position and of the rarest word
+
     subjects = corpus.count("nsubj")
     for head, name in ((to_verb, "nsubj_dependent_to_head"), (to_subject, "nsubj_head_to_dependent")):
         assert head["nsubj_arcs"] == report["arcs"]["nsubj"] == subjects > 50
@@ -191,6 +194,7 @@ def test_with_few_arcs_nothing_is_certain(constructed, corpus: Corpus) -> None:
         assert rows["encoder"][0]["relations"] == ["nsubj_dependent_to_head"]
         assert rows["encoder"][0]["relations_certain"] == certain
         assert ("nsubj" in report["fewer_than_least_arcs"]) == (not certain)
+        assert report["labels_on_halves"] == []  # neither half has as many arcs
 
 
 def test_the_accuracy_of_a_head_by_hand(constructed, corpus: Corpus) -> None:

@@ -8,8 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hostile import PAYLOAD
 from small import WORDS
@@ -18,7 +16,6 @@ from specialized_heads import stage
 from specialized_heads.corpus import tokens
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import KINDS, Transformer
 
 
 @dataclass(frozen=True)
@@ -96,16 +93,11 @@ class Trained:
     """A small model and its files, in `folder`."""
 
     folder: Path
-    model: Transformer
     bpe: Path
 
     @property
     def weights(self) -> Path:
         return self.folder / "model.safetensors"
-
-    @property
-    def relevance(self) -> Path:
-        return self.folder / "relevance.parquet"
 
     def tokens(self, texts: list[str]) -> Path:
         """A token file of these sentences, each its own translation."""
@@ -118,9 +110,5 @@ class Trained:
 def trained(folder: Path, tiny_model) -> Trained:
     """A model of two layers with two heads each, and a vocabulary of 40 subwords on either side."""
     (folder / "bpe.model").write_bytes(learn(WORDS, size=40, name="source"))
-    model = tiny_model(vocabulary=40)
-    save(model, folder / "model.safetensors", training={"data_hash": "of the data"})
-    heads = [(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in (1, 2)]
-    columns = dict(zip(("type", "layer", "head"), map(list, zip(*heads, strict=True)), strict=True))
-    pq.write_table(pa.table(columns | {"epsilon": [0.5] * 12}), folder / "relevance.parquet")
-    return Trained(folder, model, folder / "bpe.model")
+    save(tiny_model(vocabulary=40), folder / "model.safetensors", training={"data_hash": "of the data"})
+    return Trained(folder, folder / "bpe.model")

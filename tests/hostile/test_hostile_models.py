@@ -1,21 +1,17 @@
-"""Hostile vocabularies, token files and saved states: damaged, of others, or meant to run code."""
+"""Hostile vocabularies and token files: damaged, absurd, or meant to run code."""
 
 import json
 import pickle
 import struct
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hostile import Payload
 
-from specialized_heads.config.sections import Model, Training, Vocabulary
 from specialized_heads.corpus.bpe import learn, sealed
-from specialized_heads.stage import file_hash
 
 DECODING = {"beam": 1, "length_penalty": 1.0, "max_length_ratio": 1.0}
 
@@ -80,48 +76,3 @@ def test_tokens(run, refused, trained, name: str) -> None:
     store = trained.folder / "tokens.safetensors"
     store.write_bytes(TOKENS[name])
     refused(translate(run, trained, store), "tokens.safetensors: ", "delete it and run again")
-
-
-def replaced(path: Path, content: bytes) -> None:
-    """Change a member of an archive of torch: its pickle."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, old in members.items():
-            archive.writestr(name, content if name.endswith("data.pkl") else old)
-
-
-def state(kind: str, path: Path) -> None:
-    match kind:
-        case "pickle":
-            path.write_bytes(pickle.dumps(Payload(), protocol=2))
-        case "torch_file_with_a_payload":
-            torch.save({"x": torch.zeros(1)}, path)
-            replaced(path, pickle.dumps(Payload(), protocol=2))
-        case "list":
-            torch.save([1, 2], path)
-        case "other_keys":
-            torch.save({"fingerprint": "x"}, path)
-
-
-@pytest.mark.parametrize("kind", ["pickle", "torch_file_with_a_payload", "list", "other_keys"])
-def test_a_saved_state_is_never_run_but_thrown_away(run, trained, caplog, kind: str) -> None:
-    """A state can be done without: training starts over, says so, and ends with the model it would have made."""
-    sizes = Model(layers=1, heads=2, width=8, feed_forward=8, dropout=0.0).model_dump()
-    plan = Training(updates=2, batch_tokens=10, micro_batch_tokens=10, warmup=1, log_every=1, evaluate_every=2)
-    settings = {"seed": 1, "vocabulary": Vocabulary(source=40, target=40).model_dump(), "model": sizes}
-    settings |= {"training": plan.model_dump(), "device": "cpu"}
-    store = trained.tokens(["ai qa", "bj rb", "ck sc"])
-    weights = []
-    for name in ("clean", "hostile"):
-        folder = trained.folder / name
-        if name == "hostile":
-            folder.mkdir()
-            state(kind, folder / "state.pt")
-        out = {"output": trained.folder / f"{name}.safetensors", "records": trained.folder / f"{name}.jsonl"}
-        outcome = run("training.train", settings=settings, train=store, dev=store, state=folder, **out)
-        assert (outcome.status, outcome.said) == (0, "")
-        weights.append(file_hash(out["output"]))
-    assert weights[0] == weights[1]
-    assert "state.pt cannot be read" in caplog.text
-    assert not (trained.folder / "payload").exists()

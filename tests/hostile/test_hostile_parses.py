@@ -9,9 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
 
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.parsing.words import SCHEMA
 
 TEXTS = ["Dogs see cats .", "Cats sleep ."]
 CONLLU = {"engine": "conllu", "path": "trees.conllu", "directory": None, "package": "default", "language": "en"}
@@ -117,31 +115,3 @@ def test_tables_of_trees(run, refused, folder: Path, name: str) -> None:
     pq.write_table(content, folder / "parses.parquet")
     files = {"parses": "parses.parquet", "output": "out/relations.parquet"}
     refused(run("parsing.relations", settings={"relations": ["nsubj"]}, **files), *said)
-
-
-@pytest.mark.parametrize("other", ["fewer_sentences", "shorter_sentences", "other_words"])
-def test_trees_of_another_text(run, refused, folder: Path, trained, other: str) -> None:
-    """A table of parses that was made of another corpus is not laid over this one."""
-    texts = {
-        "fewer_sentences": TEXTS[:1],
-        "shorter_sentences": ["Go .", "Go ."],
-        "other_words": ["Some words are longer .", "Other words too ."],
-    }[other]
-    pq.write_table(table().cast(SCHEMA), folder / "parses.parquet")
-    analysis = trained.tokens(texts)
-    settings = {"heads": Heads().model_dump(), "preprocess": "none", "language": "en", "seed": 1, "device": "cpu"}
-    outcome = run(
-        "heads.analyse",
-        settings=settings,
-        model=trained.weights,
-        bpe=trained.bpe,
-        text=text(folder, texts),
-        analysis=analysis,
-        train=analysis,
-        relevance=trained.relevance,
-        parses="parses.parquet",
-        output="out/heads.parquet",
-        examples="out/examples.json",
-        report="out/report.json",
-    )
-    refused(outcome, "parses.parquet: the trees belong to other sentences than the text", "parse that text")

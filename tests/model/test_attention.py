@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from specialized_heads.model.attention import Activations, MultiHeadAttention
+from specialized_heads.model.attention import MultiHeadAttention
 from specialized_heads.model.gates import Mask
 
 D, K, HEADS = 12, 4, 3
@@ -53,21 +53,6 @@ def test_heads_keep_their_numbers_when_removed_twice(attention: MultiHeadAttenti
     attention.keep([1])  # positions count in the layer as it is
     assert attention.heads == (2,)
     assert torch.allclose(attention(*inputs), expected, atol=1e-5)
-
-
-def test_recording_activations_changes_nothing(attention: MultiHeadAttention, inputs) -> None:
-    x, memory, attn_mask = inputs
-    attention.gate = Mask(torch.tensor([1.0, 0.5, 1.0]))
-    activations: Activations = {}
-    assert torch.equal(attention(x, memory, attn_mask, activations), attention(x, memory, attn_mask))
-    weights, context = activations["cross", 1, "weights"], activations["cross", 1, "context"]
-    assert weights.shape == (2, HEADS, 5, 6)
-    assert torch.allclose(weights.sum(-1), torch.ones(2, HEADS, 5), atol=1e-6)
-    assert (weights[1, ..., 4:] == 0).all()
-    gated = (weights @ activations["cross", 1, "values"]) * torch.tensor([1.0, 0.5, 1.0])[:, None, None]
-    assert torch.allclose(context, gated, atol=1e-6)
-    assert activations["cross", 1, "input"] is x
-    assert activations["cross", 1, "keys_input"] is memory
 
 
 def test_dropout_falls_on_the_weights_in_training_only(attention: MultiHeadAttention, inputs) -> None:

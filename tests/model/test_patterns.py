@@ -18,19 +18,6 @@ def test_rows_are_distributions_or_empty() -> None:
     assert weights[1, :, :, 3:].sum() == weights[1, :, 3:].sum() == 0  # padding neither looks nor is looked at
 
 
-def test_the_largest_weight_lies_where_the_label_says() -> None:
-    weights = fixed_weights(KEYS)
-    for pattern, offset in enumerate(LABELS.values()):
-        for query in range(5):
-            row = weights[0, pattern, query]
-            if offset is None:
-                assert row.argmax() == (4 if "end" in list(LABELS)[pattern] else 0)
-            elif 0 <= query + offset < 5:
-                assert row.argmax() == query + offset
-            else:
-                assert row.sum() == 0
-
-
 def test_context_grows_with_the_cube_of_the_place() -> None:
     weights = fixed_weights(KEYS)
     left = weights[0, list(LABELS).index("left context"), 4]

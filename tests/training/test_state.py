@@ -1,11 +1,13 @@
 """The folder of a training's state: what is taken up, and whose it is."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from hostile import PAYLOAD, Payload
 
 from specialized_heads.stage import UserError
 from specialized_heads.training import state
@@ -46,6 +48,19 @@ def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> N
     assert taken_up(folder) is None
     path.write_bytes(whole)
     assert taken_up(folder) is not None
+
+
+@pytest.mark.parametrize("content", [Payload(), {"x": Payload()}, [1, 2], {"fingerprint": "x"}])
+@pytest.mark.parametrize("write", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content))])
+def test_a_state_of_something_else_is_never_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, content: object, write
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.chdir(folder)
+    write(content, folder / "state.pt")
+    assert taken_up(folder) is None
+    assert "state.pt cannot be read" in caplog.text
+    assert not (folder / PAYLOAD).exists()
 
 
 def test_a_moment_that_has_passed_must_be_there_and_a_later_one_need_not(folder: Path) -> None:

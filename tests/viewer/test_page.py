@@ -343,20 +343,7 @@ def test_a_model_without_heads_and_a_set_without_trees_have_a_page(made, files: 
     assert browser.console() == []
 
 
-def test_tokens_and_trees_of_another_text_are_a_mistake_of_the_user(made, files: dict[str, Path]) -> None:
-    tokens = files["analysis"].read_bytes()
-    for texts, said in (
-        (TEXTS[:-1], r"tokens.safetensors: 6 sentences, but the text has 7"),
-        ([*TEXTS[:3], "the silent tailor sees .", *TEXTS[4:]], r"tokens.safetensors: sentence 3 \(from 0\) has other"),
-    ):
-        processor = sentencepiece.SentencePieceProcessor(model_file=str(files["source_bpe"]))
-        side = encode(texts, processor)
-        write_tokens(files["analysis"], [{"source": side, "target": side}])
-        with pytest.raises(UserError, match=said):
-            made()
-    files["analysis"].write_bytes(tokens)
+def test_trees_of_more_sentences_than_the_text_has_are_a_mistake_of_the_user(made, files: dict[str, Path]) -> None:
     write_parses(files["parses"], [tree(text) for text in [*TEXTS, TEXTS[1]]])
-    with pytest.raises(
-        UserError, match=r"parses.parquet: has a tree for sentence 7 \(from 0\), but .* has 7 sentences"
-    ):
+    with pytest.raises(UserError, match=r"has a tree for sentence 7 \(from 0\), but .* has 7 sentences"):
         made()
