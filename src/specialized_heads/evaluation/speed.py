@@ -34,6 +34,20 @@ from specialized_heads.training.batching import make_batch
 
 ROUNDS = 3
 SENTENCES = 16  # to time per round, in several batches if one is smaller
+SCHEMA = pa.schema(
+    [
+        ("heads", pa.int64()),  # of the encoder
+        ("sentences", pa.int64()),  # per batch
+        ("batches", pa.int64()),  # per round
+        ("rounds", pa.int64()),
+        ("tokens", pa.float64()),  # target tokens per batch, EOS included
+        ("encoder_seconds", pa.float64()),  # per batch, as all times
+        ("masked_seconds", pa.float64()),  # of the full encoder with the same heads multiplied by zero
+        ("translation_seconds", pa.float64()),
+        ("parameters", pa.int64()),
+        ("device", pa.string()),
+    ]
+)
 
 
 class Settings(Section):
@@ -146,22 +160,6 @@ def main() -> None:
     rows = [row | {"device": name} for row in measure(baseline, pruned, twins, store, settings)]
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d models at %d batch sizes", 1 + len(pruned), len(settings.batches))
-
-
-SCHEMA = pa.schema(
-    [
-        ("heads", pa.int64()),  # of the encoder
-        ("sentences", pa.int64()),  # per batch
-        ("batches", pa.int64()),  # per round
-        ("rounds", pa.int64()),
-        ("tokens", pa.float64()),  # target tokens per batch, EOS included
-        ("encoder_seconds", pa.float64()),  # per batch, as all times
-        ("masked_seconds", pa.float64()),  # of the full encoder with the same heads multiplied by zero
-        ("translation_seconds", pa.float64()),
-        ("parameters", pa.int64()),
-        ("device", pa.string()),
-    ]
-)
 
 
 if __name__ == "__main__":
