@@ -81,19 +81,6 @@ def test_a_span_is_the_text_of_its_piece(model, text: str) -> None:
         assert text[start:end] == piece.strip(SPACE)
 
 
-def test_spans_of_cyrillic_words_count_characters_not_bytes(model) -> None:
-    text = "Кто-нибудь не знает"
-    spans = piece_spans(model, text)
-    pieces = words_to_pieces([(0, 3), (3, 4), (4, 10), (11, 13), (14, 19)], spans)
-    assert ["".join(text[spans[p][1] : spans[p][2]] for p in word) for word in pieces] == [
-        "Кто",
-        "-",
-        "нибудь",
-        "не",
-        "знает",
-    ]
-
-
 def test_a_lone_space_piece_belongs_to_no_word(model) -> None:
     text = "cat  ☃"
     spans = piece_spans(model, text)
@@ -104,28 +91,21 @@ def test_a_lone_space_piece_belongs_to_no_word(model) -> None:
     assert all(pieces)
 
 
-def test_decomposed_letters_keep_their_marks(model) -> None:
-    text = unicodedata.normalize("NFD", "Кто-нибудь là, ещё")
-    spans = piece_spans(model, text)
-    assert sorted({i for _, start, end in spans for i in range(start, end)}) == [
-        i for i, letter in enumerate(text) if not letter.isspace()
-    ]
-    words = words_at(text, *(unicodedata.normalize("NFD", word) for word in ("là", "ещё")))
-    assert all(words_to_pieces(words, spans))
-
-
-def test_a_piece_over_two_words_belongs_to_both() -> None:
-    # "I don't": I | ▁don't
-    assert words_to_pieces([(0, 1), (2, 4), (4, 7)], [(5, 0, 1), (6, 2, 7)]) == [[0], [1], [1]]
-
-
-def test_words_of_a_multi_word_token_share_its_pieces() -> None:
-    # French "du" = "de" + "le", both with the span of the token
-    assert words_to_pieces([(0, 2), (0, 2), (3, 6)], [(5, 0, 1), (6, 1, 2), (7, 3, 6)]) == [[0, 1], [0, 1], [2]]
-
-
-def test_a_word_without_pieces_is_visible_to_the_caller() -> None:
-    assert words_to_pieces([(0, 2), (3, 5)], [(5, 0, 2)]) == [[0], []]
+@pytest.mark.parametrize(
+    ("words", "spans", "pieces"),
+    [
+        ([(0, 1), (2, 4), (4, 7)], [(5, 0, 1), (6, 2, 7)], [[0], [1], [1]]),  # "I don't": I | ▁don't
+        (
+            [(0, 2), (0, 2), (3, 6)],
+            [(5, 0, 1), (6, 1, 2), (7, 3, 6)],
+            [[0, 1], [0, 1], [2]],
+        ),  # "du", which is "de" and "le"
+        ([(0, 2), (3, 5)], [(5, 0, 2)], [[0], []]),  # a word without pieces
+        ([(0, 4), (4, 5), (5, 10)], [(1, 0, 4), (2, 4, 5), (3, 5, 10)], [[0], [1], [2]]),  # touching, not overlapping
+    ],
+)
+def test_a_piece_belongs_to_every_word_that_it_overlaps(words, spans, pieces) -> None:
+    assert words_to_pieces(words, spans) == pieces
 
 
 def test_white_space_inside_of_a_word_is_a_piece_of_it() -> None:
@@ -134,10 +114,6 @@ def test_white_space_inside_of_a_word_is_a_piece_of_it() -> None:
     assert words_to_pieces([(0, 8)], spans) == [[0, 1, 2]]
     assert piece_shares([(0, 8)], spans, [[0, 1, 2]]) == [[1.0, 1.0, 1.0]]
     assert piece_shares([(0, 8), (0, 8)], spans, [[0, 1, 2]] * 2) == [[1.0, 1.0, 1.0]] * 2
-
-
-def test_touching_is_not_overlapping() -> None:
-    assert words_to_pieces([(0, 4), (4, 5), (5, 10)], [(1, 0, 4), (2, 4, 5), (3, 5, 10)]) == [[0], [1], [2]]
 
 
 def test_an_empty_text_has_no_pieces(model) -> None:

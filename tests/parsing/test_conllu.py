@@ -137,11 +137,7 @@ GOOD = row("1", "Stop", "0", "root")
         ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 instead of word 2"),
         ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
         ([GOOD, row("2", "!")], 3, "no head and relation"),
-        (
-            [row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")],
-            2,
-            "word 1 is in a cycle (heads in turn: 2, 1)",
-        ),
+        ([row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")], 2, "word 1 is in a cycle (heads in turn: 2, 1)"),
         ([GOOD, row("2", "!", "2", "punct")], 3, "word 2 is in a cycle (heads in turn: 2)"),
         (
             [GOOD, row("2", "a", "3", "dep"), row("3", "b", "4", "dep"), row("4", "c", "3", "dep")],

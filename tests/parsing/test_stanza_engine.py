@@ -15,14 +15,7 @@ from specialized_heads.stage import UserError, file_hash, read_json, write_json
 stanza = pytest.importorskip("stanza", reason="Stanza is not installed")
 from specialized_heads.parsing import stanza_engine  # noqa: E402
 
-TEXTS = [
-    "The small cat doesn't see him.",
-    "",
-    "Wait... Stop! Now.",
-    " 漢字 😀  cat",
-    "   ",
-    "Кот спит.",
-]
+TEXTS = ["The small cat doesn't see him.", "", "Wait... Stop! Now.", " 漢字 😀  cat", "   ", "Кот спит."]
 
 
 @pytest.fixture(scope="module")
@@ -164,11 +157,7 @@ def test_missing_models_are_fetched_once_and_before_parsing(
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(hub)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
-    environment = {
-        "STANZA_RESOURCES_URL": url,
-        "STANZA_MODEL_URL": url + "/{lang}/{filename}",
-        "no_proxy": "127.0.0.1",
-    }
+    environment = {"STANZA_RESOURCES_URL": url, "STANZA_MODEL_URL": url + "/{lang}/{filename}", "no_proxy": "127.0.0.1"}
     where = {"language": "en", "directory": str(tmp_path / "models"), "package": "default"}
     manifest, output = tmp_path / "models.json", tmp_path / "out.parquet"
     fetch = partial(

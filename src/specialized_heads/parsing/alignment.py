@@ -3,6 +3,8 @@
 SentencePiece gives the bytes of the raw text that each piece covers; the parser gives the characters of each word. A piece
 belongs to every word that it overlaps, even by one letter: "don't" in one piece belongs to both "do" and "n't". If the text was
 preprocessed before BPE, its characters are mapped to those of the raw sentence one by one, ignoring white space.
+
+A span is (id, start, end): a piece, and characters [start, end) of a sentence.
 """
 
 from collections import Counter
@@ -20,17 +22,10 @@ from specialized_heads.stage import UserError
 
 
 def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int, int, int]]:
-    """Segment a sentence and find the characters of each piece.
+    """The spans of the T pieces of a sentence, in order.
 
     White space at the ends of a piece is not part of its span: "▁The" spans three letters, a piece of white space alone has an
     empty span. No piece splits a character, since the models of `corpus/bpe.py` neither normalise nor cut bytes.
-
-    Args:
-        processor: the BPE model.
-        text: the raw sentence, as the parser saw it.
-
-    Returns:
-        (id, start, end) for each of the T pieces, in order; characters [start, end) of `text`.
     """
     # The serialised form has byte offsets in all SentencePiece versions since 0.2.0.
     encoded = SentencePieceText.FromString(processor.encode(text, out_type="serialized_proto"))
@@ -38,25 +33,17 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
     character = {byte: index for index, byte in enumerate(accumulate(lengths, initial=0))}
     spans = []
     for piece in encoded.pieces:
-        start, end = character[piece.begin], character[piece.end]
-        raw = text[start:end]
-        start = end - len(raw.lstrip())
-        end = start + len(raw.strip())
-        spans.append((piece.id, start, end))
+        raw = text[character[piece.begin] : character[piece.end]]
+        start = character[piece.end] - len(raw.lstrip())
+        spans.append((piece.id, start, start + len(raw.strip())))
     return spans
 
 
 def check_pieces(path: Path, store: TokenStore, processed: list[str], processor: SentencePieceProcessor) -> None:
-    """Check that a token file, which the model reads, holds the pieces of these sentences.
-
-    Args:
-        path: of the token file, for messages.
-        store: its content.
-        processed: the sentences, preprocessed.
-        processor: the BPE model of the source side.
+    """Check that a token file, which the model reads, holds the pieces of these preprocessed source sentences.
 
     Raises:
-        UserError: the token file has other sentences or pieces.
+        UserError: the token file `path`, whose content is `store`, has other sentences or pieces.
     """
     if len(store) != len(processed):
         raise UserError(
@@ -79,13 +66,8 @@ def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> 
     Some forms may differ, since some parsers rewrite quotes or capitals. Letters are compared after composition. Words that
     share their characters ("du" is "de" and "le") are ignored.
 
-    Args:
-        path: of the table of trees, for messages.
-        parses: its content.
-        texts: the sentences.
-
     Raises:
-        UserError: the trees belong to other sentences.
+        UserError: the trees of the table `path` belong to other sentences.
     """
     rows = []
     for n, words in parses.items():
@@ -104,10 +86,6 @@ def raw_characters(processed: str, raw: str) -> list[int] | None:
 
     Preprocessing may only change case and white space. A character can have two in lower case ("İ").
 
-    Args:
-        processed: the preprocessed sentence.
-        raw: the same sentence, as the parser saw it.
-
     Returns:
         for each character of `processed` a position in `raw`, -1 for white space. None: other characters differ.
     """
@@ -121,11 +99,7 @@ def raw_characters(processed: str, raw: str) -> list[int] | None:
 
 
 def raw_piece_spans(processor: SentencePieceProcessor, processed: str, raw: str) -> list[tuple[int, int, int]] | None:
-    """`piece_spans` of a preprocessed sentence, with the characters of the raw one.
-
-    Returns:
-        (id, start, end) for each piece; characters [start, end) of `raw`. None: the two texts are different sentences.
-    """
+    """`piece_spans` of a preprocessed sentence, in characters of the raw one; None if the two are different sentences."""
     spans = piece_spans(processor, processed)
     if processed == raw:
         return spans
@@ -134,10 +108,9 @@ def raw_piece_spans(processor: SentencePieceProcessor, processed: str, raw: str)
         return None
     raw_spans, after = [], 0
     for identity, start, end in spans:
+        first = after  # for a piece of white space alone
         if start < end:
             first, after = origin[start], origin[end - 1] + 1
-        else:  # a piece of white space alone
-            first = after
         raw_spans.append((identity, first, after))
     return raw_spans
 
@@ -145,15 +118,9 @@ def raw_piece_spans(processor: SentencePieceProcessor, processed: str, raw: str)
 def words_to_pieces(
     word_spans: Sequence[tuple[int, int]], piece_spans: Sequence[tuple[int, int, int]]
 ) -> list[list[int]]:
-    """Find the pieces of each word.
+    """The positions (0 to T - 1) of the pieces that overlap each of the W words, whose characters are [start, end).
 
-    Args:
-        word_spans: characters [start, end) of each of the W words.
-        piece_spans: (id, start, end) of each of the T pieces, from `raw_piece_spans` on the same text.
-
-    Returns:
-        for each word, the positions (0 to T - 1) of the pieces that overlap it. A word without pieces has an empty
-        list: its sentence cannot be aligned.
+    A word without pieces has an empty list: its sentence cannot be aligned.
     """
     return [
         [position for position, (_, start, end) in enumerate(piece_spans) if start < word_end and end > word_start]

@@ -10,6 +10,7 @@ gives a text one root, and arcs are counted one by one; a file with a cycle of h
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,15 +58,13 @@ def read_trees(path: Path) -> list[Tree]:
 def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
     """The numbered lines of each sentence; comments alone are not one."""
     block: list[tuple[int, str]] = []
-    for number, line in enumerate(lines(path), start=1):
+    for number, line in enumerate(chain(lines(path), [""]), start=1):
         if line.strip():
             block.append((number, line))
             continue
         if any(not line.startswith("#") for _, line in block):
             yield block
         block = []
-    if any(not line.startswith("#") for _, line in block):
-        yield block
 
 
 def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
@@ -126,11 +125,7 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
 
 
 def place(tokens: list[Token], text: str) -> list[Word] | None:
-    """Locate the words of a tree in a sentence.
-
-    Args:
-        tokens: of the tree.
-        text: the sentence, as the clean stage wrote it.
+    """Locate the words of a tree in a sentence, as the clean stage wrote it.
 
     Returns:
         its words. None: the forms of the tokens, joined, are not the characters of the text.
@@ -152,11 +147,7 @@ def place(tokens: list[Token], text: str) -> list[Word] | None:
 
 
 def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], dict[str, str | int]]:
-    """The trees of sentences, from a file.
-
-    Args:
-        texts: sentences, as the clean stage wrote them.
-        path: of the CoNLL-U file.
+    """The trees of sentences, as the clean stage wrote them, from a CoNLL-U file.
 
     Returns:
         the words of each sentence, empty without a parse; and the entries of the report: the file, its hash, the number of

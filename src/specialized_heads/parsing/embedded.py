@@ -12,23 +12,16 @@ from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError, read_json
 from specialized_heads.tables import read_table
 
+NUMBERS, TEXTS = pa.list_(pa.int32()), pa.list_(pa.string())
 SCHEMA = pa.schema(
-    {
-        "source": pa.string(),
-        "start": pa.list_(pa.int32()),
-        "end": pa.list_(pa.int32()),
-        "head": pa.list_(pa.int32()),
-        "relation": pa.list_(pa.string()),
-        "upos": pa.list_(pa.string()),
-    }
+    {"source": pa.string(), "start": NUMBERS, "end": NUMBERS, "head": NUMBERS, "relation": TEXTS, "upos": TEXTS}
 )
 
 
 def embedded_parses(texts: list[str], *, resource: Path | None) -> tuple[list[list[Word]], dict[str, str]]:
-    """Look up the trees of sentences.
+    """Look up the trees of sentences, exactly as the clean stage wrote them.
 
     Args:
-        texts: sentences, exactly as the clean stage wrote them.
         resource: `parses.parquet` of the corpus; None for a corpus that is not embedded.
 
     Returns:

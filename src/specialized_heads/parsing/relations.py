@@ -10,6 +10,7 @@ Universal Dependencies in name only are the same: the paper's dobj is `obj`.
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -50,15 +51,9 @@ class Arc(NamedTuple):
 
 
 def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
-    """List the arcs of one sentence.
+    """The arcs of one sentence with a requested relation (Universal or Stanford Dependencies), by position of the dependent.
 
-    Args:
-        words: of the sentence, from `read_parses`.
-        relations: main types or subtypes, of Universal or Stanford Dependencies.
-
-    Returns:
-        the arcs with a requested relation, by position of the dependent; one that matches two requests (`nsubj` and
-        `nsubj:pass`) appears twice.
+    One that matches two requests (`nsubj` and `nsubj:pass`) appears twice.
     """
     requested = [(relation, canonical(relation)) for relation in relations]
     matches = []
@@ -80,14 +75,10 @@ def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> s
 
 
 def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
-    """The best fixed offset and its accuracy.
+    """The most frequent offset (ties: the nearest, then the negative one) and its share of the arcs; None, None without arcs.
 
     Args:
         counts: arcs by relative position in words.
-
-    Returns:
-        the most frequent offset (ties: the nearest, then the negative one) and its share of the arcs; None, None without
-        arcs.
     """
     if not counts:
         return None, None
@@ -96,37 +87,22 @@ def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
 
 
 def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> pa.Table:
-    """Count relative positions.
-
-    Args:
-        sentences: the arcs of each.
-        relations: as for `arcs`.
+    """Count relative positions in the arcs of each sentence.
 
     Returns:
         one row per relation and direction, in the requested order; columns as in `SCHEMA`. `offsets` and `counts` are the
         histogram of relative positions (target minus attending word), by increasing offset.
     """
     positions = {(relation, direction): Counter() for relation in relations for direction in DIRECTIONS}
-    for sentence in sentences:
-        for arc in sentence:
-            offset = arc.dependent - arc.head
-            positions[arc.relation, "head_to_dependent"][offset] += 1
-            positions[arc.relation, "dependent_to_head"][-offset] += 1
-    rows = []
-    for (relation, direction), counts in positions.items():
-        offset, accuracy = offset_baseline(counts)
-        rows.append(
-            {
-                "relation": relation,
-                "direction": direction,
-                "arcs": counts.total(),
-                "baseline_offset": offset,
-                "baseline_accuracy": accuracy,
-                "offsets": sorted(counts),
-                "counts": [counts[offset] for offset in sorted(counts)],
-            }
-        )
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    for arc in chain.from_iterable(sentences):
+        offset = arc.dependent - arc.head
+        positions[arc.relation, "head_to_dependent"][offset] += 1
+        positions[arc.relation, "dependent_to_head"][-offset] += 1
+    rows = [
+        (*key, counts.total(), *offset_baseline(counts), sorted(counts), [counts[offset] for offset in sorted(counts)])
+        for key, counts in positions.items()
+    ]
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ except ImportError:
     spacy = None
 
 from specialized_heads.languages import without_region
+from specialized_heads.parsing.relation_names import STANFORD
 from specialized_heads.parsing.spacy_models import DEFAULTS, model_name
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError, progress
@@ -22,24 +23,16 @@ from specialized_heads.stage import UserError, progress
 INSTALL = "pip install -c constraints.txt -e '.[spacy]'"
 BATCH = 64  # sentences
 
-NAMES = {
+# ClearNLP -> Universal Dependencies
+NAMES = STANFORD | {
     "ROOT": "root",
-    "acomp": "xcomp",
-    "attr": "xcomp",
-    "auxpass": "aux:pass",
-    "csubjpass": "csubj:pass",
     "dative": "iobj",
-    "dobj": "obj",
     "intj": "discourse",
     "neg": "advmod",
     "npadvmod": "obl:unmarked",
-    "nsubjpass": "nsubj:pass",
-    "oprd": "xcomp",
-    "poss": "nmod:poss",
     "preconj": "cc:preconj",
     "predet": "det:predet",
-    "prt": "compound:prt",
-    "relcl": "acl:relcl",
+    **dict.fromkeys(("acomp", "attr", "oprd"), "xcomp"),
     # Less than half of ClearNLP's quantmod is advmod in UD's English treebank.
     **dict.fromkeys(("agent", "meta", "pcomp", "pobj", "prep", "quantmod"), "dep"),
 }
@@ -49,11 +42,7 @@ NOMINAL = ("NOUN", "PROPN", "PRON")
 
 
 def load_model(*, language: str, package: str) -> "spacy.Language":
-    """Load a model that is installed.
-
-    Args:
-        language: of the text.
-        package: name of an installed model, or a path; `default`: that in `DEFAULTS`.
+    """Load an installed model by its name or path; `default`: that in `DEFAULTS`.
 
     Raises:
         UserError: spaCy or the model is not installed, or the model is for another language, has no parser, or has relations of
@@ -85,15 +74,10 @@ def load_model(*, language: str, package: str) -> "spacy.Language":
 
 
 def parse_sentences(model: "spacy.Language", texts: Iterable[str], *, restructure: bool = True) -> Iterator[list[Word]]:
-    """Parse sentences.
+    """The words of each sentence, without white space.
 
     Args:
-        model: from `load_model`.
-        texts: one sentence each.
         restructure: whether to move the heads of ClearNLP trees as in UD, or only rename relations.
-
-    Yields:
-        the words of each sentence, without white space.
     """
     clear = "dobj" in model.get_pipe("parser").labels
     documents = (_as_one_sentence(model.make_doc(text)) for text in texts)

@@ -5,6 +5,8 @@ metadata, or from the files of a model that is given by its path.
 """
 
 import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
@@ -21,40 +23,22 @@ def model_name(*, language: str, package: str) -> str | None:
 
 
 def installed(*, language: str, package: str) -> dict[str, str | None]:
-    """The installed versions that affect the trees.
-
-    Args:
-        language: of the text.
-        package: `parser.package`.
-
-    Returns:
-        the version of spaCy, and a SHA-256 of the files of the model; None if not installed.
-    """
+    """The version of spaCy, and a SHA-256 of the files of the model `parser.package`; None if not installed."""
+    found: dict[str, str | None] = {"spacy": None, "model": None}
+    with suppress(PackageNotFoundError):
+        found["spacy"] = version("spacy")
     name = model_name(language=language, package=package)
-    return {"spacy": _version("spacy"), "model": _model_hash(name) if name else None}
+    if name and Path(name).is_dir():
+        files = sorted(path for path in Path(name).rglob("*") if path.is_file())
+        found["model"] = _hash(f"{path.relative_to(name).as_posix()} {file_hash(path)}" for path in files)
+    elif name:
+        with suppress(PackageNotFoundError, ValueError):  # ValueError: a path, in later releases of Python
+            # Compiled files and installation records have no hash, or one that differs by machine.
+            files = [file for file in distribution(name).files or [] if file.hash]
+            names = (file for file in files if not file.parts[0].endswith(".dist-info"))
+            found["model"] = _hash(sorted(f"{file.as_posix()} {file.hash.value}" for file in names))
+    return found
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _model_hash(name: str) -> str | None:
-    folder = Path(name)
-    if folder.is_dir():
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        lines = [f"{path.relative_to(folder).as_posix()} {file_hash(path)}" for path in files]
-    else:
-        try:
-            files = distribution(name).files or []
-        except (
-            PackageNotFoundError,
-            ValueError,
-        ):  # ValueError: a path that does not exist, in later releases of Python
-            return None
-        # Compiled files and installation records have no hash, or one that differs by machine.
-        hashed = [file for file in files if file.hash and not file.parts[0].endswith(".dist-info")]
-        lines = sorted(f"{file.as_posix()} {file.hash.value}" for file in hashed)
+def _hash(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

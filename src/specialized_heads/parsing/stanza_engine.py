@@ -30,76 +30,59 @@ def load_pipeline(*, language: str, directory: str | None, package: str) -> stan
     Raises:
         UserError: there are no such models, or they are damaged.
     """
-    directory = _resources(directory)
-    try:
-        return _build(language=language, directory=directory, package=package, method=None)
-    except Exception as error:  # a damaged model can raise anything
-        raise UserError(
-            f"no {_what(language, directory, package)}: {_sentence(error)} Run snakemake with --forcerun parser_models and "
-            "parser.download: true, or check parser.directory and parser.package"
-        ) from error
+    remedy = "Run snakemake with --forcerun parser_models and parser.download: true, or check parser.directory and parser.package"
+    return _build(language=language, directory=directory, package=package, method=None, remedy=remedy)
 
 
 def fetch(*, language: str, directory: str | None, package: str, download: bool) -> stanza.Pipeline:
-    """Load a pipeline, downloading missing models.
-
-    Args:
-        language, directory, package: as for `load_pipeline`.
-        download: whether missing models may be downloaded.
-
-    Raises:
-        UserError: there are no such models, and they may not or cannot be downloaded.
-    """
-    directory = _resources(directory)
-    what = _what(language, directory, package)
+    """Load a pipeline as `load_pipeline`; missing models are downloaded if they may be."""
+    where = {"language": language, "directory": directory, "package": package}
+    remedy = "Set parser.download: true, or check parser.directory and parser.package"
     try:
-        return _build(language=language, directory=directory, package=package, method=None)
-    except Exception as error:  # as above
+        return _build(**where, method=None, remedy=remedy)
+    except UserError:
         if not download:
-            raise UserError(
-                f"no {what}: {_sentence(error)} Set parser.download: true, or check parser.directory and parser.package"
-            ) from error
-    log.info("fetching %s", what)
-    try:
-        return _build(language=language, directory=directory, package=package, method="reuse_resources")
-    except Exception as error:  # the network layers below Stanza share no base class
-        raise UserError(
-            f"no {what}, and they could not be fetched: {_sentence(error)} Fetch them where there is a network (python -c "
-            f"\"import stanza; stanza.download('{language}', model_dir='DIR', package='{package}', "
-            f"processors='{','.join(PROCESSORS)}')\"), copy the folder here and set parser.directory to it"
-        ) from error
+            raise
+    log.info("fetching %s", _what(**where))
+    remedy = (
+        'They could not be fetched; fetch them where there is a network (python -c "import stanza; '
+        f"stanza.download('{language}', model_dir='DIR', package='{package}', processors='{','.join(PROCESSORS)}')\"), copy the "
+        "folder here and set parser.directory to it"
+    )
+    return _build(**where, method="reuse_resources", remedy=remedy)
+
+
+def _what(*, language: str, directory: str | None, package: str) -> str:
+    return f"Stanza models for {language!r}, package {package!r}, in {_resources(directory)}"
 
 
 def _resources(directory: str | None) -> str:
     return str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
 
 
-def _what(language: str, directory: str, package: str) -> str:
-    return f"Stanza models for {language!r}, package {package!r}, in {directory}"
-
-
-def _sentence(error: Exception) -> str:
-    """The first line of an error's text, with one full stop at the end."""
-    text = str(error).strip() or type(error).__name__
-    return f"{text.splitlines()[0].rstrip('. ')}."
-
-
-def _build(*, language: str, directory: str, package: str, method: str | None) -> stanza.Pipeline:
-    if method is not None:  # look the code up in the newest list
-        download_resources_json(directory)
-    pipeline = stanza.Pipeline(
-        _code(language, known=load_resources_json(directory)),
-        dir=directory,
-        package=package,
-        processors=",".join(PROCESSORS),
-        download_method=method,
-        tokenize_no_ssplit=True,
-        use_gpu=False,  # results on a GPU vary from run to run
-        verbose=False,
-    )
-    # Stanza skips processors that a package lacks, with no more than a log line.
-    if missing := [name for name in PROCESSORS if name not in pipeline.processors]:
-        raise ValueError(f"the package has no {', '.join(missing)}")
+def _build(*, language: str, directory: str | None, package: str, method: str | None, remedy: str) -> stanza.Pipeline:
+    """A pipeline; with a `method`, missing models are downloaded. Any failure is a `UserError` that ends with the remedy."""
+    folder = _resources(directory)
+    try:
+        if method is not None:  # look the code up in the newest list
+            download_resources_json(folder)
+        pipeline = stanza.Pipeline(
+            _code(language, known=load_resources_json(folder)),
+            dir=folder,
+            package=package,
+            processors=",".join(PROCESSORS),
+            download_method=method,
+            tokenize_no_ssplit=True,
+            use_gpu=False,  # results on a GPU vary from run to run
+            verbose=False,
+        )
+        # Stanza skips processors that a package lacks, with no more than a log line.
+        if missing := [name for name in PROCESSORS if name not in pipeline.processors]:
+            raise ValueError(f"the package has no {', '.join(missing)}")
+    except Exception as error:  # a damaged model can raise anything, and the network layers share no base class
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+        what = _what(language=language, directory=directory, package=package)
+        raise UserError(f"no {what}: {reason}. {remedy}") from error
     return pipeline
 
 
@@ -110,15 +93,9 @@ def _code(language: str, *, known: Container[str]) -> str:
 
 
 def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Word]]:
-    """Parse sentences.
+    """The words of each sentence, in order, possibly none.
 
-    Args:
-        pipeline: from `load_pipeline`.
-        texts: one sentence each.
-
-    Returns:
-        the words of each sentence, in order, possibly none. If a blank line inside a text makes Stanza split it, the trees
-        follow each other, each with its own root.
+    If a blank line inside a text makes Stanza split it, the trees follow each other, each with its own root.
     """
     parses = []
     for first in progress(range(0, len(texts), BATCH), what="parse", unit="batch"):
@@ -130,17 +107,9 @@ def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Wo
                 for token in sentence.tokens:
                     forms = [word.text for word in token.words]
                     spans = word_spans(forms, text=text, start=token.start_char, end=token.end_char)
-                    words += [
-                        Word(
-                            form=word.text,
-                            start=start,
-                            end=end,
-                            head=word.head + before if word.head else 0,
-                            relation=word.deprel.lower(),
-                            upos=word.upos,
-                        )
-                        for word, (start, end) in zip(token.words, spans, strict=True)
-                    ]
+                    for word, span in zip(token.words, spans, strict=True):
+                        head = word.head + before if word.head else 0
+                        words.append(Word(word.text, *span, head, word.deprel.lower(), word.upos))
             parses.append(words)
     return parses
 

@@ -29,18 +29,8 @@ class Word(NamedTuple):
     upos: str
 
 
-SCHEMA = pa.schema(
-    {
-        "sentence": pa.int32(),
-        "word": pa.int32(),
-        "form": pa.string(),
-        "start": pa.int32(),
-        "end": pa.int32(),
-        "head": pa.int32(),
-        "relation": pa.string(),
-        "upos": pa.string(),
-    }
-)
+COLUMNS = ("sentence", "word", *Word._fields)
+SCHEMA = pa.schema([(name, pa.string() if name in ("form", "relation", "upos") else pa.int32()) for name in COLUMNS])
 
 
 def letters(text: str) -> str:
@@ -49,15 +39,9 @@ def letters(text: str) -> str:
 
 
 def word_spans(forms: Sequence[str], *, text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Find the characters of each word of a token.
+    """The characters [start, end) of each word of a token, given those of the token and the forms of its words.
 
-    Args:
-        forms: of its words.
-        text: the sentence.
-        start, end: characters [start, end) of the sentence are the token.
-
-    Returns:
-        [start, end) of each word: its part of the token if the forms, joined, spell it; else the whole token.
+    A word has its part of the token if the forms, joined, spell it; else the whole token.
     """
     spelled = [letters(form) for form in forms]
     places = [place for place in range(start, end) if not text[place].isspace()]
@@ -78,21 +62,16 @@ def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:
 
 
 def read_parses(path: Path) -> dict[int, list[Word]]:
-    """Read `parses/analysis.parquet`.
-
-    Returns:
-        the words of each parsed sentence, in order, by its row number in `analysis.parquet`. Unparsed sentences are
-        absent.
+    """Read `parses/analysis.parquet`: the words of each parsed sentence, by its row number in `analysis.parquet`.
 
     Raises:
         UserError: no such file, not such a table, or its rows are not trees.
     """
     table = read_table(path, schema=SCHEMA)
-    if empty := [name for name in SCHEMA.names if table.column(name).null_count]:
+    if empty := [name for name in COLUMNS if table.column(name).null_count]:
         raise UserError(f"{path}: column {empty[0]} has missing values; delete the file and parse again")
     parses: dict[int, list[Word]] = {}
-    columns = (table.column(name).to_pylist() for name in Word._fields)
-    for sentence, *word in zip(table.column("sentence").to_pylist(), *columns):
+    for sentence, _, *word in zip(*(table.column(name).to_pylist() for name in COLUMNS)):
         parses.setdefault(sentence, []).append(Word(*word))
     for sentence, words in parses.items():
         for word in words:
