@@ -59,11 +59,6 @@ def test_bounds_are_inclusive(cleaned, pair: tuple[str, str], filters: dict) -> 
     assert texts(cleaned(pair, **filters)[0]) == [pair]
 
 
-def test_pairs_that_are_alike_on_one_side_only_are_kept(cleaned) -> None:
-    rows = [GOOD, ("A cat sleeps!", "Le chat dort."), ("The cat sleeps.", "Un chat dort!")]
-    assert texts(cleaned(*rows, near_duplicates=False)[0]) == rows
-
-
 @pytest.mark.parametrize(
     ("language", "good", "bad"),
     [
@@ -87,11 +82,6 @@ def test_scripts_go_by_language(cleaned, language: str, good: str, bad: str) -> 
 def test_an_unknown_language_has_no_script(cleaned) -> None:
     languages = {"source_language": "xx", "target_language": "qaa"}
     assert len(cleaned(("кот a", "γάτα b"), languages=languages, script=1.0)[0]) == 1
-
-
-def test_a_pair_counts_for_the_first_reason(cleaned) -> None:
-    _, counts = cleaned(GOOD, ("", ""), ("one two three four", "one two three four"), max_words=3)
-    assert above_zero(counts["dropped_in_cleaning"]) == {"empty": 1, "too_long": 1}
 
 
 def test_changes_are_counted_once_per_pair(cleaned) -> None:

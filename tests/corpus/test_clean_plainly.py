@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from cleaning import Row, above_zero
+from cleaning import Row, above_zero, plain_key
 
 from specialized_heads.config.sections import Filters
 from specialized_heads.corpus import pairs as pair_files
@@ -35,15 +35,6 @@ def plain_normal(text: str, *, entities: bool) -> tuple[str, set[str]]:
 def decode(text: str) -> str:
     """The entities that the random text holds, in upper case too; `&amp`, `&no;` and `&NBSP;` are none."""
     return re.sub(r"&(amp|AMP|quot|QUOT|lt|LT|#39|#[xX]200B|nbsp);", lambda found: html.unescape(found[0]), text)
-
-
-def plain_key(text: str) -> str:
-    folded = re.sub("[İı]", "i", text).casefold()
-    marks = {
-        c for c in folded if unicodedata.category(c)[0] == "M" and not "\ufe00" <= c <= "\ufe0f" and c < "\U000e0000"
-    }
-    inner = [c if re.match(r"[^\W\d_]", c) or c in marks else " " for c in folded]
-    return " ".join("".join(inner).split()) or text
 
 
 def plain_share(text: str, language: str) -> float:
@@ -132,9 +123,8 @@ def hostile(rows: int, *, seed: int) -> list[Row]:
         "&amp;quot;",
         "&lt;",
         "&#39;",
-        "&#x200B;",
     ]
-    other += ["&amp", "&no;", "&", "\u200b", "\u200c", "\u00ad", "\ufeff", "\x00", "&nbsp;", "σς", "R&D"]
+    other += ["&#x200B;", "&amp", "&no;", "&", "\u200b", "\u200c", "\u00ad", "\ufeff", "\x00", "&nbsp;", "σς", "R&D"]
     spaces = [" "] * 12 + ["  ", "\u00a0", "\t", "\n", "\u3000", "\x1f", ""]
 
     def sentence(own: list[str]) -> str:

@@ -1,11 +1,10 @@
 """Which sentences count as the same one, and that the fast implementation says what the definition says."""
 
 import random
-import re
-import unicodedata
 
 import pyarrow as pa
 import pytest
+from cleaning import plain_key
 
 from specialized_heads.corpus.characters import PLANES, Block
 from specialized_heads.corpus.near_duplicates import (
@@ -19,16 +18,6 @@ from specialized_heads.corpus.near_duplicates import (
 
 def keys(*texts: str) -> list[str]:
     return sentence_keys(Block.of(pa.array(texts, pa.string()))).to_pylist()
-
-
-def defined_key(text: str) -> str:
-    """The definition, one character after the other."""
-    folded = re.sub("[İı]", "i", text).casefold()
-    marks = {
-        c for c in folded if unicodedata.category(c)[0] == "M" and not "\ufe00" <= c <= "\ufe0f" and c < "\U000e0000"
-    }
-    inner = [c if re.match(r"[^\W\d_]", c) or c in marks else " " for c in folded]
-    return " ".join("".join(inner).split()) or text
 
 
 def test_keys_ignore_case_digits_punctuation_and_space() -> None:
@@ -55,7 +44,7 @@ def test_sentences_without_letters_stay_apart() -> None:
 def test_the_key_of_every_character_is_as_defined(codes) -> None:
     """In ASCII alone, with two bytes and with four bytes per character."""
     texts = [f"A{chr(code)}b" for code in codes if not 0xD800 <= code < 0xE000 and code != ord("\n")]
-    assert keys(*texts) == [defined_key(text) for text in texts]
+    assert keys(*texts) == [plain_key(text) for text in texts]
 
 
 def test_keys_of_random_text_are_as_defined() -> None:
@@ -63,24 +52,12 @@ def test_keys_of_random_text_are_as_defined() -> None:
     letters = [*"aBéßİıςЖ漢7²_'  -\u200cﬁ", "e\u0301"]
     for more in ([], ["😀", "𝐀", "𐐀"]):
         texts = ["".join(choice.choices(letters + more, k=choice.randint(0, 12))) for _ in range(3000)]
-        assert keys(*texts) == [defined_key(text) for text in texts]
+        assert keys(*texts) == [plain_key(text) for text in texts]
 
 
 def test_a_sentence_with_a_line_break_is_refused() -> None:
     with pytest.raises(ValueError, match="line break"):
         keys("a\nb", "c")
-
-
-def hashed(text: bytes) -> int:
-    """MurmurHash64A without its seed, one text at a time."""
-    multiplier, every_bit = 0xC6A4A7935BD1E995, 2**64 - 1
-    value = len(text) * multiplier & every_bit
-    for start in range(0, len(text), 8):
-        word = int.from_bytes(text[start : start + 8], "little") * multiplier & every_bit
-        word = (word ^ (word >> 47)) * multiplier & every_bit
-        value = (value ^ word) * multiplier & every_bit
-    value = (value ^ (value >> 47)) * multiplier & every_bit
-    return value ^ (value >> 47)
 
 
 def test_bags_ignore_word_order_and_nothing_more() -> None:

@@ -163,31 +163,6 @@ def test_every_reason_occurs(divided) -> None:
     assert all(dropped.values()), dropped
 
 
-def test_no_held_out_sentence_is_anywhere_else(divided) -> None:
-    pairs = messy()
-    sets, _ = divided(pairs)
-    for side in (pairs.source, pairs.target):
-        bags = {name: {bag(side[row]) for row in rows} for name, rows in sets.items()}
-        for name in HELD_OUT:
-            for other in bags.keys() - {name}:
-                assert not bags[name] & bags[other], (name, other)
-    for name in HELD_OUT:
-        sources = [key(pairs.source[row]) for row in sets[name]]
-        assert len(sources) == len(set(sources))
-
-
-def test_documents_are_whole(divided) -> None:
-    pairs = messy()
-    sets, _ = divided(pairs)
-    documents = [{pairs.document[row] for row in rows} for rows in sets.values()]
-    assert sum(map(len, documents)) == len(set().union(*documents))
-
-
-def test_held_out_sizes_are_met(divided, everyday: Pairs) -> None:
-    sets, _ = divided(everyday)
-    assert {name: len(sets[name]) for name in HELD_OUT} == {"dev": 20, "test": 30, "analysis": 40}
-
-
 def test_sets_of_the_source_stay_whole_whatever_the_sizes(divided, everyday: Pairs) -> None:
     twice = Pairs(["Go now!", "go now", "Stay."], ["", "", "Restez."], ["", "", ""])
     news = Pairs(["The cat sees a cat, number 0.", "Go now."], ["Nouvelles.", "Partez."], ["x", "x"])

@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,11 @@ SAMPLE_SEED = 1
 LONGEST = 1 << 30
 # A model is a protocol buffer; the hash is field 200, the first of those reserved for extensions, with 32 bytes.
 SEAL = b"\xc2\x0c\x20"
+# What SentencePiece says of a size that does not fit, and what we say.
+WRONG_SIZE = {
+    r"too high \(\d+\)\. Please set it to a value <= (\d+)": "more than the {} training sentences support; set at most",
+    r"smaller than required_chars\. \d+ vs (\d+)": "less than the alphabet of the training text; set at least",
+}
 
 
 class Settings(Section):
@@ -70,17 +75,10 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
     Raises:
         UserError: the vocabulary is larger than the text supports, or smaller than its alphabet.
     """
-    model, number = io.BytesIO(), 0
-
-    def counted() -> Iterator[str]:
-        nonlocal number
-        for text in texts:
-            number += 1
-            yield text
-
+    model, numbers = io.BytesIO(), count()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=counted(),
+            sentence_iterator=(text for text, _ in zip(texts, numbers)),
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
@@ -96,14 +94,10 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
             minloglevel=2,
         )
     except RuntimeError as error:
-        if found := re.search(r"too high \(\d+\)\. Please set it to a value <= (\d+)", str(error)):
-            raise UserError(
-                f"vocabulary.{name}: {size} is more than the {number} training sentences support; set at most {found[1]}"
-            ) from None
-        if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
-            raise UserError(
-                f"vocabulary.{name}: {size} is less than the alphabet of the training text; set at least {found[1]}"
-            ) from None
+        for pattern, what in WRONG_SIZE.items():
+            if found := re.search(pattern, str(error)):
+                what = what.format(next(numbers))
+                raise UserError(f"vocabulary.{name}: {size} is {what} {found[1]}") from None
         raise
     # The limit must not affect the bytes of the model.
     learned = ModelProto.FromString(model.getvalue())
@@ -133,16 +127,14 @@ def main() -> None:
     """Read `--train`; write `--source-model` and `--target-model`."""
     files = arguments(__doc__, files=["train", "source-model", "target-model"])
     settings = Settings.model_validate(files.settings)
-    sizes, mode = settings.vocabulary, settings.vocabulary.preprocess
-    for name, size, language, path in (
-        ("source", sizes.source, settings.source_language, files.source_model),
-        ("target", sizes.target, settings.target_language, files.target_model),
-    ):
-        blocks = (apply(texts, language=language, mode=mode) for texts in sample(files.train, name))
-        model = learn(chain.from_iterable(blocks), size=size, name=name)
-        with atomic(path) as temporary:
+    mode = settings.vocabulary.preprocess
+    for side in ("source", "target"):
+        language, size = getattr(settings, f"{side}_language"), getattr(settings.vocabulary, side)
+        blocks = (apply(texts, language=language, mode=mode) for texts in sample(files.train, side))
+        model = learn(chain.from_iterable(blocks), size=size, name=side)
+        with atomic(getattr(files, f"{side}_model")) as temporary:
             temporary.write_bytes(model)
-        log.info("bpe: %s, %d subwords", name, size)
+        log.info("bpe: %s, %d subwords", side, size)
 
 
 if __name__ == "__main__":

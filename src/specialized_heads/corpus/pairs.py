@@ -65,11 +65,7 @@ def read_pairs(path: Path) -> Pairs:
 
 
 def block(
-    source: Sequence[str],
-    target: Sequence[str],
-    *,
-    document: Sequence[str] | None = None,
-    set_: str = "",
+    source: Sequence[str], target: Sequence[str], *, document: Sequence[str] | None = None, set_: str = ""
 ) -> pa.RecordBatch:
     """Pairs of one set as a block of `SCHEMA`; without `document`, documents are empty."""
     documents = pa.repeat("", len(source)) if document is None else pa.array(document, pa.string())

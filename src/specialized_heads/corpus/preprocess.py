@@ -20,16 +20,7 @@ JOINER = re.compile(" ?([\u200c\u200d]) ?")
 
 
 def apply(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
-    """Preprocess sentences for BPE.
-
-    Args:
-        texts: raw sentences.
-        language: their language; Moses has general rules for those that it does not know.
-        mode: `vocabulary.preprocess`.
-
-    Returns:
-        the sentences; for `paper`, lower-case tokens separated by single spaces.
-    """
+    """Preprocess sentences for BPE: for `paper`, lower-case tokens separated by single spaces."""
     if mode == "none":
         return list(texts)
     tokenize = _moses(language)[0].tokenize
@@ -37,13 +28,7 @@ def apply(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
 
 
 def undo(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
-    """Undo `apply`; for `paper`, Moses restores the spaces, and the text stays in lower case.
-
-    Args:
-        texts: sentences as `apply` returns them, such as translations.
-        language: their language.
-        mode: `vocabulary.preprocess`.
-    """
+    """Undo `apply`; for `paper`, Moses restores the spaces, and the text stays in lower case."""
     if mode == "none":
         return list(texts)
     detokenize = _moses(language)[1].detokenize
@@ -53,7 +38,7 @@ def undo(texts: Iterable[str], *, language: str, mode: Mode) -> list[str]:
 
 @cache
 def _moses(language: str) -> tuple[Any, Any]:
-    """Moses' tokeniser and detokeniser of a language, ignoring its region ("pt_br")."""
+    """Moses' tokeniser and detokeniser of a language, ignoring its region; an unknown language has general rules."""
     # Imported here, so that stages without tokenised text do not pay for it.
     from sacremoses import MosesDetokenizer, MosesTokenizer
 

@@ -8,6 +8,7 @@ assign to a held-out set. The source is read once, block by block; the sample is
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +47,13 @@ def draw(blocks: Iterable[pa.RecordBatch], *, limit: int, free: int) -> Iterator
 
 
 def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any]) -> dict[str, Any]:
-    """Name, bytes and sha256 of each file; address, licence and citation as far as known.
-
-    Raises:
-        UserError: the hash of a file differs from that in the table of datasets or in the configuration.
-    """
+    """Name, bytes and sha256 of each file, which must be the known ones; address, licence and citation as far as known."""
     source = settings.source
     known = files_of(source, source_language=settings.source_language, target_language=settings.target_language)
     entries = []
-    for number, path in enumerate(files):
+    for path, dataset in zip_longest(files, known):
         entry: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": file_hash(path)}
-        if known:
-            dataset = known[number]
+        if dataset:
             if dataset.sha256 not in (None, entry["sha256"]):
                 raise UserError(
                     f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it and {path}.json to fetch it "
@@ -89,17 +85,14 @@ def main() -> None:
     languages = {"source_language": settings.source_language, "target_language": settings.target_language}
     with atomic(files.output) as everything:
         rows = write_blocks(everything, reader.read(source, files.resource, **languages, counts=dropped))
-        sets = Counter[str]()
-        for batch in read_blocks(everything, columns=["set"]):
-            sets.update(dict(zip(*(column.to_pylist() for column in pc.value_counts(batch["set"]).flatten()))))
+        free = sum(pc.sum(pc.equal(batch["set"], "")).as_py() for batch in read_blocks(everything, columns=["set"]))
         read = rows + dropped.total()
-        if not sets[""]:
+        if not free:
             raise UserError(f"no pair was read from {', '.join(map(str, files.resource))}; dropped: {dict(dropped)}")
         limit = getattr(source, "limit", None)
-        if limit is not None and limit < sets[""]:
-            dropped["over_limit"] = sets[""] - limit
-            blocks = read_blocks(everything)
-            rows = write_blocks(everything, draw(blocks, limit=limit, free=sets[""]))
+        if limit is not None and limit < free:
+            dropped["over_limit"] = free - limit
+            rows = write_blocks(everything, draw(read_blocks(everything), limit=limit, free=free))
     described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
     write_json(files.card, described)
     log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))

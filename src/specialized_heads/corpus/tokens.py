@@ -11,6 +11,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -73,11 +74,7 @@ class TokenStore:
 
 
 def load_tokens(path: Path) -> TokenStore:
-    """Map a token file into memory. A file without a hash, made by another program, is not verified.
-
-    Raises:
-        UserError: no such file, not a token file, or a damaged one.
-    """
+    """Map a token file into memory. A file without a hash, made by another program, is not verified; a damaged one is refused."""
     try:
         with safe_open(path, "pt") as file:
             arrays = {name: file.get_tensor(name).numpy() for name in DTYPES}
@@ -113,42 +110,31 @@ def content_hash(arrays: dict[str, np.ndarray]) -> str:
 
 
 def encode(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> tuple[np.ndarray, np.ndarray]:
-    """Turn sentences into subword ids.
-
-    Returns:
-        int32 ids of all sentences in a row, and the number of ids of each, int64, (len(texts),).
-    """
+    """The subword ids of all sentences in a row, int32, and the number of ids of each, int64, (len(texts),)."""
     sentences = bpe.encode(texts, out_type=int, num_threads=1)
     ids = np.fromiter(chain.from_iterable(sentences), np.int32)
     return ids, np.fromiter(map(len, sentences), np.int64, len(texts))
 
 
 def write_tokens(path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]]) -> dict[str, np.ndarray]:
-    """Write a token file.
-
-    Args:
-        path: of the file.
-        blocks: for each block of pairs, what `encode` returns for `source` and for `target`.
+    """Write a token file from what `encode` returns for the `source` and the `target` of each block of pairs.
 
     Returns:
         the offsets of both sides, int64 of shape (sentences + 1,).
     """
-    with (
-        disk_errors(path),
-        tempfile.TemporaryFile(dir=path.parent) as source,
-        tempfile.TemporaryFile(dir=path.parent) as target,
-    ):
-        files, lengths = dict(zip(SIDES, (source, target))), {side: [np.zeros(1, np.int64)] for side in SIDES}
+    with disk_errors(path), ExitStack() as opened:
+        files = {side: opened.enter_context(tempfile.TemporaryFile(dir=path.parent)) for side in SIDES}
+        lengths = {side: [np.zeros(1, np.int64)] for side in SIDES}
         for block in blocks:
-            for side in SIDES:
-                files[side].write(block[side][0].tobytes())
-                lengths[side].append(block[side][1])
+            for side, (ids, numbers) in block.items():
+                files[side].write(ids.tobytes())
+                lengths[side].append(numbers)
         offsets = {side: np.cumsum(np.concatenate(lengths[side])) for side in SIDES}
         arrays = {f"{side}_offsets": offsets[side] for side in SIDES}
-        for side in SIDES:
-            files[side].flush()
+        for side, file in files.items():
+            file.flush()
             # An empty file cannot be mapped.
-            arrays[side] = np.memmap(files[side], np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
+            arrays[side] = np.memmap(file, np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
         with atomic(path) as temporary:
             save_file(arrays, temporary, metadata={"sha256": content_hash(arrays)})
     return offsets
@@ -159,18 +145,16 @@ def main() -> None:
     files = arguments(__doc__, files=["text", "source-model", "target-model", "output"])
     settings = Settings.model_validate(files.settings)
     models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
-    languages = {"source": settings.source_language, "target": settings.target_language}
     files.output.parent.mkdir(parents=True, exist_ok=True)
-    blocks = (
-        {
-            side: encode(
-                apply(block[side].to_pylist(), language=languages[side], mode=settings.preprocess), models[side]
-            )
-            for side in SIDES
-        }
-        for block in progress(read_blocks(files.text, columns=SIDES), what="tokens", unit="block")
+
+    def encoded(texts: list[str], side: str) -> tuple[np.ndarray, np.ndarray]:
+        language = getattr(settings, f"{side}_language")
+        return encode(apply(texts, language=language, mode=settings.preprocess), models[side])
+
+    blocks = progress(read_blocks(files.text, columns=SIDES), what="tokens", unit="block")
+    offsets = write_tokens(
+        files.output, ({side: encoded(block[side].to_pylist(), side) for side in SIDES} for block in blocks)
     )
-    offsets = write_tokens(files.output, blocks)
     source, target = (offsets[side] for side in SIDES)
     log.info("tokens: %d sentences, %d source and %d target subwords", len(source) - 1, source[-1], target[-1])
 

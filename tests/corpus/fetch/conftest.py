@@ -7,14 +7,13 @@ import pytest
 from downloads import DATA, card_of
 from loopback import Server, serving
 
-from specialized_heads.corpus.fetch import transfer
-from specialized_heads.corpus.fetch.download import fetch
-from specialized_heads.corpus.fetch.transfer import Wanted
+from specialized_heads.corpus.fetch import download
+from specialized_heads.corpus.fetch.download import Wanted, fetch
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(transfer, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(download, "FIRST_PAUSE", 0.001)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving(DATA) as running:
         yield running

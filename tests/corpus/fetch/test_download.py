@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from downloads import DATA, SHA256, card_of, left
 
-from specialized_heads.corpus.fetch import transfer
+from specialized_heads.corpus.fetch import download
 from specialized_heads.corpus.fetch.download import mirrored
 from specialized_heads.stage import UserError, read_json
 
@@ -140,8 +140,8 @@ def test_passing_failures_are_tried_again(server, get) -> None:
 
 def test_pauses_grow_and_heed_what_the_server_asks(server, get, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(transfer.time, "sleep", pauses.append)
-    monkeypatch.setattr(transfer, "FIRST_PAUSE", 1.0)
+    monkeypatch.setattr(download.time, "sleep", pauses.append)
+    monkeypatch.setattr(download, "FIRST_PAUSE", 1.0)
     server.status = [503, 503]
     get()
     server.status, server.headers = [503], {"Retry-After": "7"}

@@ -15,8 +15,7 @@ import pytest
 from downloads import DATA, SHA256, card_of, left, partial_of
 
 from specialized_heads.corpus.fetch import download
-from specialized_heads.corpus.fetch.download import fetch, locked
-from specialized_heads.corpus.fetch.transfer import Wanted
+from specialized_heads.corpus.fetch.download import Wanted, fetch, locked
 from specialized_heads.stage import UserError
 
 

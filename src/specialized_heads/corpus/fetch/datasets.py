@@ -71,11 +71,8 @@ def named(name: str) -> Dataset:
 def files_of(source: Source, *, source_language: str, target_language: str) -> list[Dataset]:
     """The files that a source reads, one dataset each, in the order that its reader expects.
 
-    Returns:
-        empty for a source that is not fetched by address; the `url` is empty for a file that is placed by hand.
-
-    Raises:
-        UserError: an unknown dataset, or one in languages other than the corpus's.
+    None for a source that is not fetched by address; the `url` is empty for a file that is placed by hand. An unknown dataset, or
+    one in languages other than the corpus's, is a `UserError`.
     """
     languages = (source_language, target_language)
     pair = "-".join(sorted(languages))

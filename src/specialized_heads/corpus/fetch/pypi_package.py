@@ -58,11 +58,7 @@ def pip() -> list[str]:
 
 
 def fetch(requirement: str, folder: Path, *, sha256: str | None = None) -> Path:
-    """Download the source distribution into the empty `folder`, and check `sha256` or the one in `KNOWN`.
-
-    Raises:
-        UserError: no pip, no such package or version, another hash, no network, or not a .tar.gz.
-    """
+    """Download the source distribution into the empty `folder`, and check `sha256` or the one in `KNOWN`."""
     name, _, version = requirement.partition("==")
     sha256 = sha256 or KNOWN.get(requirement)
     with tempfile.TemporaryDirectory() as temporary:

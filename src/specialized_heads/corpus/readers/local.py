@@ -15,11 +15,10 @@ from shutil import copyfileobj
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from specialized_heads.config.sources import Local, Unit
-from specialized_heads.corpus.pairs import BLOCK, COLUMNS, SCHEMA, blocks
+from specialized_heads.corpus.pairs import BLOCK, COLUMNS, blocks
 from specialized_heads.corpus.readers.archives import (
     ARCHIVES,
     aligned,
@@ -31,8 +30,6 @@ from specialized_heads.corpus.readers.archives import (
 )
 from specialized_heads.stage import UserError
 
-FORMAT = "each line must be source TAB target (TAB document)"
-HELD_OUT = ("dev", "test", "analysis")
 GROUP = "add it, or set group_by to 'sentence'"
 
 
@@ -52,13 +49,12 @@ def read(
     for path in files:
         if not path.is_file():
             raise UserError(f"{path}: no such file; check the source's paths in the configuration")
-    if "path" in paths:
-        yield from read_pairs_file(paths["path"], group_by=source.group_by, counts=counts)
-    else:
-        yield from read_two_texts(paths["source_path"], paths["target_path"], counts=counts)
-    for name in HELD_OUT:
-        if name in paths:
-            yield from read_pairs_file(paths[name], group_by=source.group_by, counts=counts, set_=name)
+    for key, path in paths.items():
+        if key == "source_path":
+            yield from read_two_texts(path, paths["target_path"], counts=counts)
+        elif key != "target_path":
+            set_ = "" if key == "path" else key
+            yield from read_pairs_file(path, group_by=source.group_by, counts=counts, set_=set_)
 
 
 def provenance(source: Local, files: Sequence[Path]) -> dict[str, Any]:
@@ -80,15 +76,30 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
     if not kind and (suffix := disguised(path)) is not None:
         raise UserError(f"{path}: its content is a {suffix} file; rename it to end in {suffix}")
     inner = data_member(path) if kind in ARCHIVES else path.stem if kind else path.name
-    read_rows = _read_parquet if inner.lower().endswith(".parquet") else _read_tsv
-    rows, nulls = 0, counts["null"]
-    for batch in read_rows(path, group_by=group_by, counts=counts, set_=set_):
-        rows += batch.num_rows
-        yield batch
-    if not rows:
-        nulls = counts["null"] - nulls
+    nulls = pairs = 0
+
+    def rows() -> Iterator[tuple[str, str, str]]:
+        nonlocal nulls, pairs
+        if inner.lower().endswith(".parquet"):
+            found = _parquet_rows(path, columns=COLUMNS if group_by == "document" else COLUMNS[:2], set_=set_)
+        else:
+            found = _tsv_rows(path, counts=counts, set_=set_)
+        for where, source, target, document in found:
+            target = target or "" if set_ == "analysis" else target
+            if source is None or target is None:
+                nulls += 1
+                continue
+            if group_by == "document" and not (document := document or set_):
+                raise UserError(f"{path}: {where}: no document for this pair; {GROUP}")
+            pairs += 1
+            yield source, target, document if group_by == "document" else ""
+
+    yield from blocks(rows(), set_=set_)
+    if not pairs:
         what = f"all of its {nulls} rows lack a side" if nulls else "the file is empty"
         raise UserError(f"{path}: {what}; it must hold at least one pair")
+    if nulls:
+        counts["null"] += nulls
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -102,71 +113,47 @@ def _lines(path: Path) -> Iterator[str]:
         yield line
 
 
-def _read_tsv(path: Path, *, group_by: Unit, counts: Counter[str], set_: str) -> Iterator[pa.RecordBatch]:
-    def rows() -> Iterator[tuple[str, str, str]]:
-        for number, line in enumerate(_lines(path), start=1):
-            if not line.strip():
-                counts["blank_line"] += 1
-                continue
-            source, *rest = line.split("\t")
-            if not rest and set_ != "analysis":
-                raise UserError(f"{path}: line {number}: no tab; {FORMAT}")
-            target, document, *_ = [*rest, "", ""]
-            document = (document.strip() or set_) if group_by == "document" else ""
-            if group_by == "document" and not document:
-                raise UserError(f"{path}: line {number}: no document in the third column; {GROUP}")
-            yield source, target, document
-
-    yield from blocks(rows(), set_=set_)
+def _tsv_rows(path: Path, *, counts: Counter[str], set_: str) -> Iterator[tuple[str, str, str, str]]:
+    """Place, source, target and document of each line."""
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            counts["blank_line"] += 1
+            continue
+        source, *rest = line.split("\t")
+        if not rest and set_ != "analysis":
+            raise UserError(f"{path}: line {number}: no tab; each line must be source TAB target (TAB document)")
+        target, document, *_ = [*rest, "", ""]
+        yield f"line {number}", source, target, document.strip()
 
 
-def _read_parquet(path: Path, *, group_by: Unit, counts: Counter[str], set_: str) -> Iterator[pa.RecordBatch]:
-    needed = ["source"] if set_ == "analysis" else ["source", "target"]
-    needed += ["document"] if group_by == "document" and not set_ else []
-    wanted = COLUMNS if group_by == "document" else ("source", "target")
+def _parquet_rows(path: Path, *, columns: Sequence[str], set_: str) -> Iterator[tuple[str, str, str, str]]:
+    """Place, source, target and document of each row; None for missing values."""
+    optional = ["document"] * bool(set_) + ["target"] * (set_ == "analysis")
     first = 1
     try:
         with _seekable(path) as stream, pq.ParquetFile(stream) as file:
-            schema = file.schema_arrow
-            if missing := [name for name in needed if name not in schema.names]:
-                remedy = f"; {GROUP}" if missing == ["document"] else ""
-                raise UserError(
-                    f"{path}: column {missing[0]} is missing; there are {', '.join(schema.names) or 'none'}{remedy}"
-                )
-            columns = [name for name in wanted if name in schema.names]
+            names = file.schema_arrow.names
             for name in columns:
-                if (number := schema.names.count(name)) > 1:
+                if name not in [*names, *optional]:
+                    there = f"there are {', '.join(names) or 'none'}" + (f"; {GROUP}" if name == "document" else "")
+                    raise UserError(f"{path}: column {name} is missing; {there}")
+                if (number := names.count(name)) > 1:
                     raise UserError(f"{path}: there are {number} columns {name}; leave one")
-                if not _is_text(schema.field(name).type):
-                    raise UserError(f"{path}: column {name} is {schema.field(name).type}; it must be text")
-            for batch in file.iter_batches(BLOCK, columns=columns):
-                text = {name: batch[name].cast(pa.string()) for name in columns}
-                for name, column in text.items():
-                    _check_utf8(column, where=f"{path}: rows {first} to {first + len(batch) - 1}: column {name}")
-                empty = pa.repeat("", len(batch))
-                target = text.get("target", empty)
-                target = pc.fill_null(target, "") if set_ == "analysis" else target
-                document = pc.fill_null(text.get("document", empty), "")
-                if group_by == "document":
-                    document = pc.if_else(pc.equal(document, ""), set_, document)
-                    if (row := pc.index(document, "").as_py()) >= 0:
-                        raise UserError(f"{path}: row {first + row}: no document; {GROUP}")
-                whole = pc.and_(pc.is_valid(text["source"]), pc.is_valid(target))
-                block = pa.record_batch([text["source"], target, document, pa.repeat(set_, len(batch))], schema=SCHEMA)
-                block = block.filter(whole)
-                counts["null"] += len(batch) - len(block)
+                if number and not _is_text(kind := file.schema_arrow.field(name).type):
+                    raise UserError(f"{path}: column {name} is {kind}; it must be text")
+            for batch in file.iter_batches(BLOCK, columns=[name for name in columns if name in names]):
+                texts = {name: [None] * len(batch) for name in COLUMNS}
+                for name in batch.schema.names:
+                    try:
+                        texts[name] = batch[name].cast(pa.string()).to_pylist()
+                    except UnicodeDecodeError as error:
+                        where = f"rows {first} to {first + len(batch) - 1}: column {name}"
+                        raise UserError(f"{path}: {where} is not UTF-8 ({error}); write the file again") from None
+                for number, row in enumerate(zip(*texts.values()), start=first):
+                    yield f"row {number}", *row
                 first += len(batch)
-                yield block
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path}: not a complete parquet file ({error}); write it again") from None
-
-
-def _check_utf8(column: pa.StringArray, *, where: str) -> None:
-    """Parquet does not check that text is UTF-8."""
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise UserError(f"{where} is not UTF-8 ({error}); write the file again") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -186,23 +173,19 @@ def _seekable(path: Path) -> BinaryIO:
 
 
 def read_two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[pa.RecordBatch]:
-    """The blocks of two texts; line i of one translates line i of the other.
-
-    Raises:
-        UserError: as `read`; or they differ in their number of lines, or have none.
-    """
-    pairs = 0
+    """The blocks of two texts; line i of one translates line i of the other."""
 
     def rows() -> Iterator[tuple[str, str, str]]:
-        nonlocal pairs
         remedy = "line i of one must translate line i of the other"
         for first, second in aligned(_lines(source), _lines(target), name=f"{source} and {target}", remedy=remedy):
             if first.strip() or second.strip():
-                pairs += 1
                 yield first, second, ""
             else:
                 counts["blank_line"] += 1
 
-    yield from blocks(rows())
+    pairs = 0
+    for block in blocks(rows()):
+        pairs += block.num_rows
+        yield block
     if not pairs:
         raise UserError(f"{source}: the file is empty; it must hold at least one line of text")
