@@ -20,7 +20,7 @@ if DEBIAN:
         conda:
             "../../envs/pipeline.yaml"
         shell:
-            "python -m specialized_heads.corpus.debian.index --index {output:q} > {log:q} 2>&1"
+            "python -m specialized_heads.corpus.debian.apt --index {output:q} > {log:q} 2>&1"
 
     rule debian_package:
         input:
@@ -67,7 +67,7 @@ if DESCRIBED:
             flags=flags,
             settings=lambda w: json.dumps({"language": w.language}),
         shell:
-            "python -m specialized_heads.corpus.debian.fetch_descriptions {params.flags:q}"
+            "python -m specialized_heads.corpus.debian.descriptions {params.flags:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
 
 

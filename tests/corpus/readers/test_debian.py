@@ -3,10 +3,8 @@
 import functools
 import hashlib
 import http.server
-import json
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -133,8 +131,8 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
     data = tmp_path / "data with space" / "debian"
     index, descriptions = data / "index", data / "descriptions.ru.tar.gz"
     for done in (
-        stage("debian.index", index=index),
-        stage("debian.fetch_descriptions", settings={"language": "ru"}, output=descriptions),
+        stage("debian.apt", index=index),
+        stage("debian.descriptions", settings={"language": "ru"}, output=descriptions),
     ):
         assert done.returncode == 0, done.stderr
     # The system's hooks did not run, and the card says which release it is.
@@ -165,7 +163,8 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
     settings = {"source": source, "source_language": "en", "target_language": "ru"}
     resources = [data / f"{name}.tar.gz" for name in (*entries[:2], "tiny-f_", "descriptions.ru")]
     output, card = tmp_path / "raw.parquet", tmp_path / "raw.json"
-    done = read(settings, resources, output=output, card=card)
+    files = {"resource": resources, "output": output, "card": card}
+    done = stage("raw", settings=settings, **files)
     assert done.returncode == 0, done.stderr
     pairs = read_pairs(output)
     assert list(zip(pairs.source, pairs.target, pairs.document, strict=True)) == [
@@ -183,22 +182,15 @@ def test_from_packages_to_pairs(stage, archive: Archive, tmp_path: Path) -> None
     assert (first["version"], first["licences"]) == ("1.0-2", ["GPL-2+"])
     assert made["descriptions"]["releases"][0]["origin"] == "Tiny"
 
-    done = read(settings | {"source_language": "ru"}, resources, output=output, card=card)
+    done = stage("raw", settings=settings | {"source_language": "ru"}, **files)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "source_language ru: Debian's texts are translated from English" in done.stderr
-
-
-def read(settings: dict, resources: list[Path], *, output: Path, card: Path) -> subprocess.CompletedProcess:
-    """Run stage raw, which takes several files for one argument."""
-    command = [sys.executable, "-m", "specialized_heads.corpus.raw", "--settings", json.dumps(settings)]
-    command += ["--resource", *map(str, resources), "--output", str(output), "--card", str(card)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @needs_apt
 def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path: Path) -> None:
     index, output = tmp_path / "data" / "index", tmp_path / "data" / "out.tar.gz"
-    done = stage("debian.index", index=index)
+    done = stage("debian.apt", index=index)
     assert done.returncode == 0, done.stderr
 
     def error(module: str, **options) -> str:
@@ -229,8 +221,8 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
     archive.use(9)  # nothing listens there
     kept = (tmp_path / "data" / "index" / "apt.conf").read_bytes()
     for module, options in (
-        ("debian.index", {"index": tmp_path / "again"}),
-        ("debian.fetch_descriptions", {"settings": {"language": "ru"}, "output": tmp_path / "d.tar.gz"}),
+        ("debian.apt", {"index": tmp_path / "again"}),
+        ("debian.descriptions", {"settings": {"language": "ru"}, "output": tmp_path / "d.tar.gz"}),
     ):
         line = error(module, **options)
         assert line.startswith("error: apt: the package indices cannot be fetched")
@@ -241,7 +233,7 @@ def test_mistakes_are_one_line_with_the_remedy(stage, archive: Archive, tmp_path
 
 def test_without_apt_the_error_says_what_is_needed(stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = stage("debian.index", index=tmp_path / "index")
+    done = stage("debian.apt", index=tmp_path / "index")
     assert done.returncode == 2
     assert done.stderr.startswith("error: apt-get: not found; a source of kind debian needs a Debian or Ubuntu system")
 

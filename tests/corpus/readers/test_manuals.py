@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.corpus.debian.manuals import ENGLISH, align, rows, without_language
+from specialized_heads.corpus.debian.manuals import ENGLISH, align, html, mallard, rows, without_language
 from specialized_heads.corpus.debian.package import pack
-from specialized_heads.corpus.debian.pages import html, mallard
 from specialized_heads.stage import UserError
 
 RUSSIAN = {"ru", "ru_RU", "ru-RU"}

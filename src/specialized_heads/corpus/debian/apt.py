@@ -1,7 +1,8 @@
-"""The apt client with its own state: it reads the system's sources, keys and proxies, and writes to one folder only.
+"""Stage debian_index: the package indices of the system's sources, shared by all experiments; and the apt client.
 
-So it needs no root, and ignores the system's package lists, cache and hooks. The environment variable APT_CONFIG can name a
-file with other sources, as for apt itself. All indices must arrive: a missing one would silently give another corpus.
+The client reads the system's sources, keys and proxies, and writes to one folder only. So it needs no root, and ignores the
+system's package lists, cache and hooks. The environment variable APT_CONFIG can name a file with other sources, as for apt
+itself. All indices must arrive: a missing one would silently give another corpus.
 """
 
 import fnmatch
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from specialized_heads.stage import UserError, file_hash, log
+from specialized_heads.stage import UserError, arguments, file_hash, log, run
 
 # Read after the system's configuration, to clear its hooks.
 CONFIGURATION = """\
@@ -48,11 +49,7 @@ class Apt:
     folder: Path
 
     def update(self, *, languages: Sequence[str]) -> None:
-        """Fetch the package indices, and package descriptions in `languages`, replacing earlier ones.
-
-        Raises:
-            UserError: no apt on this system, or an index cannot be fetched.
-        """
+        """Fetch the package indices, and package descriptions in `languages`, replacing earlier ones."""
         shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True)
@@ -63,11 +60,7 @@ class Apt:
         self._call("apt-get", "update", what="the package indices cannot be fetched", remedy=remedy)
 
     def packages(self, pattern: str) -> list[Package]:
-        """The packages whose name matches (`*`: any text), each in the version that apt would install.
-
-        Raises:
-            UserError: there is none.
-        """
+        """The packages whose name matches (`*`: any text), each in the version that apt would install; none is a `UserError`."""
         errors = {"what": "the package indices cannot be read", "remedy": "delete them to fetch them again"}
         names = sorted(fnmatch.filter(self._call("apt-cache", "pkgnames", **errors).split(), pattern))
         # apt-cache has no record of a virtual package.
@@ -82,11 +75,7 @@ class Apt:
         return [Package(r["Package"], r["Version"], r["Architecture"], int(r["Size"]), r["SHA256"]) for r in records]
 
     def download(self, package: Package, folder: Path) -> Path:
-        """Fetch the .deb of a package into `folder`.
-
-        Raises:
-            UserError: it cannot be fetched, or does not match the index.
-        """
+        """Fetch the .deb of a package into `folder`; it must match the index."""
         before = set(folder.iterdir())
         remedy = "the index may be out of date: delete it to fetch it again, or check the network"
         what = f"package {package.name} cannot be fetched"
@@ -135,3 +124,14 @@ def stanzas(lines: Iterable[str]) -> Iterator[dict[str, str]]:
             record[name] = value.strip()
     if record:
         yield record
+
+
+def main() -> None:
+    """Write `--index`, a folder with apt's state."""
+    files = arguments(__doc__, files=["index"])
+    Apt(files.index).update(languages=[])
+    log.info("debian_index: %s", files.index)
+
+
+if __name__ == "__main__":
+    run(main)

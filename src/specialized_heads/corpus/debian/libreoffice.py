@@ -28,9 +28,9 @@ class Paragraphs(HTMLParser):
         self.texts: dict[str, str] = {}
         self.open_element: tuple[str, str] | None = None  # tag and id of the paragraph being read
         self.text: list[str] = []
-        self.spans: list[str] = []  # kinds of the open spans: switch, option, plain
-        self.outer: list[list[str]] = []  # text around each open option
-        self.options: list[list[tuple[bool, str]]] = []  # of each open switch: whether it is the default, and its text
+        # The open spans: kind, and for a switch its options (whether it is the default, and its text), for an option the text
+        # around it.
+        self.spans: list[tuple[str, list]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
@@ -41,30 +41,27 @@ class Paragraphs(HTMLParser):
         elif tag == "br":
             self.text.append(" ")
         elif tag == "span" and style == "switchinline":
-            self.spans.append("switch")
-            self.options.append([])
-        elif tag == "span" and "hidden" in attributes and self.options:
-            self.spans.append("option")
-            self.options[-1].append((name.startswith("default"), ""))
-            self.outer.append(self.text)
+            self.spans.append(("switch", []))
+        elif tag == "span" and "hidden" in attributes and any(kind == "switch" for kind, _ in self.spans):
+            self.spans.append(("default" if name.startswith("default") else "option", self.text))
             self.text = []
         elif tag == "span":
-            self.spans.append("plain")
+            self.spans.append(("plain", []))
 
     def handle_endtag(self, tag: str) -> None:
         if self.open_element is None:
             return
         if tag == self.open_element[0]:
             self.texts.setdefault(self.open_element[1], " ".join("".join(self.text).split()))
-            self.open_element, self.outer, self.options = None, [], []
+            self.open_element = None
         elif tag == "span" and self.spans:
-            kind = self.spans.pop()
-            if kind == "option":
-                is_default, _ = self.options[-1].pop()
-                self.options[-1].append((is_default, "".join(self.text)))
-                self.text = self.outer.pop()
-            elif kind == "switch" and (options := self.options.pop()):
-                self.text.append(max(options, key=lambda option: option[0])[1])
+            kind, parts = self.spans.pop()
+            if kind in ("default", "option"):
+                options = next(parts for kind, parts in reversed(self.spans) if kind == "switch")
+                options.append((kind == "default", "".join(self.text)))
+                self.text = parts
+            elif kind == "switch" and parts:
+                self.text.append(max(parts, key=lambda option: option[0])[1])
 
     def handle_data(self, data: str) -> None:
         if self.open_element is not None:

@@ -4,6 +4,9 @@ Manuals are translated message by message (po4a, itstool), so a translated page 
 it belongs to another version. Pages are compared section by section (a heading and what follows it). If both have the same
 sequence of kinds of blocks, the blocks are paired and divided into sentences; other sections are dropped, and their blocks
 counted. The clean stage drops blocks that are still in English.
+
+A page, in HTML or Mallard (GNOME), is a sequence of blocks: headings, paragraphs, items and cells. The text of a block excludes
+that of the blocks inside it. Listings, navigation and tables of contents are skipped.
 """
 
 import re
@@ -11,13 +14,28 @@ import xml.etree.ElementTree as ElementTree
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from specialized_heads.corpus.debian.pages import HEADINGS, Block, html, mallard
 from specialized_heads.corpus.readers.archives import document, members, walk
 from specialized_heads.corpus.readers.sentences import divide, has_letters
 from specialized_heads.stage import UserError
+
+Block = tuple[str, str]  # kind and text; the text is empty if the page shows words that the file lacks
+
+HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+BLOCKS = HEADINGS | {"p", "li", "dt", "dd", "td", "th", "caption", "figcaption"}
+SKIPPED = {"script", "style", "pre", "nav", "title", "textarea", "svg"}
+SKIPPED_CLASSES = re.compile(
+    r"nav(header|footer)|docnav|toc|related|sphinxsidebar|footer|headerlink|index|screen|programlisting"
+)
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+MALLARD_BLOCKS = {"p", "title", "desc"}
+MALLARD_SKIPPED = {"credit", "comment", "screen", "listing", "revision"}
+# Separators of the items of a menu path, and of keys pressed together.
+JOINED = {"guiseq": " ▸ ", "keyseq": "+"}
 
 ENGLISH = {"C", "en", "en-US", "en_US"}
 PAGE = re.compile(r".+\.(html|page)(\.gz)?")
@@ -126,3 +144,96 @@ def _sections(blocks: list[Block]) -> list[list[Block]]:
             sections.append([])
         sections[-1].append(block)
     return sections
+
+
+class Html(HTMLParser):
+    """Collects the blocks of an HTML page, in `blocks`, in the order of their starts."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.blocks: list[tuple[str, list[str]]] = []
+        # The open elements: tag, and where its text goes: to the block around it, or nowhere (None: skipped).
+        self.open: list[tuple[str, list[str] | None]] = [("", [])]
+        self.tags = Counter[str]()  # of the open elements: pages may have thousands, and end tags without a start
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in VOID:
+            self.handle_data(" " if tag == "br" else "")
+            return
+        attributes = dict(attrs)
+        styles = (attributes.get("class") or "").split()
+        is_block = tag in BLOCKS or (tag == "div" and "para" in styles)  # the latter in Publican's books
+        # HTML lets these elements end without an end tag.
+        last = self.open[-1][0]
+        if (is_block and last == "p") or tag == last == "li":
+            self.handle_endtag(last)
+        text = self.open[-1][1]
+        if is_block and text is not None:
+            text = []
+            self.blocks.append((tag, text))
+        navigation = attributes.get("role") == "navigation" or any(map(SKIPPED_CLASSES.fullmatch, styles))
+        self.open.append((tag, None if tag in SKIPPED or navigation else text))
+        self.tags[tag] += 1
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        ended = "" if self.tags[tag] else tag
+        while ended != tag:
+            ended, _ = self.open.pop()
+            self.tags[ended] -= 1
+
+    def handle_data(self, data: str) -> None:
+        if (text := self.open[-1][1]) is not None:
+            text.append(data)
+
+
+def html(text: str) -> list[Block]:
+    """The blocks of an HTML page; a marked section (`<![...[`) that Python's parser does not know is an `AssertionError`."""
+    page = Html()
+    page.feed(text)
+    return [(kind, " ".join("".join(parts).split())) for kind, parts in page.blocks]
+
+
+def mallard(text: str) -> list[Block]:
+    """The blocks of a Mallard page.
+
+    Raises:
+        ElementTree.ParseError: it is not well-formed, or its entities expand too far. RecursionError: it is nested too deeply.
+    """
+    return list(_blocks(ElementTree.fromstring(text)))
+
+
+def _blocks(element: ElementTree.Element) -> Iterator[Block]:
+    tag = _tag(element)
+    if tag in MALLARD_SKIPPED:
+        return
+    if tag in MALLARD_BLOCKS:
+        kind = "h1" if tag == "title" else tag
+        yield kind, "" if element.get("type") or _has_gap(element) else " ".join(_text(element).split())
+        return
+    for child in element:
+        yield from _blocks(child)
+
+
+def _tag(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else "comment"
+
+
+def _has_gap(element: ElementTree.Element) -> bool:
+    """Whether it has a link without words, where the page shows the title of another page."""
+    return any(_tag(child) == "link" and not "".join(child.itertext()).strip() for child in element.iter())
+
+
+def _text(element: ElementTree.Element) -> str:
+    if between := JOINED.get(_tag(element)):
+        return between.join(" ".join(_text(child).split()) for child in element)
+    parts = [element.text or ""]
+    for child in element:
+        if _tag(child) != "comment":
+            parts.append(_text(child))
+        parts.append(child.tail or "")
+    return "".join(parts)

@@ -25,15 +25,7 @@ FORMATS = {"libreoffice": libreoffice, "gettext": catalogues, "manuals": manuals
 def read(
     source: Debian, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of all selected texts.
-
-    Args:
-        files: those of `source.files()`, in its order.
-        counts: gains the counts of each format, prefixed with its name.
-
-    Raises:
-        UserError: the source language is not English, a file is broken, or holds nothing in the target language.
-    """
+    """The pairs of all selected texts; `counts` gains the counts of each format, prefixed with its name."""
     if source_language != "en":
         raise UserError(f"source_language {source_language}: Debian's texts are translated from English; set it to en")
     paths = defaultdict(list)
@@ -51,11 +43,7 @@ def read(
 
 
 def provenance(source: Debian, files: Sequence[Path]) -> dict[str, Any]:
-    """The packages with version, sha256 and licences, and the release of the descriptions.
-
-    Raises:
-        UserError: an archive is damaged, or the pipeline did not write it.
-    """
+    """The packages with version, sha256 and licences, and the release of the descriptions."""
     packages: dict[str, Any] = {}
     more: dict[str, Any] = {}
     licences: set[str] = set()

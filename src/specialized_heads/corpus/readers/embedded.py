@@ -15,11 +15,7 @@ from specialized_heads.stage import read_json
 def read(
     source: Embedded, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json.
-
-    Raises:
-        UserError: a file is missing or broken, or the corpus is in other languages.
-    """
+    """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json."""
     known = read_json(files[1])
     check_languages(files[0], (known["source_language"], known["target_language"]), (source_language, target_language))
     yield from read_blocks(files[0])

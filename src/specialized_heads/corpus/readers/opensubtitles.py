@@ -47,11 +47,7 @@ class Link(NamedTuple):
 def read(
     source: OpenSubtitles, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of the links that pass, in the order of the alignment file; the others are counted by reason.
-
-    Raises:
-        UserError: a damaged file, an alignment file that is not well-formed XCES, or XML that declares entities.
-    """
+    """The pairs of the links that pass, in the order of the alignment file; the others are counted by reason."""
     alignment, *texts = files
     # OPUS stores a pair of languages in alphabetical order.
     sides = (0, 1) if source_language < target_language else (1, 0)
@@ -109,11 +105,7 @@ def film(document: str) -> str:
 
 
 def links(path: Path) -> Iterator[Link]:
-    """The links of an alignment file, in order.
-
-    Raises:
-        UserError: damaged, not well-formed, or a link outside a group or without its attributes (with the line).
-    """
+    """The links of an alignment file, in order; what is not well-formed XCES is a `UserError` with the line."""
     found: list[Link] = []
     group: list[str] = []
     parser = _parser(str(path))
@@ -155,11 +147,7 @@ def links(path: Path) -> Iterator[Link]:
 
 
 def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
-    """The sentences of a document by their number, with single spaces.
-
-    Args:
-        archive: the documents of one language.
-        document: its path in the alignment file, such as `en/1999/0133093/3660124.xml.gz`.
+    """The sentences, by their number, of the document with this path in the alignment file.
 
     Raises:
         KeyError: no such document. BrokenDocument: it is not well-formed XML.
@@ -177,11 +165,7 @@ def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
 
 
 def sentences(data: bytes, *, name: str) -> dict[str, str]:
-    """The text of each `s` element by its `id`; the tokens of a tokenised document are joined by spaces.
-
-    Raises:
-        BrokenDocument: not well-formed XML. UserError: it declares entities.
-    """
+    """The text of each `s` element by its `id`, with single spaces, also between the tokens of a tokenised document."""
     found: dict[str, str] = {}
     number: list[str] = []
     text: list[str] = []

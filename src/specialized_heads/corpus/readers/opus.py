@@ -20,11 +20,7 @@ from specialized_heads.stage import UserError
 def read(
     source: Opus, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of the archive, in order. Nothing is dropped here.
-
-    Raises:
-        UserError: not a complete zip archive, it lacks a file, or the files differ in their number of lines.
-    """
+    """The pairs of the archive, in order. Nothing is dropped here."""
     (archive,) = files
     pair = "-".join(sorted((source_language, target_language)))
     with ExitStack() as opened:

@@ -30,11 +30,7 @@ LANGUAGES = {("nmt==0.0.6", "data/fra-eng.zip"): ("en", "fr")}  # of source and 
 def read(
     source: Pypi, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of the member, in order; no documents. `files`: the source distribution; `counts`: as for `local`.
-
-    Raises:
-        UserError: the file is damaged or lacks the member, or the member is not a file of pairs or is in other languages.
-    """
+    """The pairs of the member, in order; no documents. `files`: the source distribution; `counts`: as for `local`."""
     (path,) = files
     if known := LANGUAGES.get((source.requirement, source.member)):
         check_languages(path, known, (source_language, target_language))

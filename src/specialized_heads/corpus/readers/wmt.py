@@ -51,11 +51,7 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """The training pairs, then those of the development, test and analysis sets, with `set` saying which.
 
-    Args:
-        counts: gains lines that are not pairs (`blank_line`, `not_two_columns`).
-
-    Raises:
-        UserError: an unknown dataset, a damaged file, two sides that do not match, or too little text for the analysis set.
+    `counts` gains lines that are not pairs (`blank_line`, `not_two_columns`).
     """
     wanted = files_of(source, source_language=source_language, target_language=target_language)
     paths = {dataset.file: path for dataset, path in zip(wanted, files, strict=True)}
@@ -79,11 +75,7 @@ def read(
 
 
 def _draw(sizes: dict[str, int], *, size: int) -> dict[str, set[int]]:
-    """Draw non-blank source sentences without replacement: their numbers in each dataset.
-
-    Args:
-        sizes: non-blank source sentences per dataset, in the order of the configuration.
-    """
+    """Draw sentences without replacement, given the number of non-blank ones per dataset: their numbers in each dataset."""
     total = sum(sizes.values())
     if total < size:
         raise UserError(
@@ -174,10 +166,7 @@ def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
     """The segments of an NIST SGML file: document and number in it (from 1), and the text with single spaces.
 
     The files are not well-formed XML, so tags are searched for. Only XML's five entities and numeric ones are resolved; a
-    declaration of others is refused, and nothing is fetched.
-
-    Raises:
-        UserError: not UTF-8, declared entities, or an unclosed segment.
+    declaration of others is a `UserError`, and nothing is fetched.
     """
     try:
         text = data.decode("utf-8-sig")
