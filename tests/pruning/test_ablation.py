@@ -48,11 +48,11 @@ def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
 
 
 def bleu_without(files: dict[str, Path], sentences, removal: set[tuple[str, int, int]]) -> float:
-    """BLEU of the model from which heads are physically removed, sentence by sentence."""
+    """BLEU of the model from which heads are physically removed."""
     model = load(files["model"])
     remove_heads(model, removal)
     bpe, settings = load_bpe(files["bpe"]), Decoding(**DECODED["decoding"]).model_dump()
-    outputs = [bpe.decode(search(model, [source], **settings)[0]) for source in sentences(15, vocabulary=59)[0]]
+    outputs = [bpe.decode(ids) for ids in search(model, sentences(15, vocabulary=59)[0], **settings)]
     references = pq.read_table(files["references"]).column("target").to_pylist()
     return BLEU().corpus_score(outputs, [references]).score
 
