@@ -24,7 +24,9 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
     "name",
     [
         "config.yaml",
+        "config/control.yaml",
         "config/domains.yaml",
+        "config/from_scratch.yaml",
         "config/libreoffice.yaml",
         "config/local.yaml",
         "config/pruning.yaml",
@@ -36,7 +38,8 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     (project.root / "data" / "en-de.tsv").write_text("one\teins\n", encoding="utf-8")
     run = type(project)(project.root, name).run("--dry-run")
     assert run.status == 0, run.printed
-    assert {"train_baseline", "prune", "figure10"} <= set(run.printed.split())
+    baseline = "given_baseline" if name == "config.yaml" else "train_baseline"
+    assert {baseline, "prune", "figure7"} <= set(run.printed.split())
 
 
 def test_the_default_experiment_is_planned_from_any_folder(project, tmp_path: Path) -> None:
