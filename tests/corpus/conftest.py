@@ -1,34 +1,23 @@
 """Runs corpus stages as Snakemake does, and makes small corpora."""
 
-import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from cleaning import ENGLISH_FRENCH, Row
+from stages import run_stage
 
 from specialized_heads.config.sections import Filters
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blocks
 
-Stage = Callable[..., subprocess.CompletedProcess]
-
 
 @pytest.fixture
-def stage() -> Stage:
+def stage() -> Callable[..., subprocess.CompletedProcess]:
     """`stage("raw", settings={...}, resource=path, ...)`: run one stage in its own process."""
-
-    def call(module: str, *, settings: dict | None = None, **files: Path) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", f"specialized_heads.corpus.{module}", "--settings", json.dumps(settings or {})]
-        for name, path in files.items():
-            command += [f"--{name.replace('_', '-')}", str(path)]
-        return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
-
-    return call
+    return lambda module, **options: run_stage(f"corpus.{module}", **options)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Stage raw: what it writes for any source, which pairs a limit leaves, and what it says of the files."""
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from specialized_heads.corpus import raw
 from specialized_heads.corpus.pairs import block, read_blocks, read_pairs
 from specialized_heads.corpus.raw import draw
-from specialized_heads.stage import UserError, file_hash, read_json
+from specialized_heads.stage import UserError, read_json
 
 RESOURCES = Path(__file__).parents[2] / "resources"
 
@@ -130,6 +129,10 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     assert card["files"][0]["sha256"] == provenance["corpus_sha256"]
     assert card["made_from"] == provenance["packages"]
     assert (card["licence"], card["pairs"]) == (provenance["licence"], len(pairs))
+    assert len(pairs) == provenance["pairs"]
+    assert f"{len(pairs)} pairs" in (RESOURCES / name / "README.md").read_text()
+    assert all(pairs.source) and all(pairs.target)
+    assert not any("&amp;" in text or "&lt;" in text for text in pairs.source[:20_000])
     read({"kind": "embedded", "name": name}, files, languages=(f"{languages[0]}_GB", languages[1].upper()))
     with pytest.raises(
         UserError, match=rf"this text is {languages[0]}-{languages[1]}.*set them to .*; to translate the other way"
@@ -137,15 +140,3 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
         read({"kind": "embedded", "name": name}, files, languages=languages[::-1])
     with pytest.raises(UserError, match="are en and es; set them"):
         read({"kind": "embedded", "name": name}, files, languages=("en", "es"))
-
-
-@pytest.mark.parametrize("name", ["tatoeba_en_fr", "tatoeba_en_de", "libreoffice_en_ru"])
-def test_embedded_corpora_are_what_their_provenance_says(name: str) -> None:
-    pairs = read_pairs(RESOURCES / name / "corpus.parquet")
-    provenance = json.loads((RESOURCES / name / "provenance.json").read_text())
-    assert len(pairs) == provenance["pairs"]
-    assert file_hash(RESOURCES / name / "corpus.parquet") == provenance["corpus_sha256"]
-    assert f"{len(pairs)} pairs" in (RESOURCES / name / "README.md").read_text()
-    assert all(pairs.source)
-    assert all(pairs.target)
-    assert not any("&amp;" in text or "&lt;" in text for text in pairs.source[:20_000])

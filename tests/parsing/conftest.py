@@ -1,13 +1,12 @@
 """Finds test data that is not part of the project, runs stages as Snakemake does, and writes small analysis sets."""
 
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stages import run_stage
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 
@@ -18,18 +17,7 @@ sys.path.append(str(ROOT))  # benchmarks, which measure agreement with gold tree
 @pytest.fixture
 def stage() -> Callable[..., subprocess.CompletedProcess]:
     """`stage("parse", settings={...}, text=path, ...)`: run one stage in its own process."""
-
-    def call(
-        module: str, *, settings: dict, environment: dict[str, str] | None = None, **files: Path
-    ) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", f"specialized_heads.parsing.{module}", "--settings", json.dumps(settings)]
-        for name, path in files.items():
-            command += [f"--{name}", str(path)]
-        return subprocess.run(
-            command, capture_output=True, text=True, env=os.environ | (environment or {}), check=False
-        )
-
-    return call
+    return lambda module, **options: run_stage(f"parsing.{module}", **options)
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
 """What a download brings is believed only when it is whole, and what was asked for; nothing half-written may pass for it."""
 
 import gzip
-import io
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 from downloads import DATA, SHA256, left, partial_of
+from packing import tarred, zipped
 
 from specialized_heads.stage import UserError
 
@@ -58,23 +56,18 @@ def test_something_else_than_the_suffix_says(server, get) -> None:
         get("x.zip")
 
 
-def archives() -> dict[str, bytes]:
-    """A small archive of each kind, by file name."""
-    zipped, tarred = io.BytesIO(), io.BytesIO()
-    with zipfile.ZipFile(zipped, "w") as archive:
-        archive.writestr("x.en", DATA)
-    with tarfile.open(fileobj=tarred, mode="w:gz") as archive:
-        info = tarfile.TarInfo("x.en")
-        info.size = len(DATA)
-        archive.addfile(info, io.BytesIO(DATA))
-    return {"x.gz": gzip.compress(DATA), "x.zip": zipped.getvalue(), "x.tgz": tarred.getvalue()}
+def archive(name: str, folder: Path) -> bytes:
+    """A small archive of the kind that the name says."""
+    if name == "x.gz":
+        return gzip.compress(DATA)
+    return (zipped if name == "x.zip" else tarred)(folder / name, {"x.en": DATA}).read_bytes()
 
 
 @pytest.mark.parametrize("name", ["x.gz", "x.zip", "x.tgz"])
 @pytest.mark.parametrize("length", [True, False])
 def test_a_truncated_archive_never_gets_its_name(server, get, tmp_path: Path, name: str, length: bool) -> None:
     """Truncated on the server itself, or on the way by a server that does not say how much is to come."""
-    whole = archives()[name]
+    whole = archive(name, tmp_path)
     server.content, server.length, server.headers = whole[:-3000], length, {}
     with pytest.raises(UserError, match="the downloaded file not a complete .*; it was removed"):
         get(name)

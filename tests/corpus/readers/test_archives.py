@@ -2,40 +2,19 @@
 
 import bz2
 import gzip
-import io
 import lzma
-import tarfile
 import zipfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from packing import tarred, zipped
 
 from specialized_heads.corpus.readers.archives import ALLOWANCE, check, lines, member, members, open_packed, walk
 from specialized_heads.stage import UserError
 
 LINES = [f"line {number} äß" for number in range(5000)]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
-
-
-def zipped(path: Path, files: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
-
-
-def tarred(path: Path, files: dict[str, bytes], *, mode: str = "w:gz", links: dict[str, str] | None = None) -> Path:
-    with tarfile.open(path, mode) as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-        for name, target in (links or {}).items():
-            info = tarfile.TarInfo(name)
-            info.type, info.linkname = tarfile.SYMTYPE, target
-            archive.addfile(info)
-    return path
 
 
 @pytest.fixture
@@ -52,7 +31,7 @@ def packed(tmp_path: Path) -> dict[str, Path]:
     found = {path.suffix: path for path in tmp_path.iterdir()}
     found[".zip"] = zipped(tmp_path / "x.zip", {"README.md": b"no data", "text/x.txt": TEXT, "__MACOSX/._x": b"\0"})
     found[".tgz"] = tarred(tmp_path / "x.tgz", {"./LICENSE": b"no data", "./x.txt": TEXT})
-    zstd = tarred(tmp_path / "plain.tar", {"x.txt": TEXT}, mode="w").read_bytes()
+    zstd = tarred(tmp_path / "plain.tar", {"x.txt": TEXT}).read_bytes()
     found[".tar.zst"] = tmp_path / "x.tar.zst"
     found[".tar.zst"].write_bytes(pa.compress(zstd, "zstd", asbytes=True))
     return found

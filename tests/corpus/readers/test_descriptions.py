@@ -64,10 +64,7 @@ def test_translations_are_joined_with_the_text_that_they_are_of(tmp_path: Path) 
     pack(path, [("Translation-en/a", english.encode()), ("Translation-ru/a", russian.encode())])
     counts = Counter[str]()
     found = list(rows([path], language="ru", counts=counts))
-    assert found == [
-        ("board game", "настольная игра", "descriptions/chess"),
-        ("Fun.", "Весело.", "descriptions/chess"),
-    ]
+    assert found == [("board game", "настольная игра", "descriptions/chess"), ("Fun.", "Весело.", "descriptions/chess")]
     assert counts["description_without_original"] == 1
     with pytest.raises(UserError, match="no package descriptions in de; there are en, ru"):
         list(rows([path], language="de", counts=counts))

@@ -14,10 +14,7 @@ def test_packages_are_paired_by_page_and_id(tmp_path: Path) -> None:
             "a/one": '<p id="par_1">One. Fine.</p><p id="par_2">Only here.</p>',
             "alone": '<p id="par_1">Alone.</p>',
         },
-        "ru": {
-            "a/one": '<p id="par_3">Иное.</p><p id="par_1">Раз. Хорошо.</p>',
-            "b/two": '<h1 id="hd_1">Два</h1>',
-        },
+        "ru": {"a/one": '<p id="par_3">Иное.</p><p id="par_1">Раз. Хорошо.</p>', "b/two": '<h1 id="hd_1">Два</h1>'},
     }
     for language, texts in pages.items():
         place = f"usr/share/libreoffice/help/{language}"

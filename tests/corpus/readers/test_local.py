@@ -2,7 +2,6 @@
 
 import gzip
 import lzma
-import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from packing import zipped
 from pydantic import ValidationError
 
 from specialized_heads.config.sources import Local
@@ -41,9 +41,7 @@ def packed(path: Path, content: bytes) -> Path:
         case ".zst":
             content = pa.compress(content, "zstd", asbytes=True)
         case ".zip":
-            with zipfile.ZipFile(path, "w") as archive:
-                archive.writestr(path.stem, content)
-            return path
+            return zipped(path, {path.stem: content})
     path.write_bytes(content)
     return path
 

@@ -1,10 +1,10 @@
 """Source opus: archives in the layout of OPUS's Moses releases."""
 
-import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from packing import zipped
 
 from specialized_heads.config.sources import Opus
 from specialized_heads.corpus.readers.opus import read
@@ -17,10 +17,7 @@ IDS = "".join(f"en/{name}.xml.gz\tru/{name}.xml.gz\t{n}\t{n}\n" for n, name in e
 
 
 def release(path: Path, files: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in ({"README": "About.", "LICENSE": "Free."} | files).items():
-            archive.writestr(name, text)
-    return path
+    return zipped(path, {"README": "About.", "LICENSE": "Free."} | files)
 
 
 def rows(path: Path, *, languages: tuple[str, str] = ("en", "ru"), **keys: str) -> list[tuple[str, ...]]:

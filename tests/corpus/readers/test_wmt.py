@@ -1,13 +1,11 @@
 """Source wmt: every published format in its real layout, the held-out sets, and the draw of analysis sentences."""
 
 import gzip
-import io
-import tarfile
-import zipfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from packing import tarred, zipped
 
 from specialized_heads.config.sources import Wmt
 from specialized_heads.corpus.fetch.datasets import files_of
@@ -29,20 +27,6 @@ def sgm(tag: str, language: str, documents: dict[str, list[str]]) -> str:
     return f'<{tag} setid="newstest" srclang="any" trglang="{language}">\n{body}</{tag}>\n'
 
 
-def tar(path: Path, files: dict[str, str | bytes]) -> None:
-    """A tar archive as statmt.org has them, with entries for the folders."""
-    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as archive:
-        for folder in dict.fromkeys(name.rpartition("/")[0] for name in files if "/" in name):
-            info = tarfile.TarInfo(folder)
-            info.type = tarfile.DIRTYPE
-            archive.addfile(info)
-        for name, content in files.items():
-            data = content.encode() if isinstance(content, str) else content
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-
-
 def both(stem: str, other: str) -> dict[str, str]:
     """Two aligned files of a pair with English; a third in another language must not be taken for either."""
     return {f"{stem}.{other}": text(stem, other), f"{stem}.en": text(stem, "en"), f"{stem}.cs": text(stem, "cs", 9)}
@@ -54,22 +38,20 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     (folder / "wmt").mkdir(parents=True)
     wmt = folder / "wmt"
-    tar(wmt / "training-parallel-europarl-v7.tgz", both("training/europarl-v7.fr-en", "fr"))
-    tar(wmt / "training-parallel-commoncrawl.tgz", both("commoncrawl.ru-en", "ru") | both("commoncrawl.fr-en", "fr"))
-    tar(wmt / "training-parallel-nc-v13.tgz", both("training-parallel-nc-v13/news-commentary-v13.ru-en", "ru"))
+    tarred(wmt / "training-parallel-europarl-v7.tgz", both("training/europarl-v7.fr-en", "fr"))
+    tarred(wmt / "training-parallel-commoncrawl.tgz", both("commoncrawl.ru-en", "ru") | both("commoncrawl.fr-en", "fr"))
+    tarred(wmt / "training-parallel-nc-v13.tgz", both("training-parallel-nc-v13/news-commentary-v13.ru-en", "ru"))
     giga = {
         f"giga-fren.release2.fixed.{side}.gz": gzip.compress(text("giga", side, 5).encode()) for side in ("en", "fr")
     }
-    tar(wmt / "training-giga-fren.tar", giga)
-    tar(wmt / "wiki-titles.tgz", {"wiki/ru-en/wiki.ru-en": "Кот ||| Cat\n ||| \nПёс ||| Dog ||| x\n"})
+    tarred(wmt / "training-giga-fren.tar", giga)
+    tarred(wmt / "wiki-titles.tgz", {"wiki/ru-en/wiki.ru-en": "Кот ||| Cat\n ||| \nПёс ||| Dog ||| x\n"})
     (wmt / "news-commentary-v14.en-ru.tsv.gz").write_bytes(gzip.compress("A cat.\tКот.\n\t\nA dog.\n".encode()))
     (wmt / "wikititles-v1.ru-en.tsv.gz").write_bytes(gzip.compress("Кот\tCat\n".encode()))
-    with zipfile.ZipFile(wmt / "1mcorpus.zip", "w") as archive:
-        for side in ("ru", "en"):
-            archive.writestr(f"corpus.en_ru.1m.{side}", text("yandex", side))
+    zipped(wmt / "1mcorpus.zip", {f"corpus.en_ru.1m.{side}": text("yandex", side) for side in ("ru", "en")})
     english = {"guardian.1": ["AT&amp;T", "  two\nlines "], "bbc.2": ["&#1076;&#x430; &unknown; &#55296; 3 < 4"]}
     russian = {"guardian.1": ["ATT", "две строки"], "bbc.2": ["да"]}
-    tar(
+    tarred(
         wmt / "wmt19-dev.tgz",
         {
             "dev/newstest2013.en": text("dev", "en"),
@@ -176,7 +158,7 @@ def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(data:
 def test_blank_sentences_are_not_drawn(data: Path) -> None:
     path = data / "wmt" / "training-parallel-europarl-v7.tgz"
     stem = "training/europarl-v7.fr-en"
-    tar(path, {f"{stem}.en": "\none\n \ntwo\n", f"{stem}.fr": "vide\nun\nvide\n\n"})
+    tarred(path, {f"{stem}.en": "\none\n \ntwo\n", f"{stem}.fr": "vide\nun\nvide\n\n"})
     found = rows(data, analysis=["europarl_v7_en_fr"], analysis_size=2)
     assert pairs(found, "analysis") == [("one", ""), ("two", "")]
     with pytest.raises(UserError, match="analysis_size: 3 sentences are needed, europarl_v7_en_fr hold 2"):
@@ -185,7 +167,7 @@ def test_blank_sentences_are_not_drawn(data: Path) -> None:
 
 def test_sides_that_do_not_match_are_refused(data: Path) -> None:
     wmt = data / "wmt"
-    tar(wmt / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n", "commoncrawl.ru-en.en": "1\n2\n"})
+    tarred(wmt / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n", "commoncrawl.ru-en.en": "1\n2\n"})
     with pytest.raises(UserError, match=r"commoncrawl\.tgz: .* differ in length: the second ends after line 1"):
         rows(data)
     files = {
@@ -194,7 +176,7 @@ def test_sides_that_do_not_match_are_refused(data: Path) -> None:
         "dev/newstest2013.en": "1\n",
         "dev/newstest2013.ru": "1\n",
     }
-    tar(wmt / "wmt19-dev.tgz", files)
+    tarred(wmt / "wmt19-dev.tgz", files)
     with pytest.raises(UserError, match="do not have the same documents and segments"):
         rows(data, train=["yandex_1m_en_ru"], test=["newstest2015"])
 
@@ -202,7 +184,7 @@ def test_sides_that_do_not_match_are_refused(data: Path) -> None:
 def test_what_is_not_in_the_archive_is_named(data: Path) -> None:
     with pytest.raises(UserError, match=r"wmt19-dev\.tgz: no newstest2018 from en to ru in it"):
         rows(data, test=["newstest2018"])
-    tar(data / "wmt" / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n"})
+    tarred(data / "wmt" / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n"})
     with pytest.raises(UserError, match=r"no file commoncrawl\.ru-en\.en in it; it holds commoncrawl\.ru-en\.ru"):
         rows(data)
 
@@ -218,7 +200,7 @@ def test_damaged_archives_are_refused(data: Path, name: str) -> None:
 def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
     packed = gzip.compress(text("giga", "en", 500).encode())
     files = {"giga-fren.release2.fixed.en.gz": packed[:-20], "giga-fren.release2.fixed.fr.gz": packed}
-    tar(data / "wmt" / "training-giga-fren.tar", files)
+    tarred(data / "wmt" / "training-giga-fren.tar", files)
     with pytest.raises(UserError, match=r"training-giga-fren\.tar: not a complete"):
         rows(data, train=["giga_fren"], dev=["giga_fren"], test=["europarl_v7_en_fr"], languages=("en", "fr"))
 
