@@ -2,7 +2,7 @@
 
 A safetensors file holds `source` and `target` (int32, the ids of all sentences one after the other, without begin and end
 of sentence) and `source_offsets` and `target_offsets` (int64, n + 1 positions; sentence i is offsets[i] to offsets[i + 1]).
-Its metadata hold a SHA-256 of these arrays, which `load_tokens` checks. Text is encoded block by block and ids are mapped from
+Its metadata hold a SHA-256 of these arrays, which `load_tokens` checks, and the special tokens of an imported model. Text is encoded block by block and ids are mapped from
 disk, so neither the sentences nor the ids of a corpus of millions are held in memory. Files are opened as PyTorch tensors:
 safetensors maps those, but copies NumPy arrays.
 """
@@ -12,7 +12,7 @@ import json
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from safetensors.numpy import save_file
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.stage import Section, UserError, arguments, atomic, disk_errors, log, progress, run
+from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.stage import Section, UserError, arguments, atomic, disk_errors, log, progress, read_json, run
 
 SIDES = ("source", "target")
 # In the order of a safetensors file: wide types first, then by name.
@@ -50,6 +51,7 @@ class TokenStore:
     source_offsets: np.ndarray
     target: np.ndarray
     target_offsets: np.ndarray
+    tokens: SpecialTokens = SpecialTokens()
 
     def __len__(self) -> int:
         return len(self.source_offsets) - 1
@@ -78,7 +80,9 @@ def load_tokens(path: Path) -> TokenStore:
     try:
         with safe_open(path, "pt") as file:
             arrays = {name: file.get_tensor(name).numpy() for name in DTYPES}
-            expected = (file.metadata() or {}).get("sha256")
+            metadata = file.metadata() or {}
+        expected = metadata.get("sha256")
+        tokens = SpecialTokens.from_json(json.loads(metadata.get("tokens", "{}")))
         if expected not in (None, content_hash(arrays)):
             raise ValueError("damaged: its content does not match its hash")
         for side in SIDES:
@@ -93,7 +97,7 @@ def load_tokens(path: Path) -> TokenStore:
         raise UserError(f"{path}: no such file") from None
     except (SafetensorError, OSError, ValueError, RuntimeError, TypeError) as error:
         raise UserError(f"{path}: not a token file ({error}); delete it and run again") from None
-    return TokenStore(**arrays)
+    return TokenStore(**arrays, tokens=tokens)
 
 
 def content_hash(arrays: dict[str, np.ndarray]) -> str:
@@ -109,14 +113,24 @@ def content_hash(arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def encode(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> tuple[np.ndarray, np.ndarray]:
+def encode(
+    texts: list[str],
+    bpe: sentencepiece.SentencePieceProcessor,
+    tokens: SpecialTokens = SpecialTokens(),
+    side: str = "source",
+) -> tuple[np.ndarray, np.ndarray]:
     """The subword ids of all sentences in a row, int32, and the number of ids of each, int64, (len(texts),)."""
-    sentences = bpe.encode(texts, out_type=int, num_threads=1)
+    tags = list(tokens.tags(side))
+    sentences = [tags + ids for ids in bpe.encode(texts, out_type=int, num_threads=1)]
     ids = np.fromiter(chain.from_iterable(sentences), np.int32)
-    return ids, np.fromiter(map(len, sentences), np.int64, len(texts))
+    return tokens.known(ids, side), np.fromiter(map(len, sentences), np.int64, len(texts))
 
 
-def write_tokens(path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]]) -> dict[str, np.ndarray]:
+def write_tokens(
+    path: Path,
+    blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]],
+    tokens: SpecialTokens = SpecialTokens(),
+) -> dict[str, np.ndarray]:
     """Write a token file from what `encode` returns for the `source` and the `target` of each block of pairs.
 
     Returns:
@@ -136,25 +150,28 @@ def write_tokens(path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.nda
             # An empty file cannot be mapped.
             arrays[side] = np.memmap(file, np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
         with atomic(path) as temporary:
-            save_file(arrays, temporary, metadata={"sha256": content_hash(arrays)})
+            metadata = {"sha256": content_hash(arrays)}
+            if tokens != SpecialTokens():
+                metadata["tokens"] = json.dumps(asdict(tokens))
+            save_file(arrays, temporary, metadata=metadata)
     return offsets
 
 
 def main() -> None:
-    """Read `--text` (one split) and the two models; write `--output`."""
-    files = arguments(__doc__, files=["text", "source-model", "target-model", "output"])
+    """Read `--text` (one split), the two models and, for an imported model, its `--special` tokens; write `--output`."""
+    files = arguments(__doc__, files=["text", "source-model", "target-model", "output"], optional=["special"])
     settings = Settings.model_validate(files.settings)
     models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
+    special = SpecialTokens.from_json(read_json(files.special)) if files.special else SpecialTokens()
     files.output.parent.mkdir(parents=True, exist_ok=True)
 
     def encoded(texts: list[str], side: str) -> tuple[np.ndarray, np.ndarray]:
         language = getattr(settings, f"{side}_language")
-        return encode(apply(texts, language=language, mode=settings.preprocess), models[side])
+        return encode(apply(texts, language=language, mode=settings.preprocess), models[side], special, side)
 
     blocks = progress(read_blocks(files.text, columns=SIDES), what="tokens", unit="block")
-    offsets = write_tokens(
-        files.output, ({side: encoded(block[side].to_pylist(), side) for side in SIDES} for block in blocks)
-    )
+    encoded_blocks = ({side: encoded(block[side].to_pylist(), side) for side in SIDES} for block in blocks)
+    offsets = write_tokens(files.output, encoded_blocks, special)
     source, target = (offsets[side] for side in SIDES)
     log.info("tokens: %d sentences, %d source and %d target subwords", len(source) - 1, source[-1], target[-1])
 

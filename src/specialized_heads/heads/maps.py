@@ -1,6 +1,6 @@
 """Attention maps of all heads, batch by batch, and their argmaxes.
 
-Statistics leave EOS out, where heads often rest their attention (section 4). The heads of one type are stacked over layers, so
+Statistics leave EOS out, where heads often rest their attention (section 4), and tags such as a language. The heads of one type are stacked over layers, so
 pruned models with their uneven layers need no special case.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.corpus.vocabulary import EOS, PAD
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.stage import progress
@@ -26,10 +25,10 @@ class Maps:
     """Attention of one batch.
 
     sentences: numbers of the sentences in the set (B,).
-    source: ids (B, S), EOS and padding included.
+    source: ids (B, S), tags, EOS and padding included.
     weights: per attention type (B, H, T, S).
-    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's begin-of-sentence token sees
-        only itself and is not a query of self-attention.
+    queries, keys: per type, (B, T) and (B, S): true for real tokens other than EOS. The decoder's start token (the last tag,
+        if there are any) is the first of them; it sees no other and is not a query of self-attention.
     """
 
     sentences: np.ndarray
@@ -52,11 +51,14 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         batch = make_batch(store, sentences).to(device)
         activations: Activations = {}
         model(batch.source, batch.target_in, activations)
-        source = (batch.source != PAD) & (batch.source != EOS)
+        special, tags = store.tokens, len(store.tokens.target_tags)
+        source = batch.real(batch.source) & (batch.source != special.eos)
+        source[:, : len(special.source_tags)] = False
         # The decoder's input has no EOS. A sentence without a target (analysis text that is not parallel) has no queries.
-        target = (batch.target_in != PAD) & (batch.target_in[:, 1:] != PAD).any(1, keepdim=True)
+        target = batch.real(batch.target_out) & batch.real(batch.target_out)[:, tags + 1 :].any(1, keepdim=True)
+        target[:, :tags] = False
         choosing = target.clone()
-        choosing[:, 0] = False
+        choosing[:, : tags + 1] = False
         b, s, t = len(sentences), batch.source.shape[1], batch.target_in.shape[1]
         sizes = {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}
         weights = {}
@@ -84,4 +86,5 @@ def select(store: TokenStore, sentences: list[int]) -> TokenStore:
     targets = [store.target_ids(i) for i in sentences]
     ends = [np.cumsum([0, *map(len, rows)]) for rows in (sources, targets)]
     empty = np.zeros(0, dtype=np.int32)
-    return TokenStore(np.concatenate([empty, *sources]), ends[0], np.concatenate([empty, *targets]), ends[1])
+    ids = (np.concatenate([empty, *rows]) for rows in (sources, targets))
+    return TokenStore(next(ids), ends[0], next(ids), ends[1], store.tokens)

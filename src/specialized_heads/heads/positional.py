@@ -52,7 +52,9 @@ def expected(kind: str, queries: Tensor, keys: Tensor) -> Tensor:
     if kind != "cross":
         return places
     ratio = keys.sum(1, keepdim=True) / queries.sum(1, keepdim=True).clamp(min=1)
-    return ((places + 0.5) * ratio).floor().long()  # the middle of the t-th of T equal parts of the source
+    first_query, first_key = (counted.int().argmax(1, keepdim=True) for counted in (queries, keys))
+    # The middle of the t-th of T equal parts of the source.
+    return first_key + ((places - first_query + 0.5) * ratio).floor().long()
 
 
 def offset_counts(best: Tensor, origin: Tensor, queries: Tensor, *, reach: int) -> Tensor:

@@ -1,8 +1,8 @@
 """Multi-head attention with any number of heads, down to none, and an optional gate per head.
 
 Differs from the textbook in two ways. The number of heads belongs to the layer, not to the model, so pruning makes a layer
-smaller instead of masking it. The projections have no biases, so a layer without heads adds exactly zero to the residual
-stream. `heads` holds the numbers that the remaining heads had before pruning.
+smaller instead of masking it. The paper's projections have no biases, so a layer without heads adds exactly zero to the
+residual stream; with biases it adds that of its output. `heads` holds the numbers that the remaining heads had before pruning.
 
 Shapes: B sentences, H heads, T queries, S keys, D model width, K head width.
 """
@@ -32,6 +32,7 @@ class MultiHeadAttention(nn.Module):
         width: int,
         head_width: int,
         dropout: float,
+        bias: bool = False,
         fixed_patterns: bool = False,
     ) -> None:
         """
@@ -42,6 +43,7 @@ class MultiHeadAttention(nn.Module):
             width: D.
             head_width: K.
             dropout: on the attention weights.
+            bias: whether the four projections have biases.
             fixed_patterns: the first heads have the attention of `patterns.fixed_weights`; self-attention without a causal mask.
         """
         super().__init__()
@@ -52,6 +54,8 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Parameter(torch.empty(inner, width))
         self.value = nn.Parameter(torch.empty(inner, width))
         self.output = nn.Parameter(torch.empty(width, inner))  # W^O
+        for name, size in (("query", inner), ("key", inner), ("value", inner), ("output", width)):
+            setattr(self, f"{name}_bias", nn.Parameter(torch.zeros(size)) if bias else None)
         self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplies the heads' outputs
 
     def forward(
@@ -69,7 +73,7 @@ class MultiHeadAttention(nn.Module):
             the update of the residual stream (B, T, D).
         """
         if not self.heads:
-            return torch.zeros_like(x)
+            return torch.zeros_like(x) if self.output_bias is None else self.output_bias.expand_as(x)
         query, key, value = self.project(x, memory)
         context = self.attend(query, key, value, attn_mask, activations)
         if activations is not None:
@@ -80,14 +84,24 @@ class MultiHeadAttention(nn.Module):
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, H, T, K), keys and values (B, H, S, K); with a single matrix product for self-attention."""
         if memory is None:
-            q, k, v = F.linear(x, torch.cat([self.query, self.key, self.value])).chunk(3, dim=-1)
+            q, k, v = self.linear(x, "query", "key", "value")
             return self.split(q), self.split(k), self.split(v)
-        return (self.split(F.linear(x, self.query)), *self.project_memory(memory))
+        return (self.project_queries(x), *self.project_memory(memory))
+
+    def project_queries(self, x: Tensor) -> Tensor:
+        """Queries (B, H, T, K) from x (B, T, D)."""
+        return self.split(*self.linear(x, "query"))
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values (B, H, S, K) from memory (B, S, D)."""
-        k, v = F.linear(memory, torch.cat([self.key, self.value])).chunk(2, dim=-1)
+        k, v = self.linear(memory, "key", "value")
         return self.split(k), self.split(v)
+
+    def linear(self, x: Tensor, *names: str) -> tuple[Tensor, ...]:
+        """Several projections of x in a single matrix product, each (B, P, H*K)."""
+        weight = torch.cat([getattr(self, name) for name in names])
+        bias = None if self.query_bias is None else torch.cat([getattr(self, f"{name}_bias") for name in names])
+        return F.linear(x.to(weight.dtype), weight, bias).chunk(len(names), dim=-1)
 
     def attend(
         self,
@@ -128,7 +142,7 @@ class MultiHeadAttention(nn.Module):
 
     def combine(self, context: Tensor) -> Tensor:
         """Concatenate the heads' outputs (B, H, T, K) and project them with W^O: (B, T, D)."""
-        return F.linear(context.transpose(1, 2).flatten(2), self.output)
+        return F.linear(context.transpose(1, 2).flatten(2), self.output, self.output_bias)
 
     def split(self, x: Tensor) -> Tensor:
         """(B, T, H*K) -> (B, H, T, K)"""
@@ -138,8 +152,9 @@ class MultiHeadAttention(nn.Module):
         """Permanently remove the gate and all heads except those at `positions` in the current layer."""
         k = self.head_width
         rows = torch.tensor([p * k + i for p in positions for i in range(k)], dtype=torch.long)
-        for name in ("query", "key", "value"):
-            setattr(self, name, nn.Parameter(getattr(self, name).data[rows].clone()))
+        for name in ("query", "key", "value", "query_bias", "key_bias", "value_bias"):
+            if (weight := getattr(self, name)) is not None:
+                setattr(self, name, nn.Parameter(weight.data[rows].clone()))
         self.output = nn.Parameter(self.output.data[:, rows].clone())
         self.heads = tuple(self.heads[p] for p in positions)
         self.gate = None

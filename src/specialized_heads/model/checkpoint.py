@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, ValidationError
@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from specialized_heads import __version__
+from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.model.transformer import Architecture, Transformer
 from specialized_heads.stage import Section, UserError, atomic, first_line, read_json, write_json
 
@@ -27,6 +28,19 @@ OUTPUT_EMBEDDING = (
     "output_embedding",
     "softmax_embedding",
 )  # name in the model, name in weight files (of all versions)
+
+
+class Tokens(Section):
+    """`corpus.vocabulary.SpecialTokens`."""
+
+    pad: int = Field(PAD, ge=0)
+    unknown: int = Field(UNKNOWN, ge=0)
+    start: int = Field(BOS, ge=0)
+    eos: int = Field(EOS, ge=0)
+    source_tags: list[Annotated[int, Field(ge=0)]] = []
+    target_tags: list[Annotated[int, Field(ge=0)]] = []
+    source_size: int = Field(0, ge=0)
+    target_size: int = Field(0, ge=0)
 
 
 class Sizes(Section):
@@ -42,7 +56,17 @@ class Sizes(Section):
     cross: Layers
     position_base: float = Field(1e4, gt=1, allow_inf_nan=False)
     position_scale: float = Field(1.0, gt=0, allow_inf_nan=False)
+    position_start: int = Field(0, ge=0, le=1000)
+    position_last: bool = True
     fixed_patterns: bool = False
+    post_norm: bool = False
+    activation: Literal["relu", "gelu", "swish"] = "relu"
+    attention_bias: bool = False
+    output_bias: bool = False
+    norm_epsilon: float = Field(1e-6, gt=0, le=1)
+    scale_embeddings: bool = True
+    tied: Literal["", "output", "all"] = ""
+    tokens: Tokens = Tokens()
 
 
 def save(model: Transformer, weights: Path, *, training: dict[str, Any]) -> None:
@@ -104,7 +128,9 @@ def assemble(
             f"{weights}: {broken[0]} contains NaN or infinity; delete it and train with a lower learning rate"
         )
     model = Transformer(architecture, dropout=dropout)
-    model.load_state_dict(tensors)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():  # each tied matrix once
+            parameter.copy_(tensors[name])
     return model
 
 

@@ -10,6 +10,7 @@ Shapes: B sentences still open, W hypotheses per sentence (the beam), S source t
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -17,9 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 from specialized_heads.model.gates import Mask
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import DecoderLayer, Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import cut
 
@@ -63,18 +63,29 @@ def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Ten
     b, w = tokens.shape
     x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
     for number, layer in enumerate(model.decoder):
-        if layer.attention.heads:
-            query, key, value = layer.attention.project(layer.attention_norm(x), None)
-            if (past := cache.prefix[number]) is not None:
-                key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
-            cache.prefix[number] = (key, value)
-            x = x + layer.attention.combine(layer.attention.attend(query, key, value, None))
-        if (pair := cache.cross[number]) is not None:
-            # The hypotheses of a sentence are queries over the same keys.
-            query = layer.cross.split(torch.nn.functional.linear(layer.cross_norm(x), layer.cross.query).view(b, w, -1))
-            x = x + layer.cross.combine(layer.cross.attend(query, *pair, cache.attn_mask)).view_as(x)
-        x = x + layer.feed_forward(layer.feed_forward_norm(x))
+        x = layer.sublayer(x, layer.attention_norm, partial(attend_to_prefix, layer, cache=cache, number=number))
+        x = layer.sublayer(x, layer.cross_norm, partial(attend_to_memory, layer, cache=cache, number=number, beam=w))
+        x = layer.sublayer(x, layer.feed_forward_norm, layer.feed_forward)
     return model.logits(model.decoder_norm(x)).float().view(b, w, -1)
+
+
+def attend_to_prefix(layer: DecoderLayer, x: Tensor, *, cache: Cache, number: int) -> Tensor:
+    """Self-attention of the last token of each hypothesis (B * W, 1, D)."""
+    if not layer.attention.heads:
+        return layer.attention(x, None, None)
+    query, key, value = layer.attention.project(x, None)
+    if (past := cache.prefix[number]) is not None:
+        key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
+    cache.prefix[number] = (key, value)
+    return layer.attention.combine(layer.attention.attend(query, key, value, None))
+
+
+def attend_to_memory(layer: DecoderLayer, x: Tensor, *, cache: Cache, number: int, beam: int) -> Tensor:
+    """Cross-attention of the last token of each hypothesis (B * W, 1, D); those of a sentence are queries over the same keys."""
+    if (pair := cache.cross[number]) is None:
+        return layer.cross(x, None, None)
+    query = layer.cross.project_queries(x.view(-1, beam, x.shape[-1]))
+    return layer.cross.combine(layer.cross.attend(query, *pair, cache.attn_mask)).view_as(x)
 
 
 @torch.inference_mode()
@@ -101,8 +112,9 @@ def translate(
     Returns:
         ids of the best hypothesis of each sentence, without EOS: all sentences of the first copy, then of the second, ...
     """
-    device = model.source_embedding.device
-    source = pad_sequence([torch.tensor([*ids, EOS]) for ids in sources], batch_first=True, padding_value=PAD)
+    device, special = model.source_embedding.device, model.architecture.tokens
+    rows = [torch.tensor([*ids, special.eos]) for ids in sources]
+    source = pad_sequence(rows, batch_first=True, padding_value=special.pad)
     if any(isinstance(a.gate, Mask) and a.gate.by_sentence for a in model.attentions("encoder")):
         cache = Cache(model, *model.encode(source.repeat(copies, 1).to(device)))
     else:
@@ -113,21 +125,25 @@ def translate(
     finished: list[list[tuple[float, list[int]]]] = [[] for _ in sources]  # hypotheses: normalised score, ids
     open_ = list(range(len(sources)))
     prefixes = torch.empty(len(sources), beam, 0, dtype=torch.long, device=device)
-    tokens = torch.full((len(sources), beam), BOS, device=device)
+    tokens = torch.full((len(sources), beam), special.start, device=device)
     scores = torch.full((len(sources), beam), -torch.inf, device=device)
     scores[:, 0] = 0.0  # all hypotheses start out equal: only one may branch
     position = 0
     while open_:
         logits = step(model, tokens, position, cache)
         mass = logits.logsumexp(-1, keepdim=True)  # over all tokens, even those that outputs never contain
-        logits[..., PAD] = logits[..., BOS] = -torch.inf
+        never = [special.pad] if special.start == special.eos else [special.pad, special.start]
+        logits[..., never] = -torch.inf
+        if position < len(special.target_tags):
+            logits, mass = torch.full_like(logits, -torch.inf), torch.zeros_like(mass)
+            logits[..., special.target_tags[position]] = 0.0  # as certain as the start token
         position += 1
         # A sentence's best candidates are among the best of each of its hypotheses.
         likely, likely_token = logits.topk(min(2 * beam, logits.shape[-1]), dim=-1)
         candidates = (scores[..., None] + (likely - mass)).flatten(1)
         best, index = candidates.topk(2 * beam, dim=1)
         parent, token = index // likely.shape[-1], likely_token.flatten(1).gather(1, index)
-        ends = token == EOS
+        ends = token == special.eos
         for row, column in ends[:, :beam].nonzero().tolist():
             if (score := float(best[row, column])) > -torch.inf:
                 ids = prefixes[row, parent[row, column]].tolist()

@@ -100,26 +100,35 @@ class _Softmax(torch.autograd.Function):
         return gradient.sub_(p * gradient.sum(-1, keepdim=True))
 
 
-def cross_entropy(states: Tensor, table: Tensor, labels: Tensor, *, smoothing: float, ignore: int) -> Tensor:
-    """Label-smoothed cross-entropy of softmax(states @ table.T), summed over the labels, without storing all logits.
+def cross_entropy(
+    states: Tensor, table: Tensor, labels: Tensor, *, bias: Tensor | None = None, smoothing: float, ignore: int
+) -> Tensor:
+    """Label-smoothed cross-entropy of softmax(states @ table.T + bias), summed over the labels, without storing all logits.
 
     Args:
         states: (N, D).
         table: output embeddings (V, D).
         labels: (N,).
+        bias: constant (V,), or None.
         smoothing: probability mass spread evenly over the V tokens.
         ignore: label of positions to leave out.
 
     Returns:
         scalar in float32; its gradient is computed in the same pass, block by block.
     """
-    return _CrossEntropy.apply(states, table, labels, smoothing, ignore)
+    return _CrossEntropy.apply(states, table, bias, labels, smoothing, ignore)
 
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: FunctionCtx, states: Tensor, table: Tensor, labels: Tensor, smoothing: float, ignore: int
+        ctx: FunctionCtx,
+        states: Tensor,
+        table: Tensor,
+        bias: Tensor | None,
+        labels: Tensor,
+        smoothing: float,
+        ignore: int,
     ) -> Tensor:
         want_states, want_table = states.requires_grad, table.requires_grad
         # Products in the precision of the states, sums in float32.
@@ -128,11 +137,15 @@ class _CrossEntropy(torch.autograd.Function):
         counted = states * real.to(states.dtype)
         # The mean logit of a row is its product with the mean embedding, which saves a pass over the logits.
         loss = -smoothing * (counted.float() @ table.float().mean(0)).sum()
+        if bias is not None:
+            loss -= smoothing * bias.float().mean() * real.sum()
         states_gradient = torch.empty_like(states) if want_states else None
         table_gradient = torch.zeros_like(table, dtype=torch.float32) if want_table else None
         for start in range(0, len(states), rows := GPU_LOSS_ROWS if states.is_cuda else LOSS_ROWS):
             block, label = slice(start, start + rows), labels[start : start + rows, None]
             z = states[block] @ narrow.T  # (rows, V)
+            if bias is not None:
+                z += bias.to(z.dtype)
             p, lse = _softmax_with_sum(z, label)
             gold = z.gather(1, label).float()
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
@@ -155,6 +168,7 @@ class _CrossEntropy(torch.autograd.Function):
         return (
             None if states_gradient is None else (states_gradient * scale).to(states_dtype),
             None if table_gradient is None else (table_gradient * scale).to(table_dtype),
+            None,
             None,
             None,
             None,

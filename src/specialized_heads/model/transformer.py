@@ -2,12 +2,14 @@
 
 Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate source, target and output embeddings (the first two
 scaled by √d), no output bias, sinusoidal positions. The number of heads may differ between layers (a pruned configuration).
+`Architecture` has a field for each point in which other published models differ.
 
 Shapes: B sentences, S source and T target tokens, D width, V target vocabulary.
 """
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,17 +17,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from specialized_heads.corpus.vocabulary import PAD
+from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.functional import dropout
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
 Heads = tuple[tuple[int, ...], ...]  # numbers of the heads of each layer, from 0
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Everything that determines the shapes of the weights."""
+    """Everything that determines what the weights compute. The defaults are the paper's."""
 
     source_vocabulary: int
     target_vocabulary: int
@@ -37,7 +40,17 @@ class Architecture:
     cross: Heads
     position_base: float = 1e4  # ratio of the sinusoids' highest to lowest frequency
     position_scale: float = 1.0  # amplitude of the sinusoids
+    position_start: int = 0  # position of a sentence's first token
+    position_last: bool = True  # the lowest frequency is 1 / base; False: the next after it would be
     fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `patterns`
+    post_norm: bool = False  # normalise the sum after each sub-layer, not its input, and nothing after the last layer
+    activation: str = "relu"  # of the feed-forward sub-layers: one of `ACTIVATIONS`
+    attention_bias: bool = False  # biases in the four projections of attention
+    output_bias: bool = False  # a constant bias on the logits
+    norm_epsilon: float = 1e-6  # ε of LayerNorm
+    scale_embeddings: bool = True  # by √d
+    tied: str = ""  # embeddings that are one matrix: "output" (target and output), "all", or none
+    tokens: SpecialTokens = SpecialTokens()
 
     @classmethod
     def full(
@@ -55,14 +68,14 @@ class Architecture:
     def from_json(cls, values: dict[str, Any]) -> "Architecture":
         """Inverse of `dataclasses.asdict`."""
         heads = {kind: tuple(tuple(layer) for layer in values[kind]) for kind in KINDS}
-        return cls(**{**values, **heads})
+        return cls(**{**values, **heads, "tokens": SpecialTokens.from_json(values.get("tokens", {}))})
 
 
 class LayerNorm(nn.LayerNorm):
-    """LayerNorm with ε 1e-6, computed in the precision of its weights; the output may have another precision."""
+    """LayerNorm computed in the precision of its weights; the output may have another precision."""
 
-    def __init__(self, width: int) -> None:
-        super().__init__(width, eps=1e-6)
+    def __init__(self, a: Architecture) -> None:
+        super().__init__(a.width, eps=a.norm_epsilon)
         self.precision: torch.dtype | None = None  # of the output; None: that of the weights
 
     def forward(self, x: Tensor) -> Tensor:
@@ -71,76 +84,110 @@ class LayerNorm(nn.LayerNorm):
 
 
 class FeedForward(nn.Module):
-    """ReLU feed-forward sub-layer (B, T, D) -> (B, T, D)."""
+    """Feed-forward sub-layer (B, T, D) -> (B, T, D)."""
 
-    def __init__(self, *, name: str, layer: int, width: int, inner: int, dropout: float) -> None:
+    def __init__(self, a: Architecture, *, name: str, layer: int, dropout: float) -> None:
         super().__init__()
         self.name, self.layer, self.dropout = name, layer, dropout
-        self.expand = nn.Linear(width, inner)
-        self.contract = nn.Linear(inner, width)
+        self.activation = ACTIVATIONS[a.activation]
+        self.expand = nn.Linear(a.width, a.feed_forward)
+        self.contract = nn.Linear(a.feed_forward, a.width)
 
     def forward(self, x: Tensor, activations: Activations | None = None) -> Tensor:
-        hidden = F.relu(self.expand(x))
+        hidden = self.activation(self.expand(x.to(self.expand.weight.dtype)))
         if activations is not None:
             activations[self.name, self.layer, "input"], activations[self.name, self.layer, "hidden"] = x, hidden
         return self.contract(dropout(hidden, self.dropout, self.training))
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each applied to the normalised residual stream and added to it."""
+class Layer(nn.Module):
+    """What encoder and decoder layers share: how a sub-layer updates the residual stream."""
 
     def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
         super().__init__()
-        self.layer, self.dropout = layer, dropout
-        common = {"layer": layer, "width": a.width, "dropout": dropout}
-        self.attention_norm = LayerNorm(a.width)
-        self.attention = MultiHeadAttention(
-            kind="encoder",
-            heads=a.encoder[layer],
-            head_width=a.head_width,
-            fixed_patterns=a.fixed_patterns,
-            **common,
-        )
-        self.feed_forward_norm = LayerNorm(a.width)
-        self.feed_forward = FeedForward(name="encoder_feed_forward", inner=a.feed_forward, **common)
+        self.layer, self.dropout, self.post_norm = layer, dropout, a.post_norm
+
+    def sublayer(
+        self,
+        x: Tensor,
+        norm: LayerNorm,
+        function: Callable[[Tensor], Tensor],
+        name: str = "",
+        activations: Activations | None = None,
+    ) -> Tensor:
+        """Add what a sub-layer computes from the normalised residual stream (B, T, D), with dropout.
+
+        `activations` records both summands under the sub-layer's name. With `post_norm` the sum is normalised instead.
+        """
+        update = function(x if self.post_norm else norm(x))
+        if activations is not None:
+            activations[name, self.layer, "residual"], activations[name, self.layer, "update"] = x, update
+        x = x + dropout(update, self.dropout, self.training).to(x.dtype)
+        return norm(x) if self.post_norm else x
+
+
+class EncoderLayer(Layer):
+    """Self-attention and feed-forward."""
+
+    def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
+        super().__init__(a, layer, dropout)
+        self.attention_norm = LayerNorm(a)
+        self.attention = attention(a, "encoder", layer, dropout)
+        self.feed_forward_norm = LayerNorm(a)
+        self.feed_forward = FeedForward(a, name="encoder_feed_forward", layer=layer, dropout=dropout)
 
     def forward(self, x: Tensor, attn_mask: Tensor, activations: Activations | None = None) -> Tensor:
-        update = self.attention(self.attention_norm(x), None, attn_mask, activations)
-        x = add(x, update, self, "encoder", activations)
-        update = self.feed_forward(self.feed_forward_norm(x), activations)
-        return add(x, update, self, "encoder_feed_forward", activations)
+        def attend(x: Tensor) -> Tensor:
+            return self.attention(x, None, attn_mask, activations)
+
+        def feed_forward(x: Tensor) -> Tensor:
+            return self.feed_forward(x, activations)
+
+        x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
+        return self.sublayer(x, self.feed_forward_norm, feed_forward, "encoder_feed_forward", activations)
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Layer):
     """Causal self-attention, cross-attention to the encoder's output, and feed-forward."""
 
     def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
-        super().__init__()
-        self.layer, self.dropout = layer, dropout
-        common = {"layer": layer, "width": a.width, "dropout": dropout}
-        self.attention_norm = LayerNorm(a.width)
-        self.attention = MultiHeadAttention(kind="decoder", heads=a.decoder[layer], head_width=a.head_width, **common)
-        self.cross_norm = LayerNorm(a.width)
-        self.cross = MultiHeadAttention(kind="cross", heads=a.cross[layer], head_width=a.head_width, **common)
-        self.feed_forward_norm = LayerNorm(a.width)
-        self.feed_forward = FeedForward(name="decoder_feed_forward", inner=a.feed_forward, **common)
+        super().__init__(a, layer, dropout)
+        self.attention_norm = LayerNorm(a)
+        self.attention = attention(a, "decoder", layer, dropout)
+        self.cross_norm = LayerNorm(a)
+        self.cross = attention(a, "cross", layer, dropout)
+        self.feed_forward_norm = LayerNorm(a)
+        self.feed_forward = FeedForward(a, name="decoder_feed_forward", layer=layer, dropout=dropout)
 
     def forward(
         self, x: Tensor, memory: Tensor, causal: Tensor, memory_mask: Tensor, activations: Activations | None = None
     ) -> Tensor:
-        update = self.attention(self.attention_norm(x), None, causal, activations)
-        x = add(x, update, self, "decoder", activations)
-        update = self.cross(self.cross_norm(x), memory, memory_mask, activations)
-        x = add(x, update, self, "cross", activations)
-        update = self.feed_forward(self.feed_forward_norm(x), activations)
-        return add(x, update, self, "decoder_feed_forward", activations)
+        def attend(x: Tensor) -> Tensor:
+            return self.attention(x, None, causal, activations)
+
+        def attend_to_memory(x: Tensor) -> Tensor:
+            return self.cross(x, memory, memory_mask, activations)
+
+        def feed_forward(x: Tensor) -> Tensor:
+            return self.feed_forward(x, activations)
+
+        x = self.sublayer(x, self.attention_norm, attend, "decoder", activations)
+        x = self.sublayer(x, self.cross_norm, attend_to_memory, "cross", activations)
+        return self.sublayer(x, self.feed_forward_norm, feed_forward, "decoder_feed_forward", activations)
 
 
-def add(x: Tensor, update: Tensor, layer: nn.Module, name: str, activations: Activations | None) -> Tensor:
-    """Residual connection with dropout on the update; `activations` records both summands."""
-    if activations is not None:
-        activations[name, layer.layer, "residual"], activations[name, layer.layer, "update"] = x, update
-    return x + dropout(update, layer.dropout, layer.training).to(x.dtype)
+def attention(a: Architecture, kind: str, layer: int, dropout: float) -> MultiHeadAttention:
+    """The attention sub-layer of a layer."""
+    return MultiHeadAttention(
+        kind=kind,
+        layer=layer,
+        heads=getattr(a, kind)[layer],
+        width=a.width,
+        head_width=a.head_width,
+        dropout=dropout,
+        bias=a.attention_bias,
+        fixed_patterns=a.fixed_patterns and kind == "encoder",
+    )
 
 
 class Transformer(nn.Module):
@@ -153,18 +200,22 @@ class Transformer(nn.Module):
         self.source_embedding = nn.Parameter(torch.empty(a.source_vocabulary, a.width))
         self.target_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
         self.output_embedding = nn.Parameter(torch.empty(a.target_vocabulary, a.width))
+        if a.tied:
+            self.target_embedding = self.source_embedding if a.tied == "all" else self.target_embedding
+            self.output_embedding = self.target_embedding
+        self.output_bias = nn.Parameter(torch.zeros(a.target_vocabulary), requires_grad=False) if a.output_bias else None
         self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
-        self.encoder_norm = LayerNorm(a.width)
+        self.encoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
         self.decoder = nn.ModuleList(DecoderLayer(a, n, dropout) for n in range(len(a.decoder)))
-        self.decoder_norm = LayerNorm(a.width)
+        self.decoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
         self.register_buffer("positions", self.sinusoids(512), persistent=False)
 
     def forward(self, source: Tensor, target: Tensor, activations: Activations | None = None) -> Tensor:
         """Decoder states for teacher-forced targets.
 
         Args:
-            source: ids (B, S) of sentences that end in EOS, padded with PAD.
-            target: ids (B, T) of sentences that start with BOS, padded with PAD.
+            source: ids (B, S) of sentences that end in EOS, padded.
+            target: ids (B, T) of sentences that begin with the start token, padded.
             activations: if given, records what the analysis needs.
 
         Returns:
@@ -176,7 +227,9 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor, activations: Activations | None = None) -> tuple[Tensor, Tensor]:
         """Encoder output (B, S, D), called memory, and the attention mask (B, 1, 1, S) that hides padding."""
         x = self.embed(self.source_embedding, source)
-        attn_mask = torch.zeros(source.shape, device=source.device).masked_fill(source == PAD, -torch.inf)
+        attn_mask = torch.zeros(source.shape, device=source.device).masked_fill(
+            source == self.architecture.tokens.pad, -torch.inf
+        )
         attn_mask = attn_mask[:, None, None]
         for layer in self.encoder:
             x = layer(x, attn_mask.to(x.dtype), activations)
@@ -199,20 +252,24 @@ class Transformer(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores (..., V) of the next token, from decoder states (..., D)."""
-        return F.linear(states, self.output_embedding)
+        return F.linear(states, self.output_embedding, self.output_bias)
 
     def embed(self, table: Tensor, ids: Tensor, start: int = 0) -> Tensor:
-        """Embeddings of ids (B, T), scaled by √d, plus the encodings of positions `start`, `start` + 1, ..."""
+        """Embeddings of ids (B, T), scaled by √d, plus the encodings of tokens number `start`, `start` + 1, ..."""
+        start += self.architecture.position_start
         end = start + ids.shape[1]
         if end > len(self.positions):
             self.positions = self.sinusoids(2 * end).to(table.device)
-        x = F.embedding(ids, table) * math.sqrt(self.architecture.width) + self.positions[start:end]
+        x = F.embedding(ids, table)
+        if self.architecture.scale_embeddings:
+            x = x * math.sqrt(self.architecture.width)
+        x = x + self.positions[start:end]
         return dropout(x, self.dropout, self.training)
 
     def sinusoids(self, length: int) -> Tensor:
         """Position encodings (length, D)."""
         a = self.architecture
-        return a.position_scale * sinusoids(length, a.width, base=a.position_base)
+        return a.position_scale * sinusoids(length, a.width, base=a.position_base, last=a.position_last)
 
     def attentions(self, *kinds: str) -> list[MultiHeadAttention]:
         """The attention sub-layers of these types (default: all), by type, then layer."""
@@ -228,12 +285,13 @@ class Transformer(nn.Module):
 
         LayerNorms, embeddings, gates and the residual stream stay in float32; the copy shares those tensors with this model.
         """
+        post_norm = self.architecture.post_norm  # where the output of a LayerNorm is the residual stream
         shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
         narrow = copy.deepcopy(self, shared)
         for layer in (*narrow.encoder, *narrow.decoder):
             for module in layer.modules():
                 if isinstance(module, LayerNorm):
-                    module.precision = dtype
+                    module.precision = None if post_norm else dtype
                 elif isinstance(module, MultiHeadAttention | nn.Linear):
                     for name, weight in list(module.named_parameters(recurse=False)):
                         setattr(module, name, nn.Parameter(weight.detach().to(dtype), weight.requires_grad))
@@ -260,13 +318,13 @@ class Transformer(nn.Module):
         self.architecture = replace(self.architecture, **heads)
 
 
-def sinusoids(length: int, width: int, *, base: float = 1e4) -> Tensor:
+def sinusoids(length: int, width: int, *, base: float = 1e4, last: bool = True) -> Tensor:
     """Position encodings (length, width): sines in the first half of the channels, cosines in the second (released code).
 
-    Frequencies fall geometrically from 1 to 1 / `base` radians per token.
+    Frequencies fall geometrically from 1 to 1 / `base` radians per token, the lowest one left out unless `last`.
     """
     half = width // 2
-    rates = torch.exp(torch.arange(half) * -(math.log(base) / max(half - 1, 1)))
+    rates = torch.exp(torch.arange(half) * -(math.log(base) / max(half - last, 1)))
     angles = torch.arange(length)[:, None] * rates[None, :]
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 

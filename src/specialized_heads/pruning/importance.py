@@ -18,15 +18,15 @@ from torch import Tensor
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import cross_entropy, prepare_cpu
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 from specialized_heads.training.batching import Batch, in_order, make_batch
+from specialized_heads.training.objective import cross_entropy_sum
 
 TOKENS = 2000  # per batch and side, padding included
 SCHEMA = pa.schema(
@@ -56,10 +56,7 @@ def sensitivities(model: Transformer, batch: Batch) -> dict[tuple[str, int], Ten
     """
     activations: Activations = {}
     with torch.enable_grad():
-        states = model(batch.source, batch.target_in, activations)
-        loss = cross_entropy(
-            states.flatten(0, 1), model.output_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD
-        )
+        loss = cross_entropy_sum(model, batch, label_smoothing=0.0, activations=activations)
     contexts = {key[:2]: value for key, value in activations.items() if key[2] == "context"}
     if not contexts:
         return {}
@@ -87,7 +84,8 @@ def importance(model: Transformer, store: TokenStore, *, tokens: int = TOKENS) -
     queries = dict.fromkeys(sums, 0)
     for sentences in stage.progress(in_order(store, tokens=tokens), what="importance", unit="batch"):
         batch = make_batch(store, sentences).to(device)
-        real = {"encoder": batch.source != PAD, "decoder": batch.target_out != PAD, "cross": batch.target_out != PAD}
+        real = {"encoder": batch.real(batch.source), "decoder": batch.real(batch.target_out)}
+        real["cross"] = real["decoder"]
         for (kind, layer), values in sensitivities(model, batch).items():
             sums[kind, layer] += (values.abs() * real[kind][:, None]).sum((0, 2), dtype=torch.float64).cpu().numpy()
             queries[kind, layer] += int(real[kind].sum())

@@ -46,10 +46,11 @@ class Settings(Section):
 
 
 def freeze(model: Transformer, *, scope: str) -> None:
-    """Freeze what a scope does not train: with "encoder" everything after the encoder, with "all" nothing."""
+    """Freeze what a scope does not train: with "encoder" whatever the decoder uses too, with "all" nothing."""
     if scope == "encoder":
+        trained = "encoder" if model.architecture.tied == "all" else ("source_embedding", "encoder")
         for name, parameter in model.named_parameters():
-            parameter.requires_grad = name.startswith(("source_embedding", "encoder"))
+            parameter.requires_grad = name.startswith(trained)
 
 
 def attach_gates(model: Transformer, *, scope: str, log_alpha: float) -> None:

@@ -10,14 +10,14 @@ smaller, and more of them form an update, until at most 5% of the positions are 
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from specialized_heads.corpus.vocabulary import SpecialTokens
 
 MAX_PADDING = 0.05  # share of the positions of an epoch
 MIN_TOKENS = 500  # per micro-batch; smaller ones cost more time than padding does
@@ -25,22 +25,28 @@ MIN_TOKENS = 500  # per micro-batch; smaller ones cost more time than padding do
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded ids: source (B, S) ending in EOS, target_in (B, T) starting with BOS, target_out (B, T) ending in EOS."""
+    """Padded ids: source (B, S) and target_out (B, T) ending in EOS, target_in (B, T) beginning with the start token."""
 
     source: Tensor
     target_in: Tensor
     target_out: Tensor
+    tokens: SpecialTokens = SpecialTokens()
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; copies to a GPU are asynchronous."""
         if device.type == "cpu":
             return self
         moved = (t.pin_memory().to(device, non_blocking=True) for t in (self.source, self.target_in, self.target_out))
-        return Batch(*moved)
+        return Batch(*moved, self.tokens)
+
+    def real(self, ids: Tensor) -> Tensor:
+        """Which of the ids of a side (B, P) are not padding; for target_in, ask about target_out, which is as long."""
+        return ids != self.tokens.pad
 
     @property
     def target_tokens(self) -> int:
-        return int((self.target_out != PAD).sum())
+        """Tokens to predict."""
+        return int(self.real(self.target_out).sum())
 
 
 def joined(store: TokenStore, *, most: int, seed: int, epoch: int) -> TokenStore:
@@ -63,7 +69,7 @@ def joined(store: TokenStore, *, most: int, seed: int, epoch: int) -> TokenStore
         starts = np.concatenate([[0], np.cumsum(lengths)])  # of the pairs in their new order, and the end of the last
         positions = np.arange(starts[-1]) + np.repeat(offsets[order] - starts[:-1], lengths)
         sides |= {side: getattr(store, side)[positions], f"{side}_offsets": starts[np.append(0, ends)]}
-    return TokenStore(**sides)
+    return replace(store, **sides)
 
 
 def epoch_updates(
@@ -117,25 +123,26 @@ def padding(pieces: list[np.ndarray], *sides: np.ndarray) -> float:
 
 def make_batch(store: TokenStore, sentences: np.ndarray) -> Batch:
     """Pad the sentences with these indices into one batch."""
-    source, ends = pad(store.source, store.source_offsets, sentences)
-    source[ends] = EOS
-    target, ends = pad(store.target, store.target_offsets, sentences)
+    tokens = store.tokens
+    source, ends = pad(store.source, store.source_offsets, sentences, padding=tokens.pad)
+    source[ends] = tokens.eos
+    target, ends = pad(store.target, store.target_offsets, sentences, padding=tokens.pad)
     shifted = np.roll(target, 1, axis=1)
-    shifted[:, 0] = BOS
-    target[ends] = EOS
-    return Batch(*(torch.from_numpy(ids) for ids in (source, shifted, target)))
+    shifted[:, 0] = tokens.start
+    target[ends] = tokens.eos
+    return Batch(*(torch.from_numpy(ids) for ids in (source, shifted, target)), tokens)
 
 
 def pad(
-    ids: np.ndarray, offsets: np.ndarray, sentences: np.ndarray
+    ids: np.ndarray, offsets: np.ndarray, sentences: np.ndarray, *, padding: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Put sentences into the rows of a matrix, followed by PAD.
+    """Put sentences into the rows of a matrix, followed by padding.
 
     Returns:
         the ids, int64 (sentences, longest + 1), and the index (rows, columns) of the position after each sentence.
     """
     lengths = offsets[sentences + 1] - offsets[sentences]
-    matrix = np.full((len(sentences), int(lengths.max()) + 1), PAD, dtype=np.int64)
+    matrix = np.full((len(sentences), int(lengths.max()) + 1), padding, dtype=np.int64)
     columns = np.arange(matrix.shape[1])
     inside = columns < lengths[:, None]
     matrix[inside] = ids[(offsets[sentences][:, None] + columns)[inside]]

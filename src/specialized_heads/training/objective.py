@@ -4,21 +4,24 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.corpus.vocabulary import PAD
+from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import cross_entropy
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
 
-def cross_entropy_sum(model: Transformer, batch: Batch, *, label_smoothing: float) -> Tensor:
+def cross_entropy_sum(
+    model: Transformer, batch: Batch, *, label_smoothing: float, activations: Activations | None = None
+) -> Tensor:
     """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
-    states = model(batch.source, batch.target_in)
+    states = model(batch.source, batch.target_in, activations)
     return cross_entropy(
         states.flatten(0, 1),
         model.output_embedding,
         batch.target_out.flatten(),
+        bias=model.output_bias,
         smoothing=label_smoothing,
-        ignore=PAD,
+        ignore=batch.tokens.pad,
     )
 
 

@@ -6,7 +6,6 @@ the sum of x · ∂logit/∂x over the level, relative to the logit.
 
 import torch
 
-from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.heads.relevance.propagate import Relevance
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.transformer import Transformer
@@ -23,7 +22,7 @@ def gradient_input(model: Transformer, batch: Batch, *, steps: slice = slice(Non
         batch: teacher-forced sentences.
         steps: the generation steps to explain.
     """
-    real = (batch.target_out != PAD)[:, steps]
+    real = batch.real(batch.target_out)[:, steps]
     b, n = real.shape
     result = Relevance(steps=real)
     activations: Activations = {}

@@ -1,7 +1,7 @@
 """Layer-wise relevance propagation through the Transformer (section 4, appendix A; Ding et al. 2017).
 
 Each generation step starts with relevance 1 at its top-1 logit, and each neuron divides what it gets among its inputs by a rule
-(`rules.py`). Non-linearities are ignored: LayerNorm and ReLU pass relevance through unchanged, and attention weights are the
+(`rules.py`). Non-linearities are ignored: LayerNorm, before or after a sub-layer, and ReLU pass relevance through unchanged, and attention weights are the
 constant weights of a sum over values. Only the rule "attention" (AttnLRP, Achtibat et al. 2024) splits a product of two
 variables evenly: between values and weights, and behind the softmax between queries and keys (proposition 3.3, eq. 15). The
 softmax s passes R_i = x_i (R_i - s_i Σ_j R_j) to its scores x (proposition 3.1, eq. 13), which does not conserve relevance.
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.heads.relevance.rules import Rule, divide
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.transformer import FeedForward, Transformer
@@ -50,14 +49,19 @@ def propagate(model: Transformer, batch: Batch, *, rule: Rule, steps: slice = sl
     """
     activations: Activations = {}
     states = model(batch.source, batch.target_in, activations)
-    result = Relevance(steps=(batch.target_out != PAD)[:, steps])
+    result = Relevance(steps=batch.real(batch.target_out)[:, steps])
     memory = torch.zeros((), device=states.device)  # relevance of the encoder's output, from all decoder layers
 
     positions = torch.arange(states.shape[1], device=states.device)[steps]
     # The row of W of the top-1 logit, (B, N, D).
-    top = model.output_embedding[model.logits(states[:, steps]).argmax(-1)]
+    best = model.logits(states[:, steps]).argmax(-1)
+    top = model.output_embedding[best]
     shares = states[:, steps] * top
-    shares = divide(shares, rule.ratios(shares.sum(-1, keepdim=True), shares.abs().sum(-1, keepdim=True)))
+    logit, size = shares.sum(-1, keepdim=True), shares.abs().sum(-1, keepdim=True)
+    if model.output_bias is not None and rule.bias:
+        bias = model.output_bias[best][..., None]
+        logit, size = logit + bias, size + bias.abs()
+    shares = divide(shares, rule.ratios(logit, size))
     relevance = states.new_zeros(*shares.shape[:2], *states.shape[1:])  # (B, N, T, D)
     relevance[:, torch.arange(len(positions), device=states.device), positions] = shares
 
@@ -131,7 +135,7 @@ def through_attention(
         result.heads[kind, layer] = relevance.new_zeros(*relevance.shape[:2], 0)
         return nothing, nothing
     context = activations[kind, layer, "context"]  # (B, H, T, K)
-    outputs = through_linear(context.transpose(1, 2).flatten(2), module.output, None, relevance, rule)
+    outputs = through_linear(context.transpose(1, 2).flatten(2), module.output, module.output_bias, relevance, rule)
     outputs = split(outputs, module)  # (B, N, H, T, K)
     result.heads[kind, layer] = outputs.sum((-1, -2))
 
@@ -139,7 +143,7 @@ def through_attention(
     of_weights, of_values = through_product(weights, values, outputs, rule)
     keys_input = activations[kind, layer, "keys_input"]
     if rule.name != "attention":
-        return nothing, through_linear(keys_input, module.value, None, join(of_values), rule)
+        return nothing, through_linear(keys_input, module.value, module.value_bias, join(of_values), rule)
     x = activations[kind, layer, "input"]
     query, key, _ = module.project(x, None if keys_input is x else keys_input)
     query = query / math.sqrt(module.head_width)
@@ -148,9 +152,9 @@ def through_attention(
     of_scores = scores * (of_weights - weights[:, None] * of_weights.sum(-1, keepdim=True))  # AttnLRP, eq. 13
     of_queries, of_keys = through_product(query, key.transpose(-1, -2), of_scores, rule)
     of_queries, of_keys = of_queries / 2, of_keys.transpose(-1, -2) / 2
-    to_keys = through_linear(keys_input, module.key, None, join(of_keys), rule)
-    to_keys += through_linear(keys_input, module.value, None, join(of_values), rule)
-    return through_linear(x, module.query, None, join(of_queries), rule), to_keys
+    to_keys = through_linear(keys_input, module.key, module.key_bias, join(of_keys), rule)
+    to_keys += through_linear(keys_input, module.value, module.value_bias, join(of_values), rule)
+    return through_linear(x, module.query, module.query_bias, join(of_queries), rule), to_keys
 
 
 def through_product(a: Tensor, b: Tensor, relevance: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,1 @@
+"""Models of other projects: reading theirs, and writing ours in their formats."""

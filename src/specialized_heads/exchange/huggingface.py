@@ -1,0 +1,189 @@
+"""Encoder-decoder models in the folder format of Hugging Face transformers: M2M100 (NLLB too) and MarianMT.
+
+Both are the Transformer of this package with other choices: M2M100 has pre-norm sub-layers and ReLU, MarianMT post-norm ones and
+mostly swish; both have biases in attention. Only `config.json` and safetensors are read, by names; nothing is executed, and
+transformers itself is not needed.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field, ValidationError
+from torch import Tensor
+
+from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.model.checkpoint import assemble, read_tensors
+from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.stage import Section, UserError, first_line, read_json
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+PICKLE = "pytorch_model.bin"
+
+# Our name of a sub-layer, and theirs.
+ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+SUBLAYERS = {
+    "attention_norm": "self_attn_layer_norm",
+    "cross_norm": "encoder_attn_layer_norm",
+    "feed_forward_norm": "final_layer_norm",
+    "feed_forward.expand": "fc1",
+    "feed_forward.contract": "fc2",
+}
+
+Size = Annotated[int, Field(ge=1, le=10**7)]
+
+
+class Config(Section, extra="ignore"):
+    """What determines the architecture in `config.json`; the defaults are those of transformers."""
+
+    model_type: Literal["marian", "m2m_100"]
+    d_model: Size
+    encoder_layers: Size
+    decoder_layers: Size
+    encoder_attention_heads: Size
+    decoder_attention_heads: Size
+    encoder_ffn_dim: Size
+    decoder_ffn_dim: Size
+    vocab_size: Size
+    decoder_vocab_size: Size | None = None
+    activation_function: Literal["relu", "gelu", "swish", "silu"]
+    scale_embedding: bool
+    tie_word_embeddings: bool = True
+    share_encoder_decoder_embeddings: bool = True
+    pad_token_id: int = Field(ge=0)
+    eos_token_id: int = Field(ge=0)
+    decoder_start_token_id: int = Field(ge=0)
+
+
+def read_config(folder: Path) -> Config:
+    """Read the description of a model.
+
+    Raises:
+        UserError: it is missing, or describes a model of another kind.
+    """
+    path = folder / CONFIG
+    values = read_json(path)
+    kind = values.get("model_type") if isinstance(values, dict) else None
+    if kind not in ("marian", "m2m_100"):
+        raise UserError(f"{path}: model_type is {kind!r}; only marian and m2m_100 (M2M100, NLLB) can be read")
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_line(error)}; fetch the file again") from None
+    for key in ("attention_heads", "ffn_dim"):
+        ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
+        if ours != other:
+            raise UserError(f"{path}: encoder_{key} is {ours} and decoder_{key} {other}; they must be equal")
+    if config.d_model % config.encoder_attention_heads:
+        raise UserError(f"{path}: d_model {config.d_model} is no multiple of {config.encoder_attention_heads} heads")
+    return config
+
+
+def architecture(config: Config, tokens: SpecialTokens) -> Architecture:
+    """The architecture that a configuration describes."""
+    marian = config.model_type == "marian"
+    shared = config.share_encoder_decoder_embeddings or not marian
+    heads = tuple(range(config.encoder_attention_heads))
+    decoder = (heads,) * config.decoder_layers
+    return Architecture(
+        source_vocabulary=config.vocab_size,
+        target_vocabulary=config.vocab_size if shared else config.decoder_vocab_size or config.vocab_size,
+        width=config.d_model,
+        feed_forward=config.encoder_ffn_dim,
+        head_width=config.d_model // len(heads),
+        encoder=(heads,) * config.encoder_layers,
+        decoder=decoder,
+        cross=decoder,
+        position_start=0 if marian else config.pad_token_id + 1,
+        position_last=not marian,
+        post_norm=marian,
+        activation="swish" if config.activation_function == "silu" else config.activation_function,
+        attention_bias=True,
+        output_bias=marian,
+        norm_epsilon=1e-5,
+        scale_embeddings=config.scale_embedding,
+        tied=("all" if shared else "output") if config.tie_word_embeddings else "",
+        tokens=tokens,
+    )
+
+
+def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
+    """Read a model.
+
+    Args:
+        folder: as `save_pretrained` writes it, or as the hub serves it.
+        tokens: special tokens, from its tokeniser and configuration.
+
+    Raises:
+        UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
+    """
+    a = architecture(read_config(folder), tokens)
+    path, stored = _read_weights(folder)
+    with torch.device("meta"):
+        names = [name for name, _ in Transformer(a, dropout=0.0).named_parameters()]
+    tensors = {}
+    for name in names:
+        candidates = [their_name(name), *SHARED.get(name, ())]
+        found = next((stored[each] for each in candidates if each in stored), None)
+        if found is None:
+            raise UserError(f"{path}: there is no tensor {candidates[0]}; the weights do not fit {CONFIG}")
+        tensors[name] = found.float().flatten() if name == "output_bias" else found.float()
+    return assemble(a, tensors, weights=path, like=folder / CONFIG).eval()
+
+
+# Where the weights of an embedding are if not under its own name: models whose embeddings are tied store them once.
+SHARED = {
+    "source_embedding": ("model.shared.weight",),
+    "target_embedding": ("model.shared.weight",),
+    "output_embedding": ("model.decoder.embed_tokens.weight", "model.shared.weight"),
+}
+
+
+def their_name(name: str) -> str:
+    """Translate the name of a parameter, such as `encoder.0.attention.query_bias`."""
+    single = {
+        "source_embedding": "model.encoder.embed_tokens.weight",
+        "target_embedding": "model.decoder.embed_tokens.weight",
+        "output_embedding": "lm_head.weight",
+        "output_bias": "final_logits_bias",
+    }
+    if name in single:
+        return single[name]
+    stack, _, rest = name.partition(".")
+    if stack.endswith("_norm"):
+        return f"model.{stack.removesuffix('_norm')}.layer_norm.{rest}"
+    layer, _, rest = rest.partition(".")
+    sublayer, _, part = rest.rpartition(".")
+    if sublayer in ("attention", "cross"):
+        matrix = part.removesuffix("_bias")
+        of = "self_attn" if sublayer == "attention" else "encoder_attn"
+        rest = f"{of}.{ATTENTION[matrix]}.{'weight' if matrix == part else 'bias'}"
+    else:
+        rest = f"{SUBLAYERS[sublayer]}.{part}"
+    return f"model.{stack}.layers.{layer}.{rest}"
+
+
+def _read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
+    """The tensors of a model by their names, and the file to name in errors."""
+    if (folder / INDEX).is_file():  # in several files
+        shards = sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+        if any(Path(shard).name != shard for shard in shards):
+            raise UserError(f"{folder / INDEX}: names a file outside its folder; fetch the model again")
+        stored: dict[str, Tensor] = {}
+        for shard in shards:
+            stored |= read_tensors(folder / shard)
+        return folder / INDEX, stored
+    if not (folder / WEIGHTS).is_file() and (folder / PICKLE).is_file():
+        raise UserError(
+            f"{folder / PICKLE}: pickled weights are not loaded, since loading can execute code; convert them with "
+            f"`specialized-heads convert {folder}` and run again"
+        )
+    return folder / WEIGHTS, read_tensors(folder / WEIGHTS)
+
+
+def tensors_of(model: Transformer) -> dict[str, Tensor]:
+    """The weights of a model by their names in transformers."""
+    return {their_name(name): parameter.detach() for name, parameter in model.named_parameters()}
+
+
