@@ -119,6 +119,7 @@ rule tokens:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
+        special=planned(inputs.special_tokens, root=workflow.basedir),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:

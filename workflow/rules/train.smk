@@ -31,7 +31,51 @@ rule train_baseline:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# A baseline that was trained before, where everything that its training followed from is the same.
+# A model on the Hugging Face hub.
+rule fetch_model:
+    output:
+        f"{DOWNLOADS}/models/{{name}}/card.json",
+    log:
+        f"{DOWNLOADS}/logs/model_{{name}}.log",
+    wildcard_constraints:
+        name="[^/]+",
+    localrule: True
+    conda:
+        "../../envs/pipeline.yaml"
+    resources:
+        downloads=1,
+    params:
+        flags=flags,
+        settings=settings(inputs.fetch_settings, root=workflow.basedir),
+    shell:
+        "python -m specialized_heads.exchange.fetch_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# A model of another project, or one that was exported.
+rule import_model:
+    input:
+        planned(inputs.imported_files, root=workflow.basedir),
+    output:
+        "results/{experiment}/{corpus}/imported/model.safetensors",
+        "results/{experiment}/{corpus}/imported/model.json",
+        source_model="results/{experiment}/{corpus}/imported/bpe.source.model",
+        target_model="results/{experiment}/{corpus}/imported/bpe.target.model",
+        special="results/{experiment}/{corpus}/imported/tokens.json",
+    log:
+        "results/{experiment}/{corpus}/logs/import_model.log",
+    benchmark:
+        "results/{experiment}/{corpus}/benchmarks/import_model.tsv"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        code=code("exchange.import_model"),
+        flags=flags,
+        settings=settings(stages.import_model, root=workflow.basedir),
+    shell:
+        "python -m specialized_heads.exchange.import_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# A baseline that was trained before: a kept one, where everything that its training followed from is the same; or an imported one.
 rule given_baseline:
     input:
         given=planned(inputs.given_file, name="baseline.json", root=workflow.basedir),

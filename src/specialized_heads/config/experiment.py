@@ -49,11 +49,17 @@ FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".tex", ".yaml
 
 
 class Baseline(Section):
-    """A baseline that is given instead of trained."""
+    """A baseline that is given instead of trained: kept from another experiment, or imported from elsewhere."""
 
     model: str = Field(
-        description="folder with a folder per seed; relative to the working directory, or to the project"
+        description="kept: folder with a folder per seed; imported: folder of one model, or its name on the Hugging Face hub; "
+        "relative to the working directory, or to the project"
     )
+    revision: str | None = Field(None, description="of a model on the hub: branch, tag or commit; null: the newest")
+    source_tag: str | None = Field(
+        None, description="imported: token before every source sentence, such as eng_Latn, __en__ or >>fra<<"
+    )
+    target_tag: str | None = Field(None, description="imported: token that every translation begins with")
 
 
 class Corpus(Section):

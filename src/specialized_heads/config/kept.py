@@ -1,5 +1,10 @@
-"""The description of a kept baseline, and whether an experiment can be given it (`corpora.*.baseline`)."""
+"""Baselines that an experiment is given (`corpora.*.baseline`): which can be, and their descriptions.
 
+A kept baseline comes from another experiment of this project, with a folder per seed. Any other folder, or a name on the hub, is
+a model to import.
+"""
+
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +14,7 @@ from specialized_heads.config.experiment import Experiment
 from specialized_heads.stage import Section, UserError, first_line, read_json
 
 DESCRIPTION = "baseline.json"
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # owner/model
 # What decides the splits of a corpus.
 CORPUS = ("source", "source_language", "target_language", "filters", "split")
 # Keys of a training that do not change its result beyond rounding.
@@ -43,6 +49,24 @@ def read_kept(folder: Path) -> Kept:
         raise UserError(f"{path}: {first_line(error)}; restore the folder from the repository") from None
 
 
+def imported_folder(experiment: Experiment, corpus: str, *, root: Path) -> Path | None:
+    """The folder of the model that a corpus imports as its baseline; None if it imports none.
+
+    A model on the hub has a folder below that of downloads, named after it and its revision.
+    """
+    given = experiment.corpora[corpus].baseline
+    if given is None:
+        return None
+    path = Path(given.model)
+    path = path if path.exists() else root / path
+    if path.is_dir():
+        return None if any(path.glob(f"seed*/{DESCRIPTION}")) else path
+    if not HUB_NAME.fullmatch(given.model):
+        return None
+    name = given.model.replace("/", "--") + (f"@{given.revision.replace('/', '--')}" if given.revision else "")
+    return Path(experiment.downloads.directory, "models", name)
+
+
 def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) -> Path | None:
     """The folder of the baseline that a corpus is given for a seed; None if the baseline is trained.
 
@@ -73,14 +97,23 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
             if folder is None:
                 continue
             place = f"corpora.{corpus}.baseline"
-            if not folder.is_dir():
-                raise UserError(
-                    f"{place}: there is no {folder}, the baseline of seed {seed}; remove the seed, or {remedy}"
-                )
             if merged.ablation.moments or merged.heads.checkpoints:
                 key = "ablation.moments" if merged.ablation.moments else "heads.checkpoints"
                 raise UserError(
                     f"{place}: a given baseline has no checkpoints of its training; empty {key}, or {remedy}"
+                )
+            if model := imported_folder(experiment, corpus, root=root):
+                if model.is_dir() and not any(
+                    (model / name).is_file() for name in ("config.json", "model.json", "card.json")
+                ):
+                    raise UserError(
+                        f"{place}: {model} holds neither a kept baseline nor a model; check the path, or {remedy}"
+                    )
+                _check_imported(experiment, corpus, place)
+                continue
+            if not folder.is_dir():
+                raise UserError(
+                    f"{place}: there is no {folder}, the baseline of seed {seed}; remove the seed, or {remedy}"
                 )
             kept = read_kept(folder)
             sections = {"vocabulary": merged.vocabulary, "model": merged.model, "training": merged.training}
@@ -92,6 +125,20 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
                         f"{place}: {name}{key} differs from that of the baseline in {folder}; set it to the value in "
                         f"{folder / DESCRIPTION}, or {remedy}"
                     )
+
+
+def _check_imported(experiment: Experiment, corpus: str, place: str) -> None:
+    """Raise a `UserError` for what an imported model brings with it, or cannot do."""
+    merged, override = experiment.for_corpus(corpus), experiment.corpora[corpus].override
+    others = [values for values in experiment.corpora.values() if values.baseline is None]
+    for name in ("vocabulary", "model"):
+        keys = set(override.get(name, ())) | (set() if others else getattr(experiment, name).model_fields_set)
+        if keys := keys - {"dropout"}:
+            raise UserError(f"{place}: an imported model has its own {name}; remove {name}.{min(keys)}")
+    if merged.vocabulary.preprocess != "none":
+        raise UserError(f"{place}: an imported model reads raw text; override vocabulary.preprocess: none for {corpus}")
+    if merged.training.join > 1:
+        raise UserError(f"{place}: an imported model reads single sentences; override training.join: 1 for {corpus}")
 
 
 def _difference(configured: Any, stored: Any) -> str | None:

@@ -2,9 +2,10 @@
 
 A safetensors file holds `source` and `target` (int32, the ids of all sentences one after the other, without begin and end
 of sentence) and `source_offsets` and `target_offsets` (int64, n + 1 positions; sentence i is offsets[i] to offsets[i + 1]).
-Its metadata hold a SHA-256 of these arrays, which `load_tokens` checks, and the special tokens of an imported model. Text is encoded block by block and ids are mapped from
-disk, so neither the sentences nor the ids of a corpus of millions are held in memory. Files are opened as PyTorch tensors:
-safetensors maps those, but copies NumPy arrays.
+Its metadata hold a SHA-256 of these arrays, which `load_tokens` checks, and the special tokens of an imported model.
+
+Text is encoded block by block and ids are mapped from disk, so neither the sentences nor the ids of a corpus of millions are
+held in memory. Files are opened as PyTorch tensors: safetensors maps those, but copies NumPy arrays.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from safetensors.numpy import save_file
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
 from specialized_heads.stage import Section, UserError, arguments, atomic, disk_errors, log, progress, read_json, run
 
 SIDES = ("source", "target")
@@ -51,7 +52,7 @@ class TokenStore:
     source_offsets: np.ndarray
     target: np.ndarray
     target_offsets: np.ndarray
-    tokens: SpecialTokens = SpecialTokens()
+    tokens: SpecialTokens = OURS
 
     def __len__(self) -> int:
         return len(self.source_offsets) - 1
@@ -116,7 +117,7 @@ def content_hash(arrays: dict[str, np.ndarray]) -> str:
 def encode(
     texts: list[str],
     bpe: sentencepiece.SentencePieceProcessor,
-    tokens: SpecialTokens = SpecialTokens(),
+    tokens: SpecialTokens = OURS,
     side: str = "source",
 ) -> tuple[np.ndarray, np.ndarray]:
     """The subword ids of all sentences in a row, int32, and the number of ids of each, int64, (len(texts),)."""
@@ -129,7 +130,7 @@ def encode(
 def write_tokens(
     path: Path,
     blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]],
-    tokens: SpecialTokens = SpecialTokens(),
+    tokens: SpecialTokens = OURS,
 ) -> dict[str, np.ndarray]:
     """Write a token file from what `encode` returns for the `source` and the `target` of each block of pairs.
 
@@ -151,7 +152,7 @@ def write_tokens(
             arrays[side] = np.memmap(file, np.int32, "r") if offsets[side][-1] else np.zeros(0, np.int32)
         with atomic(path) as temporary:
             metadata = {"sha256": content_hash(arrays)}
-            if tokens != SpecialTokens():
+            if tokens != OURS:
                 metadata["tokens"] = json.dumps(asdict(tokens))
             save_file(arrays, temporary, metadata=metadata)
     return offsets
@@ -162,7 +163,7 @@ def main() -> None:
     files = arguments(__doc__, files=["text", "source-model", "target-model", "output"], optional=["special"])
     settings = Settings.model_validate(files.settings)
     models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
-    special = SpecialTokens.from_json(read_json(files.special)) if files.special else SpecialTokens()
+    special = SpecialTokens.from_json(read_json(files.special)) if files.special else OURS
     files.output.parent.mkdir(parents=True, exist_ok=True)
 
     def encoded(texts: list[str], side: str) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,9 @@ class SpecialTokens:
     eos: int = EOS
     source_tags: tuple[int, ...] = ()  # before every source sentence, such as a language
     target_tags: tuple[int, ...] = ()  # what every translation begins with
-    source_size: int = 0  # number of embeddings, where the tokeniser has pieces beyond them, which are unknown; 0: it has none
+    source_size: int = (
+        0  # number of embeddings, where the tokeniser has pieces beyond them, which are unknown; 0: it has none
+    )
     target_size: int = 0
 
     def tags(self, side: str) -> tuple[int, ...]:
@@ -34,3 +36,6 @@ class SpecialTokens:
     def from_json(cls, values: dict[str, Any]) -> "SpecialTokens":
         """Inverse of `dataclasses.asdict`; ids that are missing have their defaults."""
         return cls(**{name: tuple(ids) if isinstance(ids, list | tuple) else ids for name, ids in values.items()})
+
+
+OURS = SpecialTokens()  # of vocabularies made here

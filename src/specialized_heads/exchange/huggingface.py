@@ -7,7 +7,7 @@ transformers itself is not needed.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, ValidationError
@@ -185,5 +185,3 @@ def _read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
 def tensors_of(model: Transformer) -> dict[str, Tensor]:
     """The weights of a model by their names in transformers."""
     return {their_name(name): parameter.detach() for name, parameter in model.named_parameters()}
-
-

@@ -53,7 +53,8 @@ def main() -> None:
     check_words(files.parses, parses, texts)
     processed = apply(texts, language=settings.language, mode=settings.preprocess)
     check_pieces(files.analysis, store, processed, bpe)
-    sentences, left_out = align(parses, texts, bpe, settings.heads.relations, processed=processed)
+    tags = len(store.tokens.source_tags)
+    sentences, left_out = align(parses, texts, bpe, settings.heads.relations, processed=processed, tags=tags)
     if not sentences:
         raise stage.UserError(
             f"{files.parses}: no parsed sentence can be aligned with {files.text}; parse that text again"

@@ -38,6 +38,7 @@ def align(
     relations: list[str],
     *,
     processed: list[str] | None = None,
+    tags: int = 0,
 ) -> tuple[dict[int, Sentence], Counter[str]]:
     """Align parses with subwords.
 
@@ -47,6 +48,7 @@ def align(
         bpe: the model that segments them.
         relations: whose arcs are kept.
         processed: the sentences as BPE sees them; None: `texts`.
+        tags: tokens before the pieces of every sentence.
 
     Returns:
         the aligned sentences, and the number of arcs of each relation left out of them. A sentence is not aligned if its two
@@ -63,6 +65,7 @@ def align(
             all_arcs = arcs(words, relations)
             kept = [arc for arc in all_arcs if pieces[arc.head] != pieces[arc.dependent]]
             left_out.update(Counter(arc.relation for arc in all_arcs) - Counter(arc.relation for arc in kept))
+            pieces = [[tags + piece for piece in word] for word in pieces]
             sentences[number] = Sentence(pieces, shares, kept)
     return sentences, left_out
 

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.functional import dropout
 
@@ -50,7 +50,7 @@ class Architecture:
     norm_epsilon: float = 1e-6  # ε of LayerNorm
     scale_embeddings: bool = True  # by √d
     tied: str = ""  # embeddings that are one matrix: "output" (target and output), "all", or none
-    tokens: SpecialTokens = SpecialTokens()
+    tokens: SpecialTokens = OURS
 
     @classmethod
     def full(
@@ -203,7 +203,9 @@ class Transformer(nn.Module):
         if a.tied:
             self.target_embedding = self.source_embedding if a.tied == "all" else self.target_embedding
             self.output_embedding = self.target_embedding
-        self.output_bias = nn.Parameter(torch.zeros(a.target_vocabulary), requires_grad=False) if a.output_bias else None
+        self.output_bias = (
+            nn.Parameter(torch.zeros(a.target_vocabulary), requires_grad=False) if a.output_bias else None
+        )
         self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
         self.encoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
         self.decoder = nn.ModuleList(DecoderLayer(a, n, dropout) for n in range(len(a.decoder)))

@@ -9,7 +9,6 @@ A span is (id, start, end): a piece, and characters [start, end) of a sentence.
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +24,17 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
     """The spans of the T pieces of a sentence, in order.
 
     White space at the ends of a piece is not part of its span: "▁The" spans three letters, a piece of white space alone has an
-    empty span. No piece splits a character, since the models of `corpus/bpe.py` neither normalise nor cut bytes.
+    empty span. The models of `corpus/bpe.py` neither normalise text nor cut bytes; where an imported one does, pieces of a
+    character each span all of it.
     """
     # The serialised form has byte offsets in all SentencePiece versions since 0.2.0.
     encoded = SentencePieceText.FromString(processor.encode(text, out_type="serialized_proto"))
-    lengths = (len(letter.encode()) for letter in text)
-    character = {byte: index for index, byte in enumerate(accumulate(lengths, initial=0))}
+    character = [*(index for index, letter in enumerate(text) for _ in letter.encode()), len(text)]  # of each byte
     spans = []
     for piece in encoded.pieces:
-        raw = text[character[piece.begin] : character[piece.end]]
-        start = character[piece.end] - len(raw.lstrip())
+        end = character[piece.end - 1] + 1 if piece.end > piece.begin else character[piece.end]
+        raw = text[character[piece.begin] : end]
+        start = end - len(raw.lstrip())
         spans.append((piece.id, start, start + len(raw.strip())))
     return spans
 
@@ -49,7 +49,7 @@ def check_pieces(path: Path, store: TokenStore, processed: list[str], processor:
         raise UserError(
             f"{path}: {len(store)} sentences, but the text has {len(processed)}; make both from the same split"
         )
-    ids, lengths = encode(processed, processor)
+    ids, lengths = encode(processed, processor, store.tokens)
     if np.array_equal(lengths, store.source_lengths) and np.array_equal(ids, store.source):
         return
     pieces = enumerate(np.split(ids, np.cumsum(lengths)[:-1]))

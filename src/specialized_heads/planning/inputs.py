@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.config.kept import given_folder
+from specialized_heads.config.kept import given_folder, imported_folder
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of
 from specialized_heads.parsing import spacy_models
 from specialized_heads.planning.models import KINDS, Run, models, paths, runs, viewed
@@ -177,8 +177,41 @@ def given_file(
     experiment: Experiment, /, *, corpus: str, name: str, root: str, seed: str | None = None, **_: str
 ) -> str:
     """A file of the baseline that a corpus is given; `root` is the project's folder. Vocabularies do not depend on the seed."""
+    if imported_folder(experiment, corpus, root=Path(root)):
+        return f"results/{experiment.experiment}/{corpus}/imported/{name.replace('baseline', 'model')}"
     number = experiment.seeds[0] if seed is None else int(seed)
     return os.path.relpath(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
+
+
+def imported_files(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> list[str]:
+    """The files of the model that a corpus imports, or for one on the hub the card of its download."""
+    folder = imported_folder(experiment, corpus, root=Path(root))
+    assert folder
+    if folder in hub_models(experiment, root=root):
+        return [str(folder / "card.json")]
+    return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".model", ".spm"))
+
+
+def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
+    """Name and revision of each model that is fetched from the hub, by its folder."""
+    models = {}
+    for corpus, values in experiment.corpora.items():
+        folder = imported_folder(experiment, corpus, root=Path(root))
+        if folder and values.baseline and folder.name.startswith(values.baseline.model.replace("/", "--")):
+            models[folder] = {"name": values.baseline.model, "revision": values.baseline.revision}
+    return models
+
+
+def fetch_settings(experiment: Experiment, /, *, name: str, root: str, **_: str) -> dict[str, str | None]:
+    """What to fetch from the hub into the folder `name`."""
+    return hub_models(experiment, root=root)[Path(experiment.downloads.directory, "models", name)]
+
+
+def special_tokens(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
+    """The special tokens of an imported model."""
+    if not imported_folder(experiment, corpus, root=Path(root)):
+        return []
+    return given_file(experiment, corpus=corpus, name="tokens.json", root=root)
 
 
 def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:

@@ -3,9 +3,12 @@
 Each function takes the experiment and the wildcards of a job by name, and returns what the stage's `--settings` holds.
 """
 
+import os
+from pathlib import Path
 from typing import Any
 
 from specialized_heads.config.experiment import Experiment
+from specialized_heads.config.kept import imported_folder
 from specialized_heads.planning.models import KINDS, columns, models, runs, viewed
 from specialized_heads.planning.names import Target
 
@@ -51,6 +54,13 @@ def baseline(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> 
     return (
         _sections(experiment, corpus, "vocabulary", "model", "training") | _job(experiment, seed) | {"moments": moments}
     )
+
+
+def import_model(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> Settings:
+    given = experiment.corpora[corpus].baseline
+    assert given
+    folder = imported_folder(experiment, corpus, root=Path(root))
+    return {"folder": os.path.relpath(str(folder))} | given.model_dump(include={"source_tag", "target_tag"})
 
 
 def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
 
 MAX_PADDING = 0.05  # share of the positions of an epoch
 MIN_TOKENS = 500  # per micro-batch; smaller ones cost more time than padding does
@@ -30,7 +30,7 @@ class Batch:
     source: Tensor
     target_in: Tensor
     target_out: Tensor
-    tokens: SpecialTokens = SpecialTokens()
+    tokens: SpecialTokens = OURS
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; copies to a GPU are asynchronous."""

@@ -1,11 +1,14 @@
 """Stage: take a baseline that was trained before, in place of training one.
 
+An imported model is taken as it is, with its loss on the development set for a log.
+
 A kept baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
 and `baseline.json`, which says what it was trained on and how. It is used only where everything that its training followed
 from is the same: the tokens of all splits, the vocabularies and the architecture; and where it computes the same logits here
 as where it was trained. `keep_baseline` writes such a folder from a finished experiment.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -13,10 +16,13 @@ import torch
 
 from specialized_heads import stage
 from specialized_heads.config.kept import DESCRIPTION, Kept, read_kept
-from specialized_heads.model.checkpoint import Sizes, assemble, read_tensors, save
+from specialized_heads.model.checkpoint import Sizes, assemble, load, read_tensors, save
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Architecture, Transformer
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import Batch
+from specialized_heads.training.loop import load_data
+from specialized_heads.training.objective import evaluate
 
 SPLITS = ("train", "dev", "test", "analysis")
 WEIGHTS, LOGITS, LOG = "model.safetensors", "logits.safetensors", "log.jsonl"
@@ -71,10 +77,26 @@ def load_kept(folder: Path) -> tuple[Kept, Transformer]:
     return kept, model
 
 
+def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, records: Path) -> None:
+    """Write an imported model as the baseline, and its development loss as the only line of the log."""
+    prepare_cpu()
+    model, data = load(weights), load_data(train, dev)
+    training = stage.read_json(weights.with_suffix(".json"))["training"]
+    save(model, output, training={**training, "matmul_precision": "fp32", "data_hash": data.hash})
+    loss = evaluate(model, data.dev)
+    record = {"update": 0, "epoch": 0, "tokens": 0, "learning_rate": 0.0, "loss": loss, "dev_loss": loss}
+    with stage.atomic(records) as temporary:
+        temporary.write_text(json.dumps(record) + "\n")
+    stage.log.info("development loss %.3f", loss)
+
+
 def main() -> None:
     """Write the model, its description and the log of its training, as the training stage would."""
     files = stage.arguments(__doc__, files=("given", *SPLITS, "output", "records"))
     folder = files.given.parent
+    if files.given.name != DESCRIPTION:
+        take_imported(folder / WEIGHTS, files.train, files.dev, output=files.output, records=files.records)
+        return
     kept, model = load_kept(folder)
     check_tokens(folder, kept, {split: getattr(files, split) for split in SPLITS})
     save(model, files.output, training={**kept.settings, "matmul_precision": "fp32", "data_hash": kept.data_hash})

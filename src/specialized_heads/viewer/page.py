@@ -82,7 +82,7 @@ def choose(
         for sentence in sorted(parses)
         if source[sentence] in LENGTHS and target[sentence] < LENGTHS.stop
     }
-    aligned, _ = align(readable, texts, bpe, [], processed=processed)
+    aligned, _ = align(readable, texts, bpe, [], processed=processed, tags=len(store.tokens.source_tags))
     return {sentence: aligned[sentence].words for sentence in list(aligned)[:number]}
 
 
@@ -117,7 +117,8 @@ def shown_tokens(
     """Subwords of both sides as the model reads them: the source with its end mark, the target with its start mark."""
     pieces = [source.id_to_piece(int(token)) for token in store.source_ids(sentence)]
     translation = [target.id_to_piece(int(token)) for token in store.target_ids(sentence)]
-    return [*pieces, "</s>"], ["<s>", *translation] if translation else []
+    start, end = target.id_to_piece(store.tokens.start), source.id_to_piece(store.tokens.eos)
+    return [*pieces, end], [start, *translation] if translation else []
 
 
 def read_heads(path: Path) -> list[Json]:

@@ -1,0 +1,36 @@
+"""Convert pickled weights to safetensors, in a process that executes nothing of what the file contains.
+
+PyTorch's restricted unpickler (`weights_only`) accepts tensors and plain containers and refuses everything else.
+"""
+
+import pickle
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from specialized_heads.exchange.huggingface import PICKLE, WEIGHTS
+from specialized_heads.model.checkpoint import write_tensors
+from specialized_heads.stage import UserError
+
+
+def convert(folder: Path) -> Path:
+    """Write `model.safetensors` beside `pytorch_model.bin`.
+
+    Raises:
+        UserError: there is no such file, it is damaged, or it holds something other than tensors.
+    """
+    path = folder / PICKLE
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; there is nothing to convert")
+    try:
+        stored = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        raise UserError(f"{path}: not the weights of a model ({str(error).splitlines()[0]}); fetch it again") from None
+    if not isinstance(stored, dict) or not all(isinstance(tensor, Tensor) for tensor in stored.values()):
+        raise UserError(
+            f"{path}: holds more than tensors; only weights as `save_pretrained` writes them can be converted"
+        )
+    # Tied tensors share memory, which safetensors does not allow.
+    write_tensors(folder / WEIGHTS, {name: tensor.clone().contiguous() for name, tensor in stored.items()})
+    return folder / WEIGHTS

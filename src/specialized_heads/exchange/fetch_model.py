@@ -1,0 +1,62 @@
+"""Stage: fetch a model from the Hugging Face hub, once for all corpora that import it.
+
+Weights are fetched as safetensors; as a pickle only where there is no other file, for `convert` to read. The card says which
+commit was fetched, the licence, and the hash of each file. `HF_ENDPOINT` names another server, `HF_TOKEN` opens private models.
+"""
+
+import os
+from pathlib import Path
+
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+from specialized_heads import stage
+from specialized_heads.exchange import huggingface, tokenisers
+from specialized_heads.stage import Section, UserError
+
+WANTED = [
+    *(huggingface.CONFIG, "generation_config.json", "README.md"),
+    *(*tokenisers.MARIAN, tokenisers.SHARED, tokenisers.VOCABULARY, tokenisers.TARGET_VOCABULARY),
+    *(tokenisers.TOKENIZER, tokenisers.TOKENIZER_CONFIG, tokenisers.ADDED, tokenisers.SPECIAL),
+]
+
+
+class Settings(Section):
+    name: str
+    revision: str | None
+
+
+def main() -> None:
+    """Fetch the files into the folder of `--output`, their card."""
+    files = stage.arguments(__doc__, files=("output",))
+    settings = Settings.model_validate(files.settings)
+    folder: Path = files.output.parent
+    server = os.environ.get("HF_ENDPOINT", "the hub")
+    try:
+        info = HfApi().model_info(settings.name, revision=settings.revision)
+        names = [file.rfilename for file in info.siblings or ()]
+        weights = [name for name in names if name in (huggingface.WEIGHTS, huggingface.INDEX)]
+        weights = [*weights, "model-*.safetensors"] if weights else [huggingface.PICKLE]
+        stage.log.info("fetching %s at %s", settings.name, info.sha)
+        snapshot_download(settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights])
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = stage.one_line(str(error).strip().split("\n")[0])
+        raise UserError(
+            f"{settings.name}: cannot be fetched from {server} ({reason}); run again to go on, or fetch it elsewhere and set "
+            "baseline.model to its folder"
+        ) from None
+    card = {
+        "name": settings.name,
+        "commit": info.sha,
+        "license": getattr(info.card_data, "license", None),
+        "sha256": {
+            path.name: stage.file_hash(path)
+            for path in sorted(folder.iterdir())
+            if path.is_file() and path != files.output
+        },
+    }
+    stage.write_json(files.output, card)
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,67 @@
+"""Stage: read a model of another project, or one exported by this one, with its tokenisers.
+
+Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT) and those that `export` writes.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from specialized_heads import stage
+from specialized_heads.corpus.bpe import sealed
+from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.exchange import huggingface
+from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
+from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, load_exported
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.stage import Section, UserError
+
+
+class Settings(Section):
+    folder: str
+    source_tag: str | None = None
+    target_tag: str | None = None
+
+
+def read_model(
+    folder: Path, *, source_tag: str | None = None, target_tag: str | None = None
+) -> tuple[Transformer, Tokenisers]:
+    """Read a model with its tokenisers.
+
+    Raises:
+        UserError: the folder holds no model that can be read, or a file is missing, damaged or does not fit the others.
+    """
+    if (folder / huggingface.CONFIG).is_file():
+        config = huggingface.read_config(folder)
+        tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
+        return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
+    if (folder / DESCRIPTION).is_file():
+        translator = load_exported(folder, device="cpu")
+        source, target = (sealed((folder / name).read_bytes()) for name in (SOURCE, TARGET))
+        return translator.model, Tokenisers(source, target, SpecialTokens())
+    raise UserError(
+        f"{folder}: no model; it must hold {huggingface.CONFIG} with weights and tokeniser as transformers saves them, or be "
+        "a folder that this project exported"
+    )
+
+
+def main() -> None:
+    """Write the model to `--output`, its tokenisers to `--source-model` and `--target-model`, and its `--special` tokens."""
+    files = stage.arguments(__doc__, files=("output", "source-model", "target-model", "special"))
+    settings = Settings.model_validate(files.settings)
+    folder = Path(settings.folder)
+    model, tokenisers = read_model(folder, source_tag=settings.source_tag, target_tag=settings.target_tag)
+    for path, content in ((files.source_model, tokenisers.source), (files.target_model, tokenisers.target)):
+        with stage.atomic(path) as temporary:
+            temporary.write_bytes(content)
+    stage.write_json(files.special, asdict(tokenisers.tokens))
+    save(model, files.output, training={"imported": folder.name})
+    a = model.architecture
+    stage.log.info(
+        "%s: %d + %d layers, %d encoder heads of width %d",
+        *(folder, len(a.encoder), len(a.decoder), sum(map(len, a.encoder)), a.head_width),
+    )
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,174 @@
+"""Tokenisers of published models as SentencePiece models whose ids are those of the embeddings.
+
+Such models come with a SentencePiece file and a table of ids in another order (`vocab.json`, or inside `tokenizer.json`). Here
+the pieces are put in the order of the ids, so that one file says everything. Pieces without an id follow at the end: the
+tokeniser may choose them, and the model reads the unknown token (`SpecialTokens.known`).
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
+
+from specialized_heads.corpus.bpe import sealed
+from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.exchange.huggingface import CONFIG, Config
+from specialized_heads.stage import UserError, read_json
+
+Piece = ModelProto.SentencePiece
+
+# Files of the two sides; M2M100 and NLLB have one for both.
+MARIAN = ("source.spm", "target.spm")
+SHARED = "sentencepiece.bpe.model"
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
+
+
+class Tokenisers(NamedTuple):
+    source: bytes  # sealed, as `corpus.bpe.load_bpe` reads it
+    target: bytes
+    tokens: SpecialTokens
+
+
+def read_tokenisers(
+    folder: Path, config: Config, *, source_tag: str | None = None, target_tag: str | None = None
+) -> Tokenisers:
+    """Read the tokenisers of a model.
+
+    Args:
+        folder: of the model.
+        config: of the model.
+        source_tag: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`.
+        target_tag: token that every translation begins with; M2M100 and NLLB need both.
+
+    Raises:
+        UserError: a file is missing or damaged, the ids do not fit the embeddings, or a tag is missing or unknown.
+    """
+    marian = config.model_type == "marian"
+    shared = config.share_encoder_decoder_embeddings or not marian
+    source_ids = _ids(folder, VOCABULARY)
+    target_ids = source_ids if shared else _ids(folder, TARGET_VOCABULARY)
+    sizes = (config.vocab_size, config.vocab_size if shared else config.decoder_vocab_size or config.vocab_size)
+    if "<unk>" not in source_ids:
+        raise UserError(f"{folder / VOCABULARY}: there is no token <unk>; fetch the tokeniser of this model again")
+    added = _added_tokens(folder, source_ids)
+    tags = {
+        "source_tags": _tag(folder, source_tag, source_ids | added, key="source_tag", required=not marian),
+        "target_tags": _tag(folder, target_tag, target_ids | added, key="target_tag", required=not marian),
+    }
+    tokens = SpecialTokens(
+        pad=config.pad_token_id,
+        unknown=source_ids["<unk>"],
+        start=config.decoder_start_token_id,
+        eos=config.eos_token_id,
+        **tags,
+    )
+    control = {tokens.pad, tokens.start, tokens.eos, *added.values()}
+    models = []
+    for side, name, ids, size in zip(
+        ("source", "target"), MARIAN if marian else (SHARED, SHARED), (source_ids, target_ids), sizes, strict=True
+    ):
+        model, number = renumber(folder / name, ids | added, size=size, unknown=tokens.unknown, control=control)
+        if number > size:
+            tokens = replace(tokens, **{f"{side}_size": size})
+        models.append(sealed(model))
+    return Tokenisers(*models, tokens)
+
+
+def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, control: set[int]) -> tuple[bytes, int]:
+    """A SentencePiece model with its pieces in the order of a table of ids.
+
+    Args:
+        path: the model.
+        ids: by token.
+        size: number of embeddings.
+        unknown: id of the unknown token.
+        control: ids of tokens that no text contains.
+
+    Returns:
+        the model, serialised, and the number of its pieces, of which those from `size` on have no id.
+    """
+    proto = _read_model(path)
+    if largest := [token for token, number in ids.items() if number >= size]:
+        raise UserError(
+            f"{path.parent / VOCABULARY}: token {largest[0]!r} has id {ids[largest[0]]}, but {CONFIG} says that there are "
+            f"{size} embeddings; the tokeniser belongs to another model"
+        )
+    own = {piece.piece: piece for piece in proto.pieces if piece.type == Piece.NORMAL}
+    if not set(own) & set(ids):
+        raise UserError(f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model")
+    # A BPE model would merge pieces that it was not trained with, even if it must not use them.
+    unigram = proto.trainer_spec.model_type == TrainerSpec.UNIGRAM
+    foreign = Piece.UNUSED if unigram else Piece.CONTROL
+    tokens = {number: token for token, number in ids.items()}
+    pieces = []
+    for number in range(size):
+        token = tokens.get(number, f"<unused_{number}>")
+        if number == unknown:
+            pieces.append(Piece(piece=token, type=Piece.UNKNOWN))
+        elif token in own and number not in control:
+            pieces.append(own[token])
+        else:
+            pieces.append(Piece(piece=token, type=Piece.CONTROL if number in control else foreign))
+    pieces += [piece for token, piece in own.items() if token not in ids]
+    del proto.pieces[:]
+    proto.pieces.extend(pieces)
+    spec = proto.trainer_spec
+    spec.unk_id, spec.unk_piece, spec.vocab_size = unknown, pieces[unknown].piece, len(pieces)
+    return proto.SerializeToString(), len(pieces)
+
+
+def _read_model(path: Path) -> ModelProto:
+    try:
+        return ModelProto.FromString(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; fetch the tokeniser of the model too") from None
+    except DecodeError:
+        raise UserError(f"{path}: not a SentencePiece model; fetch it again") from None
+
+
+def _ids(folder: Path, name: str) -> dict[str, int]:
+    """The table of ids: `vocab.json`, or for NLLB the vocabulary inside `tokenizer.json`."""
+    path = folder / name
+    if path.is_file() or not (folder / TOKENIZER).is_file():
+        ids = read_json(path)
+    else:
+        path = folder / TOKENIZER
+        ids = read_json(path).get("model", {}).get("vocab")
+    if not isinstance(ids, dict) or not all(type(number) is int and number >= 0 for number in ids.values()):
+        raise UserError(f"{path}: not a table from tokens to ids; fetch the tokeniser of this model again")
+    if len(set(ids.values())) < len(ids):
+        raise UserError(f"{path}: two tokens have the same id; fetch the tokeniser of this model again")
+    return ids
+
+
+def _added_tokens(folder: Path, ids: dict[str, int]) -> dict[str, int]:
+    """Tokens that are not in the table of ids, such as languages: several files may name them."""
+    added: dict[str, int] = {}
+    if (path := folder / SPECIAL).is_file():  # numbered from the end of the table
+        names = read_json(path).get("additional_special_tokens", [])
+        names = [name["content"] if isinstance(name, dict) else name for name in names]
+        added |= {name: len(ids) + number for number, name in enumerate(n for n in names if n not in ids)}
+    if (path := folder / TOKENIZER_CONFIG).is_file():
+        tokens = read_json(path).get("added_tokens_decoder", {})
+        added |= {token["content"]: int(number) for number, token in tokens.items()}
+    if (path := folder / ADDED).is_file():
+        added |= read_json(path)
+    if (path := folder / TOKENIZER).is_file():
+        added |= {token["content"]: token["id"] for token in read_json(path).get("added_tokens", [])}
+    return {token: number for token, number in added.items() if token not in ids}
+
+
+def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool) -> tuple[int, ...]:
+    if tag is None:
+        if required:
+            raise UserError(f"{folder}: the model needs a language tag; set baseline.{key}, such as eng_Latn or __en__")
+        return ()
+    if tag not in ids:
+        similar = [token for token in ids if token.strip("_<>")[:2] == tag.strip("_<>")[:2] and not token.isalpha()]
+        known = f" (it has {', '.join(sorted(similar)[:5])})" if similar else ""
+        raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
+    return (ids[tag],)
