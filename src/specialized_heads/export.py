@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pydantic
 from sentencepiece import SentencePieceProcessor
@@ -24,7 +25,7 @@ from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.model.checkpoint import Sizes, load
+from specialized_heads.model.checkpoint import Sizes, Tokens, load
 from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
@@ -114,10 +115,9 @@ class Translator:
         """
         if isinstance(text, str):
             return self([text])[0]
-        normal, _ = normalise(pa.array(text, pa.string()), entities=self.card.entities)
-        clean = normal.to_pylist()
-        prepared = apply(clean, language=self.card.source_language, mode=self.card.preprocess)
-        parts = [self._parts(ids) for ids in self.source.encode(prepared, out_type=int)]
+        clean = self._clean(text)
+        tags = self.model.architecture.tokens.source_tags
+        parts = [[[*tags, *part] for part in self._parts(ids)] for ids in self._encode(clean)]
         for pieces, line in zip(parts, clean, strict=True):
             if len(pieces) > 1:
                 number = sum(map(len, pieces))
@@ -126,6 +126,18 @@ class Translator:
         outputs = iter(in_batches(search, [ids for pieces in parts for ids in pieces]))
         raw = [" ".join(self.target.decode(next(outputs)).replace("\n", " ") for _ in pieces) for pieces in parts]
         return undo(raw, language=self.card.target_language, mode=self.card.preprocess)
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """The ids that the model reads for each text, tags included, without EOS."""
+        return [[*self.model.architecture.tokens.source_tags, *ids] for ids in self._encode(self._clean(texts))]
+
+    def _clean(self, texts: list[str]) -> list[str]:
+        return normalise(pa.array(texts, pa.string()), entities=self.card.entities)[0].to_pylist()
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        prepared = apply(texts, language=self.card.source_language, mode=self.card.preprocess)
+        known = partial(self.model.architecture.tokens.known, side="source")
+        return [known(np.array(ids, np.int64)).tolist() for ids in self.source.encode(prepared)]
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
         """Split ids into pieces of at most `LONGEST`, before the start of a word if possible; no ids give no pieces."""
@@ -161,8 +173,8 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
     return Translator(
         card=card,
         model=load(folder / WEIGHTS, device=choose_device(device)),
-        source=_vocabulary(folder / SOURCE, card.architecture.source_vocabulary),
-        target=_vocabulary(folder / TARGET, card.architecture.target_vocabulary),
+        source=_vocabulary(folder / SOURCE, card.architecture, "source"),
+        target=_vocabulary(folder / TARGET, card.architecture, "target"),
         decoding=card.decoding if beam is None else card.decoding.model_copy(update={"beam": beam}),
     )
 
@@ -185,13 +197,16 @@ def read_card(folder: Path) -> Card:
         raise UserError(f"{path}: {stage.first_line(error)}") from None
 
 
-def _vocabulary(path: Path, size: int) -> SentencePieceProcessor:
+def _vocabulary(path: Path, sizes: Sizes, side: Literal["source", "target"]) -> SentencePieceProcessor:
     try:
         bpe = SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
         raise UserError(f"{path}: not a SentencePiece model; copy or export the model again") from None
-    special = bpe.pad_id(), bpe.unk_id(), bpe.bos_id(), bpe.eos_id()
-    if bpe.get_piece_size() != size or special != (PAD, UNKNOWN, BOS, EOS):
+    size, tokens = getattr(sizes, f"{side}_vocabulary"), sizes.tokens
+    fits = bpe.get_piece_size() >= size if getattr(tokens, f"{side}_size") else bpe.get_piece_size() == size
+    if tokens == Tokens():  # a vocabulary made here
+        fits &= (bpe.pad_id(), bpe.unk_id(), bpe.bos_id(), bpe.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
+    if not fits or bpe.unk_id() != tokens.unknown:
         raise UserError(f"{path}: not the vocabulary of this model; copy or export the model again")
     return bpe
 

@@ -32,5 +32,5 @@ def convert(folder: Path) -> Path:
             f"{path}: holds more than tensors; only weights as `save_pretrained` writes them can be converted"
         )
     # Tied tensors share memory, which safetensors does not allow.
-    write_tensors(folder / WEIGHTS, {name: tensor.clone().contiguous() for name, tensor in stored.items()})
+    write_tensors(folder / WEIGHTS, {name: tensor.clone().contiguous() for name, tensor in stored.items()}, format="pt")
     return folder / WEIGHTS

@@ -14,9 +14,9 @@ from pydantic import Field, ValidationError
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.model.checkpoint import assemble, read_tensors
+from specialized_heads.model.checkpoint import assemble, read_tensors, write_tensors
 from specialized_heads.model.transformer import Architecture, Transformer
-from specialized_heads.stage import Section, UserError, first_line, read_json
+from specialized_heads.stage import Section, UserError, first_line, read_json, write_json
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
@@ -182,6 +182,113 @@ def _read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
     return folder / WEIGHTS, read_tensors(folder / WEIGHTS)
 
 
-def tensors_of(model: Transformer) -> dict[str, Tensor]:
-    """The weights of a model by their names in transformers."""
-    return {their_name(name): parameter.detach() for name, parameter in model.named_parameters()}
+def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty: float) -> None:
+    """Write a model as `save_pretrained` would, without its tokenisers. Removed heads become heads of zeros.
+
+    Args:
+        model: pre-norm models become M2M100, post-norm ones MarianMT.
+        folder: must exist.
+        beam, length_penalty: for `generate`.
+
+    Raises:
+        UserError: the format cannot hold the model.
+    """
+    check_format(model)
+    a, tokens = model.architecture, model.architecture.tokens
+    heads = a.width // a.head_width
+    config = {
+        "architectures": ["MarianMTModel" if a.post_norm else "M2M100ForConditionalGeneration"],
+        "model_type": "marian" if a.post_norm else "m2m_100",
+        "d_model": a.width,
+        "vocab_size": a.source_vocabulary,
+        "activation_function": a.activation,
+        "scale_embedding": a.scale_embeddings,
+        "tie_word_embeddings": a.tied == "all" or (a.post_norm and a.tied == "output"),
+        "pad_token_id": tokens.pad,
+        "eos_token_id": tokens.eos,
+        "bos_token_id": None if a.post_norm else tokens.start,
+        "decoder_start_token_id": tokens.start,
+        "is_encoder_decoder": True,
+        "torch_dtype": "float32",
+    }
+    for stack in ("encoder", "decoder"):
+        config |= {
+            f"{stack}_layers": len(getattr(a, stack)),
+            f"{stack}_attention_heads": heads,
+            f"{stack}_ffn_dim": a.feed_forward,
+            f"{stack}_layerdrop": 0.0,
+        }
+    if a.post_norm:
+        config |= {
+            "decoder_vocab_size": a.target_vocabulary,
+            "share_encoder_decoder_embeddings": a.tied == "all",
+            "forced_eos_token_id": tokens.eos,
+        }
+    generation = {
+        "num_beams": beam,
+        "length_penalty": length_penalty,
+        "max_length": 512,
+        "decoder_start_token_id": tokens.start,
+        "eos_token_id": tokens.eos,
+        "pad_token_id": tokens.pad,
+    }
+    if a.post_norm:
+        generation["bad_words_ids"] = [[tokens.pad]]
+    if tokens.target_tags:
+        generation["forced_bos_token_id"] = tokens.target_tags[0]
+    write_json(folder / CONFIG, config)
+    write_json(folder / "generation_config.json", generation)
+    write_tensors(folder / WEIGHTS, _their_tensors(model, heads), format="pt")
+
+
+def check_format(model: Transformer) -> None:
+    """Raise a `UserError` for what M2M100 (pre-norm) or MarianMT (post-norm) cannot express."""
+    a = model.architecture
+    start = 0 if a.post_norm else a.tokens.pad + 1
+    most = a.width // a.head_width
+    numbers = [number for layers in (a.encoder, a.decoder, a.cross) for layer in layers for number in layer]
+    reasons = {
+        f"positions of base {a.position_base:g} and scale {a.position_scale:g}": (a.position_base, a.position_scale)
+        != (1e4, 1.0),
+        f"positions that start at {a.position_start}, not {start}": a.position_start != start,
+        "another spacing of its positions' frequencies": a.position_last == a.post_norm,
+        "fixed attention patterns": a.fixed_patterns,
+        f"heads of width {a.head_width}, of which {most} fill its width {a.width}": a.width % a.head_width
+        or max(numbers, default=0) >= most,
+        "vocabularies of different sizes": not a.post_norm and a.source_vocabulary != a.target_vocabulary,
+        "an output bias": not a.post_norm and a.output_bias,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            name = "MarianMT" if a.post_norm else "M2M100"
+            raise UserError(f"the model has {reason}, which the format of {name} cannot hold; export it to ctranslate2")
+
+
+def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
+    """The weights by their names, every layer with `heads` heads in the order of their original numbers."""
+    a = model.architecture
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        if "attention." not in name and "cross." not in name:
+            tensors[their_name(name)] = parameter.detach()
+    for attention in model.attentions():
+        prefix = f"{'encoder' if attention.kind == 'encoder' else 'decoder'}.{attention.layer}."
+        prefix += "cross." if attention.kind == "cross" else "attention."
+        rows = [head * a.head_width + i for head in attention.heads for i in range(a.head_width)]
+        for matrix in ATTENTION:
+            dense = torch.zeros(a.width, heads * a.head_width)
+            weight = getattr(attention, matrix).detach()
+            dense[:, rows] = weight if matrix == "output" else weight.T
+            tensors[their_name(prefix + matrix)] = dense if matrix == "output" else dense.T.contiguous()
+            bias, full = getattr(attention, f"{matrix}_bias"), torch.zeros(a.width)
+            if bias is not None:
+                full[slice(None) if matrix == "output" else rows] = bias.detach()
+            tensors[their_name(f"{prefix}{matrix}_bias")] = full
+    if a.tied == "all":
+        tensors["model.shared.weight"] = tensors.pop(their_name("source_embedding"))
+    elif a.tied == "output" and not a.post_norm:  # a tie that M2M100 does not know
+        tensors[their_name("output_embedding")] = tensors[their_name("target_embedding")].clone()
+    if a.post_norm:
+        bias = tensors.get(their_name("output_bias"), torch.zeros(a.target_vocabulary))
+        tensors[their_name("output_bias")] = bias[None]
+    return tensors

@@ -15,7 +15,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import CONFIG, Config
-from specialized_heads.stage import UserError, read_json
+from specialized_heads.stage import UserError, atomic, read_json, write_json
 
 Piece = ModelProto.SentencePiece
 
@@ -56,8 +56,8 @@ def read_tokenisers(
         raise UserError(f"{folder / VOCABULARY}: there is no token <unk>; fetch the tokeniser of this model again")
     added = _added_tokens(folder, source_ids)
     tags = {
-        "source_tags": _tag(folder, source_tag, source_ids | added, key="source_tag", required=not marian),
-        "target_tags": _tag(folder, target_tag, target_ids | added, key="target_tag", required=not marian),
+        f"{side}_tags": _tag(folder, tag, ids | added, key=f"{side}_tag", required=bool(added) and not marian)
+        for side, tag, ids in (("source", source_tag, source_ids), ("target", target_tag, target_ids))
     }
     tokens = SpecialTokens(
         pad=config.pad_token_id,
@@ -172,3 +172,36 @@ def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, requir
         known = f" (it has {', '.join(sorted(similar)[:5])})" if similar else ""
         raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
     return (ids[tag],)
+
+
+def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool) -> None:
+    """Write SentencePiece models as the files that `read_tokenisers` reads.
+
+    Args:
+        source, target: serialised, with pieces in the order of the ids; M2M100 needs the same for both sides.
+        folder: of the model.
+        tokens: of the model.
+        marian: two models with MarianMT's names, or one with that of M2M100.
+    """
+    protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
+    tables = {}
+    for side, proto in protos.items():
+        size = getattr(tokens, f"{side}_size") or len(proto.pieces)
+        tables[side] = {piece.piece: number for number, piece in enumerate(proto.pieces[:size])}
+    names = {number: token for token, number in tables["source"].items()}
+    special = {"pad_token": names[tokens.pad], "eos_token": names[tokens.eos], "unk_token": names[tokens.unknown]}
+    shared = tables["source"] == tables["target"]
+    if not marian and not shared:
+        raise UserError("M2M100 needs one vocabulary for both sides; export the model to ctranslate2")
+    for side, name in zip(protos, MARIAN if marian else (SHARED, SHARED), strict=True):
+        with atomic(folder / name) as temporary:
+            temporary.write_bytes(protos[side].SerializeToString())
+    write_json(folder / VOCABULARY, tables["source"])
+    if not shared:
+        write_json(folder / TARGET_VOCABULARY, tables["target"])
+    tags = {names[number]: number for number in (*tokens.source_tags, *tokens.target_tags)}
+    if tags:
+        write_json(folder / ADDED, tags)
+    if marian:
+        special |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not shared}
+    write_json(folder / TOKENIZER_CONFIG, special)

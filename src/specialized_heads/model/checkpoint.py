@@ -134,11 +134,11 @@ def assemble(
     return model
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors and their hash as safetensors, atomically; see `OUTPUT_EMBEDDING` for the one renamed tensor."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) -> None:
+    """Write tensors, their hash and `metadata` as safetensors, atomically; see `OUTPUT_EMBEDDING` for the one renamed tensor."""
     stored = {name.replace(*OUTPUT_EMBEDDING): tensor for name, tensor in tensors.items()}
     with atomic(path) as temporary:
-        save_file(stored, temporary, metadata={"sha256": tensors_hash(stored)})
+        save_file(stored, temporary, metadata={"sha256": tensors_hash(stored)} | metadata)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -1,0 +1,150 @@
+"""Write models in the format of CTranslate2, an inference engine in C++ with int8 products.
+
+CTranslate2 has one number of heads per stack. Layers with fewer heads are filled up with heads of zeros, which change nothing and
+cost what they would cost in the largest layer.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import numpy as np
+import torch
+from ctranslate2.specs import common_spec, transformer_spec
+from torch import Tensor, nn
+
+from specialized_heads.model.attention import MultiHeadAttention
+from specialized_heads.model.transformer import Transformer
+
+LONGEST = 1024  # positions
+ACTIVATIONS = {
+    "relu": common_spec.Activation.RELU,
+    "gelu": common_spec.Activation.GELU,
+    "swish": common_spec.Activation.SWISH,
+}
+
+
+@torch.no_grad()
+def write(model: Transformer, folder: Path, *, source: list[str], target: list[str], quantization: str) -> None:
+    """Write a model as a folder for `ctranslate2.Translator`.
+
+    Args:
+        model: on the CPU, without gates.
+        folder: is replaced if it exists.
+        source: the pieces of the source vocabulary in the order of their ids, (V,).
+        target: those of the target vocabulary.
+        quantization: float32, int8, or another type of CTranslate2.
+    """
+    a = model.architecture
+    common = {"pre_norm": not a.post_norm, "activation": ACTIVATIONS[a.activation], "head_dim": a.head_width}
+    heads = {"encoder": largest_layer(model, "encoder"), "decoder": largest_layer(model, "decoder", "cross")}
+    encoder = transformer_spec.TransformerEncoderSpec(len(a.encoder), heads["encoder"], **common)
+    decoder = transformer_spec.TransformerDecoderSpec(len(a.decoder), heads["decoder"], **common)
+    for name, stack in (("encoder", encoder), ("decoder", decoder)):
+        stack.scale_embeddings = a.scale_embeddings
+        positions = model.sinusoids(a.position_start + LONGEST)[a.position_start :]
+        stack.position_encodings.encodings = array(positions)
+        if not a.post_norm:
+            copy_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
+        for theirs, ours in zip(stack.layer, getattr(model, name), strict=True):
+            copy_attention(theirs.self_attention, ours.attention, heads[name])
+            copy_norm(theirs.self_attention.layer_norm, ours.attention_norm)
+            if name == "decoder":
+                copy_attention(theirs.attention, ours.cross, heads[name])
+                copy_norm(theirs.attention.layer_norm, ours.cross_norm)
+            copy_norm(theirs.ffn.layer_norm, ours.feed_forward_norm)
+            for linear, module in (
+                (theirs.ffn.linear_0, ours.feed_forward.expand),
+                (theirs.ffn.linear_1, ours.feed_forward.contract),
+            ):
+                linear.weight, linear.bias = array(module.weight), array(module.bias)
+    encoder.embeddings[0].weight = array(model.source_embedding)
+    decoder.embeddings.weight = array(model.target_embedding)
+    decoder.projection.weight = array(model.output_embedding)
+    if model.output_bias is not None:
+        decoder.projection.bias = array(model.output_bias)
+    spec = transformer_spec.TransformerSpec(encoder, decoder)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.layer_norm_epsilon = a.norm_epsilon
+    spec.config.add_source_eos = True
+    spec.config.bos_token = spec.config.decoder_start_token = target[a.tokens.start]
+    spec.config.eos_token, spec.config.unk_token = target[a.tokens.eos], target[a.tokens.unknown]
+    spec.validate()
+    spec.optimize(quantization=None if quantization == "float32" else quantization)
+    folder.mkdir(parents=True, exist_ok=True)
+    spec.save(str(folder))
+
+
+def largest_layer(model: Transformer, *kinds: str) -> int:
+    """The number of heads that every layer of a stack gets."""
+    return max(1, *(len(attention.heads) for attention in model.attentions(*kinds)))
+
+
+def copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
+    """Copy the projections of a layer, filled up to a number of heads."""
+    missing = (heads - len(ours.heads)) * ours.head_width
+    rows = {name: nn.functional.pad(getattr(ours, name), (0, 0, 0, missing)) for name in ("query", "key", "value")}
+    columns = nn.functional.pad(ours.output, (0, missing))
+    groups = [["query", "key", "value"]] if ours.kind != "cross" else [["query"], ["key", "value"]]
+    for linear, names in zip(theirs.linear, groups, strict=False):
+        linear.weight = array(torch.cat([rows[name] for name in names]))
+        if ours.query_bias is not None:
+            linear.bias = array(
+                torch.cat([nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names])
+            )
+    theirs.linear[-1].weight = array(columns)
+    if ours.output_bias is not None:
+        theirs.linear[-1].bias = array(ours.output_bias)
+
+
+def copy_norm(theirs: Any, ours: nn.Module) -> None:
+    theirs.gamma, theirs.beta = array(ours.weight), array(ours.bias)
+
+
+def array(tensor: Tensor) -> np.ndarray:
+    return np.ascontiguousarray(tensor.detach().float().numpy())
+
+
+def translate(
+    folder: Path,
+    sources: list[list[str]],
+    *,
+    beam: int,
+    length_penalty: float,
+    max_length_ratio: float,
+    tags: list[str],
+    **options: Any,
+) -> list[list[str]]:
+    """Translate sentences with a written model.
+
+    Args:
+        folder: of the model.
+        sources: pieces of each sentence, tags included, without the end mark.
+        beam, length_penalty, max_length_ratio: as in `model.decoding.translate`.
+        tags: what every translation begins with.
+        options: of `ctranslate2.Translator`.
+
+    Returns:
+        the pieces of each translation, tags included.
+    """
+    translator = ctranslate2.Translator(str(folder), **options)
+    # A batch has one limit of length, so only sentences of the same length share a batch.
+    results: list[list[str]] = [[] for _ in sources]
+    by_length: dict[int, list[int]] = {}
+    for index, pieces in enumerate(sources):
+        by_length.setdefault(len(pieces), []).append(index)
+    for length, indices in by_length.items():
+        translations = translator.translate_batch(
+            [sources[index] for index in indices],
+            target_prefix=[tags] * len(indices) if tags else None,
+            max_batch_size=64,
+            beam_size=beam,
+            length_penalty=length_penalty,
+            min_decoding_length=0,
+            max_input_length=0,
+            max_decoding_length=int(max_length_ratio * length) + 10,
+        )
+        for index, result in zip(indices, translations, strict=True):
+            results[index] = result.hypotheses[0]
+    return results

@@ -1,0 +1,212 @@
+"""Write an exported model in the format of another engine, and check that it translates as ours does.
+
+A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Face transformers, with its tokenisers, a README and
+`check.json`, which compares its translations of a text with ours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from specialized_heads import __version__, stage
+from specialized_heads.exchange import huggingface
+from specialized_heads.exchange.tokenisers import MARIAN, SHARED, write_tokenisers
+from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
+from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.stage import UserError
+
+FORMATS = ("ctranslate2", "hf")
+CHECK, README = "check.json", "README.md"
+EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them
+
+HF_README = """# {name}
+
+Translates from {source} to {target}. Written by specialized-heads {version} for Hugging Face transformers. Removed heads are
+zeros.
+
+```python
+import sentencepiece, torch, transformers
+folder = "PATH/OF/THIS/FOLDER"
+model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{spm_source}")
+target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{spm_target}")
+ids = torch.tensor([[*{source_ids}, *source.encode("A sentence."), {eos}]])
+print(target.decode(model.generate(ids)[0].tolist()))
+```
+
+{check}
+"""
+
+CTRANSLATE2_README = """# {name}
+
+Translates from {source} to {target}. Written by specialized-heads {version} for CTranslate2 ({quantization}).
+
+```python
+import ctranslate2, sentencepiece
+folder = "PATH/OF/THIS/FOLDER"
+translator = ctranslate2.Translator(folder)
+source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/source.model")
+target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/target.model")
+pieces = {tags}source.encode("A sentence.", out_type=str)
+result = translator.translate_batch([pieces], beam_size={beam}, length_penalty={length_penalty}{prefix})[0]
+print(target.decode_pieces(result.hypotheses[0]{skip}))
+```
+
+{check}
+"""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Translations of a text by both engines.
+
+    same: sentences with the same pieces; rounding: with others whose score under our model differs by less than `EQUAL`;
+    better, worse: those that our model scores higher or lower than its own.
+    """
+
+    sentences: int
+    same: int
+    rounding: int
+    better: int
+    worse: int
+
+    def __str__(self) -> str:
+        if not self.sentences:
+            return "Not compared with the original, for want of a text."
+        return (
+            f"Of {self.sentences:,} sentences, {self.same:,} have the same translation as in the original; in {self.rounding:,} "
+            f"rounding decides between hypotheses of equal score; in {self.better:,} the search finds a better hypothesis, in "
+            f"{self.worse:,} a worse one, as the original model scores them."
+        )
+
+
+def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float32", texts: list[str]) -> Comparison:
+    """Write a model in another format.
+
+    Args:
+        folder: of the exported model.
+        output: a folder, which must not exist or hold an earlier export.
+        to: ctranslate2 or hf.
+        quantization: of CTranslate2's weights.
+        texts: sentences whose translations are compared; may be empty.
+
+    Raises:
+        UserError: the model cannot be read, or the format cannot hold it.
+    """
+    translator = load_exported(folder, device="cpu")
+    if output.exists() and any(output.iterdir()) and not (output / CHECK).is_file():
+        raise UserError(f"{output}: holds other files; name a new folder")
+    output.mkdir(parents=True, exist_ok=True)
+    write, run = (_ctranslate2 if to == "ctranslate2" else _hf)(translator, output, quantization=quantization)
+    write()
+    sources = [ids for ids in translator.encode(texts) if 0 < len(ids) <= LONGEST]
+    comparison = _compare(translator, sources, run(sources) if sources else [])
+    stage.write_json(
+        output / CHECK, {"original": str(folder), "to": to, "quantization": quantization} | vars(comparison)
+    )
+    text = _readme(translator, to=to, quantization=quantization, comparison=comparison)
+    with stage.atomic(output / README) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return comparison
+
+
+Run = Callable[[list[list[int]]], list[list[int]]]
+
+
+def _ctranslate2(translator: Translator, output: Path, *, quantization: str) -> tuple[Callable[[], None], Run]:
+    """What writes a model for CTranslate2, and what translates with it."""
+    try:
+        from specialized_heads.exchange import ctranslate
+    except ImportError:
+        raise UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
+    model = translator.model
+    a = model.architecture
+    source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
+    target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
+    number_of = {piece: number for number, piece in enumerate(target)}
+
+    def write() -> None:
+        ctranslate.write(model, output, source=source, target=target, quantization=quantization)
+        for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
+            with stage.atomic(output / name) as temporary:
+                temporary.write_bytes(processor.serialized_model_proto())
+
+    def run(sources: list[list[int]]) -> list[list[int]]:
+        pieces = [[source[number] for number in ids] for ids in sources]
+        settings = translator.decoding.model_dump()
+        tags = [target[number] for number in a.tokens.target_tags]
+        outputs = ctranslate.translate(output, pieces, tags=tags, compute_type=quantization, **settings)
+        return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
+
+    return write, run
+
+
+def _hf(translator: Translator, output: Path, *, quantization: str) -> tuple[Callable[[], None], Run]:
+    """What writes a model for transformers, and what translates with the files as this project reads them."""
+    if quantization != "float32":
+        raise UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
+    a = translator.model.architecture
+    protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
+
+    def write() -> None:
+        settings = translator.decoding.model_dump(include={"beam", "length_penalty"})
+        huggingface.write_folder(translator.model, output, **settings)
+        write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
+
+    def run(sources: list[list[int]]) -> list[list[int]]:
+        model = huggingface.load_folder(output, a.tokens)
+        return in_batches(partial(translate, model, **translator.decoding.model_dump()), sources)
+
+    return write, run
+
+
+def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:
+    search = partial(translate, translator.model, **translator.decoding.model_dump())
+    ours = in_batches(search, sources) if sources else []
+    counts: dict[str, int] = dict.fromkeys(("same", "rounding", "better", "worse"), 0)
+    for source, our, their in zip(sources, ours, theirs, strict=True):
+        if our == their:
+            counts["same"] += 1
+            continue
+        difference = _score(translator, source, their) - _score(translator, source, our)
+        counts["rounding" if abs(difference) < EQUAL else "better" if difference > 0 else "worse"] += 1
+    return Comparison(sentences=len(sources), **counts)
+
+
+@torch.inference_mode()
+def _score(translator: Translator, source: list[int], target: list[int]) -> float:
+    """The score of a hypothesis in beam search: log P / n^α, in nats."""
+    model, tokens = translator.model, translator.model.architecture.tokens
+    given = torch.tensor([[tokens.start, *target]])
+    logits = model.logits(model(torch.tensor([[*source, tokens.eos]]), given))[0].log_softmax(-1)
+    labels = torch.tensor([*target, tokens.eos])
+    each = logits[torch.arange(len(labels)), labels][len(tokens.target_tags) :]
+    return float(each.sum() / len(labels) ** translator.decoding.length_penalty)
+
+
+def _readme(translator: Translator, *, to: str, quantization: str, comparison: Comparison) -> str:
+    card, tokens = translator.card, translator.model.architecture.tokens
+    source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
+    target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
+    values: dict[str, Any] = {
+        "name": f"{card.model} of {card.corpus}",
+        "source": card.source_language,
+        "target": card.target_language,
+        "version": __version__,
+        "quantization": quantization,
+        "beam": card.decoding.beam,
+        "length_penalty": card.decoding.length_penalty,
+        "tags": f"{source_tags} + " if source_tags else "",
+        "prefix": f", target_prefix=[{target_tags}]" if target_tags else "",
+        "skip": f"[{len(target_tags)}:]" if target_tags else "",
+        "check": comparison,
+    }
+    if to == "ctranslate2":
+        return CTRANSLATE2_README.format(**values)
+    spm = MARIAN if translator.model.architecture.post_norm else (SHARED, SHARED)
+    values |= {"spm_source": spm[0], "spm_target": spm[1], "source_ids": list(tokens.source_tags), "eos": tokens.eos}
+    return HF_README.format(**values)
