@@ -26,7 +26,9 @@ def convert(folder: Path) -> Path:
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        raise UserError(f"{path}: not the weights of a model ({str(error).splitlines()[0]}); fetch it again") from None
+        raise UserError(
+            f"{path}: not the weights of a model ({(str(error) or 'empty').splitlines()[0]}); fetch it again"
+        ) from None
     if not isinstance(stored, dict) or not all(isinstance(tensor, Tensor) for tensor in stored.values()):
         raise UserError(
             f"{path}: holds more than tensors; only weights as `save_pretrained` writes them can be converted"

@@ -1,0 +1,116 @@
+"""Models of transformers compute the same here, and ours compute the same there."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from published import M2M, MARIAN, m2m, marian
+from torch import Tensor
+
+from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.exchange.huggingface import load_folder, write_folder
+from specialized_heads.model.decoding import translate
+from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.stage import UserError
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+SEPARATE = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 50}
+MODELS = {
+    "marian": (marian, MARIAN, {}),
+    "marian, separate vocabularies": (marian, MARIAN, SEPARATE | {"pad_token_id": 49, "decoder_start_token_id": 49}),
+    "marian, 1 layer": (marian, MARIAN, {"encoder_layers": 1, "decoder_layers": 1, "scale_embedding": True}),
+    "marian, uneven": (marian, MARIAN, {"encoder_layers": 3, "decoder_layers": 1, "activation_function": "gelu"}),
+    "m2m": (m2m, M2M, {}),
+    "m2m, separate embeddings": (m2m, M2M, {"tie_word_embeddings": False}),
+    "m2m, 1 layer": (m2m, M2M, {"encoder_layers": 1, "decoder_layers": 1, "scale_embedding": False}),
+    "m2m, uneven": (m2m, M2M, {"encoder_layers": 1, "decoder_layers": 3}),
+}
+
+
+def tokens_of(tokens: SpecialTokens, options: dict) -> SpecialTokens:
+    return MARIAN.__class__(pad=49, unknown=1, start=49, eos=0) if "pad_token_id" in options else tokens
+
+
+def sentences(tokens: SpecialTokens) -> tuple[Tensor, Tensor]:
+    """Sources of different lengths and prefixes of translations."""
+    source = torch.randint(4, 49, (3, 7))
+    source[:, -1] = source[1, 4] = tokens.eos
+    source[1, 5:] = tokens.pad
+    target = torch.randint(4, 49, (3, 6))
+    target[:, 0] = tokens.start
+    return source, target
+
+
+def their_logits(model: torch.nn.Module, source: Tensor, target: Tensor, tokens: SpecialTokens) -> Tensor:
+    with torch.no_grad():
+        return model(input_ids=source, attention_mask=(source != tokens.pad).long(), decoder_input_ids=target).logits
+
+
+@torch.no_grad()
+def our_logits(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
+    return model.logits(model(source, target))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_are_those_of_transformers(name: str, saved) -> None:
+    make, tokens, options = MODELS[name]
+    tokens, model = tokens_of(tokens, options), make(**options)
+    ours, (source, target) = load_folder(saved(model), tokens), sentences(tokens)
+    expected = their_logits(model, source, target, tokens)
+    assert float(expected.abs().max()) > 1
+    torch.testing.assert_close(our_logits(ours, source, target), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_greedy_translations_are_those_of_transformers(name: str, saved) -> None:
+    make, tokens, options = MODELS[name]
+    tokens, model = tokens_of(tokens, options), make(**options)
+    ours, (source, _) = load_folder(saved(model), tokens), sentences(tokens)
+    model.generation_config.bad_words_ids = [[tokens.pad]]
+    model.generation_config.forced_eos_token_id = None
+    rows = [[number for number in row if number not in (tokens.pad, tokens.eos)] for row in source.tolist()]
+    for row in rows:
+        given = torch.tensor([[*row, tokens.eos]])
+        generated = model.generate(given, num_beams=1, do_sample=False, max_new_tokens=10)[0, 1:].tolist()
+        expected = generated[: generated.index(tokens.eos)] if tokens.eos in generated else generated
+        assert translate(ours, [row], beam=1, length_penalty=1.0, max_length_ratio=0.0) == [expected]
+
+
+@pytest.mark.parametrize(("make", "tokens"), [(marian, MARIAN), (m2m, M2M)])
+def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, tmp_path: Path) -> None:
+    ours = load_folder(saved(make()), tokens)
+    ours.keep_heads({"encoder": [[1, 3], []], "decoder": [[0], [2]], "cross": [[], [0, 1, 2]]})
+    (tmp_path / "ours").mkdir()
+    write_folder(ours, tmp_path / "ours", beam=4, length_penalty=1.0)
+    back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "ours").eval()
+    source, target = sentences(tokens)
+    expected = our_logits(ours, source, target)
+    torch.testing.assert_close(their_logits(back, source, target, tokens), expected, rtol=0, atol=1e-5)
+
+
+def test_a_layer_without_heads_keeps_the_bias_of_its_output(saved) -> None:
+    ours = load_folder(saved(marian()), MARIAN)
+    source, target = sentences(MARIAN)
+    ours.attentions("encoder")[0].keep([])
+    shifted = our_logits(ours, source, target)
+    torch.nn.init.zeros_(ours.attentions("encoder")[0].output_bias)
+    assert not torch.allclose(shifted, our_logits(ours, source, target))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"position_base": 30.0}, "positions of base 30 and scale 1"),
+        ({"position_scale": 3.0}, "positions of base 10000 and scale 3"),
+        ({"head_width": 16}, "heads of width 16, of which 2 fill its width 32"),
+        ({"position_start": 0}, "positions that start at 0, not 1"),
+        ({"target_vocabulary": 61}, "vocabularies of different sizes"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(options: dict, reason: str, tmp_path: Path) -> None:
+    sizes = {"source_vocabulary": 60, "target_vocabulary": 60, "width": 32, "feed_forward": 48, "position_start": 1}
+    model = Transformer(Architecture.full(layers=1, heads=4, **(sizes | options)), dropout=0.0)
+    initialise(model, seed=1)
+    with pytest.raises(UserError, match=f"{reason}, which the format of M2M100 cannot hold; export it to ctranslate2"):
+        write_folder(model, tmp_path, beam=1, length_penalty=1.0)

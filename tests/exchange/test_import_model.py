@@ -1,0 +1,145 @@
+"""Importing a model: what is written, and every folder that is refused."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from hostile import PAYLOAD, Payload
+from published import M2M, m2m, marian
+from safetensors.torch import load_file, save_file
+
+from specialized_heads.exchange import import_model
+from specialized_heads.exchange.convert import convert
+from specialized_heads.exchange.huggingface import load_folder
+from specialized_heads.exchange.import_model import read_model
+from specialized_heads.export import load_exported
+from specialized_heads.stage import UserError
+
+TOKENISER = ("source.spm", "target.spm", "vocab.json")
+
+
+@pytest.fixture
+def folder(saved, tokeniser: Path) -> Path:
+    """A MarianMT model with a tokeniser of as many tokens."""
+    path = saved(marian())
+    for name in TOKENISER:
+        (path / name).write_bytes((tokeniser / name).read_bytes())
+    return path
+
+
+def rewrite(path: Path, **values: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def test_a_model_becomes_one_of_ours(folder: Path, call, tmp_path: Path) -> None:
+    names = {
+        "output": "model.safetensors",
+        "source_model": "s.model",
+        "target_model": "t.model",
+        "special": "tokens.json",
+    }
+    files = {option: tmp_path / "imported" / name for option, name in names.items()}
+    call(import_model, settings={"folder": str(folder)}, **files)
+    described = json.loads((tmp_path / "imported/model.json").read_text())
+    assert described["architecture"]["post_norm"]
+    assert described["architecture"]["tokens"] == json.loads(files["special"].read_text())
+
+
+def test_an_exported_model_can_be_imported(exported: Path) -> None:
+    model, _ = read_model(exported)
+    original = load_exported(exported, device="cpu").model
+    for ours, theirs in zip(model.parameters(), original.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def corrupt(path: Path) -> None:
+    tensors = load_file(path)
+    tensors["model.encoder.layers.0.fc1.weight"][0, 0] = float("nan")
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def drop(path: Path) -> None:
+    tensors = load_file(path)
+    del tensors["model.encoder.layers.1.fc1.bias"]
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def pickled(folder: Path) -> None:
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+WRONG = {
+    "no configuration": (lambda f: (f / "config.json").unlink(), "no model; it must hold config.json"),
+    "no JSON": (lambda f: (f / "config.json").write_text("{"), "config.json: not valid JSON"),
+    "another architecture": (
+        lambda f: rewrite(f / "config.json", model_type="t5"),
+        "model_type is 't5'; only marian and m2m",
+    ),
+    "no size": (lambda f: rewrite(f / "config.json", d_model=None), "config.json: d_model"),
+    "another size": (
+        lambda f: rewrite(f / "config.json", encoder_ffn_dim=64, decoder_ffn_dim=64),
+        "do not fit config.json",
+    ),
+    "uneven stacks": (lambda f: rewrite(f / "config.json", decoder_attention_heads=2), "they must be equal"),
+    "more layers": (
+        lambda f: rewrite(f / "config.json", encoder_layers=3),
+        "there is no tensor model.encoder.layers.2",
+    ),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors: cannot read the weights"),
+    "a pickle": (pickled, "pickled weights are not loaded.*specialized-heads convert"),
+    "a truncated file": (
+        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-99]),
+        "cannot read the weights",
+    ),
+    "a missing tensor": (lambda f: drop(f / "model.safetensors"), "there is no tensor model.encoder.layers.1.fc1.bias"),
+    "NaN": (lambda f: corrupt(f / "model.safetensors"), "contains NaN or infinity"),
+    "no tokeniser": (lambda f: (f / "source.spm").unlink(), "source.spm: no such file"),
+    "a wrong tokeniser": (
+        lambda f: (f / "vocab.json").write_text('{"<unk>": 1, "x": 999}'),
+        "belongs to another model",
+    ),
+    "a path outside": (
+        lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x.safetensors"}}'),
+        "names a file outside its folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_folder_that_cannot_be_read_is_one_clear_error(name: str, folder: Path) -> None:
+    damage, message = WRONG[name]
+    damage(folder)
+    with pytest.raises(UserError, match=message) as error:
+        read_model(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_pickle_is_converted_to_the_same_weights(folder: Path) -> None:
+    expected = load_file(folder / "model.safetensors")
+    pickled(folder)
+    convert(folder)
+    converted = load_file(folder / "model.safetensors")
+    assert converted.keys() == expected.keys()
+    assert all(torch.equal(converted[name], tensor) for name, tensor in expected.items())
+    read_model(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", pickle.dumps(Payload()), pickle.dumps({"a": 1})])
+def test_a_pickle_of_anything_else_is_refused_and_not_executed(content: bytes, folder: Path) -> None:
+    (folder / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(UserError, match="pytorch_model.bin: "):
+        convert(folder)
+    assert not Path(PAYLOAD).exists()
+
+
+def test_weights_in_several_files(tmp_path: Path) -> None:
+    model = m2m()
+    for name, size in (("whole", "1GB"), ("parts", "20KB")):
+        model.save_pretrained(tmp_path / name, max_shard_size=size)
+    assert not (tmp_path / "parts/model.safetensors").exists()
+    whole, parts = (load_folder(tmp_path / name, M2M) for name in ("whole", "parts"))
+    for a, b in zip(whole.parameters(), parts.parameters(), strict=True):
+        assert torch.equal(a, b)

@@ -1,0 +1,171 @@
+"""Tokenisers of published models give the ids that transformers gives."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from published import HEADS, WIDTHS
+from small import WORDS
+
+from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.tokens import encode
+from specialized_heads.exchange.huggingface import Config
+from specialized_heads.exchange.tokenisers import read_tokenisers, write_tokenisers
+from specialized_heads.stage import UserError
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+ENGLISH = [" ".join(WORDS[start : start + 5]) for start in range(0, 200, 2)]
+GERMAN = [text[::-1] for text in ENGLISH]
+TEXTS = [*ENGLISH[:10], "ﬁne 文 words", "  two   spaces "]
+
+
+def learn(texts: list[str], *, kind: str, size: int) -> sentencepiece.SentencePieceProcessor:
+    model = io.BytesIO()
+    options = {"model_type": kind, "vocab_size": size, "hard_vocab_limit": False, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, **options)
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
+    return [processor.id_to_piece(number) for number in range(processor.vocab_size())]
+
+
+def config(kind: str, size: int, **options: object) -> Config:
+    ids = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+    layers = {"encoder_layers": 1, "decoder_layers": 1, "activation_function": "relu", "scale_embedding": True}
+    return Config.model_validate({"model_type": kind, "vocab_size": size} | WIDTHS | HEADS | layers | ids | options)
+
+
+@pytest.fixture
+def marian(tmp_path: Path) -> tuple[Path, Config]:
+    """Two models with one table of ids, in which some of their pieces are missing, as in OPUS-MT."""
+    sides = {"source": learn(ENGLISH, kind="unigram", size=60), "target": learn(GERMAN, kind="unigram", size=60)}
+    for side, processor in sides.items():
+        (tmp_path / f"{side}.spm").write_bytes(processor.serialized_model_proto())
+    kept = [piece for processor in sides.values() for piece in pieces(processor)[4:] if hash(len(piece)) % 5 != 3]
+    tokens = dict.fromkeys(["</s>", "<unk>", ">>deu<<", *reversed(kept), "<pad>"])
+    table = {token: number for number, token in enumerate(tokens)}
+    (tmp_path / "vocab.json").write_text(json.dumps(table))
+    special = {"pad_token_id": table["<pad>"], "eos_token_id": 0, "decoder_start_token_id": table["<pad>"]}
+    return tmp_path, config("marian", len(table), **special)
+
+
+@pytest.fixture
+def m2m(tmp_path: Path) -> tuple[Path, Config]:
+    """One model for both sides, a table of ids, and languages behind it."""
+    processor = learn(ENGLISH + GERMAN, kind="bpe", size=90)
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(processor.serialized_model_proto())
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *reversed(pieces(processor)[3:-4])]
+    (tmp_path / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    tokenizer = transformers.M2M100Tokenizer(
+        str(tmp_path / "vocab.json"), str(tmp_path / "sentencepiece.bpe.model"), src_lang="en", tgt_lang="de"
+    )
+    languages = list(tokenizer.lang_token_to_id)
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": languages}))
+    return tmp_path, config("m2m_100", len(tokens) + len(languages))
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_marian_ids(side: str, marian: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = marian
+    read = read_tokenisers(folder, described)
+    theirs = transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
+    (tmp_path / "ours.model").write_bytes(getattr(read, side))
+    ours = load_bpe(tmp_path / "ours.model")
+    expected = theirs(TEXTS) if side == "source" else theirs(text_target=TEXTS)
+    ids, lengths = encode(TEXTS, ours, read.tokens, side)
+    rows = [row[:-1] for row in expected["input_ids"]]  # the last is EOS
+    assert ids.tolist() == [number for row in rows for number in row]
+    assert lengths.tolist() == list(map(len, rows))
+    assert read.tokens.unknown in ids
+    assert (read.tokens.pad, read.tokens.start, read.tokens.eos) == (
+        described.vocab_size - 1,
+        described.vocab_size - 1,
+        0,
+    )
+
+
+def test_marian_translations_are_decoded_as_in_transformers(marian: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = marian
+    theirs = transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
+    (tmp_path / "ours.model").write_bytes(read_tokenisers(folder, described).target)
+    ours = load_bpe(tmp_path / "ours.model")
+    for row in theirs(text_target=GERMAN[:10])["input_ids"]:
+        row = [number for number in row if number != 1]  # we show unknown pieces
+        assert ours.decode(row) == theirs.decode(row, skip_special_tokens=True)
+
+
+def test_a_language_of_many_goes_before_the_source(marian: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = marian
+    read = read_tokenisers(folder, described, source_tag=">>deu<<")
+    theirs = transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
+    (tmp_path / "ours.model").write_bytes(read.source)
+    ids, _ = encode([ENGLISH[0]], load_bpe(tmp_path / "ours.model"), read.tokens)
+    assert [*ids.tolist(), 0] == theirs(f">>deu<<{ENGLISH[0]}")["input_ids"]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_m2m_ids(side: str, m2m: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = m2m
+    read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
+    files = (str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"))
+    theirs = transformers.M2M100Tokenizer(*files, src_lang="en", tgt_lang="de")
+    (tmp_path / "ours.model").write_bytes(getattr(read, side))
+    expected = theirs(TEXTS) if side == "source" else theirs(text_target=TEXTS)
+    ids, _ = encode(TEXTS, load_bpe(tmp_path / "ours.model"), read.tokens, side)
+    assert ids.tolist() == [number for row in expected["input_ids"] for number in row[:-1]]
+    assert read.tokens.unknown in ids
+
+
+def test_nllb_keeps_its_table_inside_tokenizer_json(m2m: tuple[Path, Config]) -> None:
+    folder, described = m2m
+    expected = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
+    table = json.loads((folder / "vocab.json").read_text())
+    languages = json.loads((folder / "special_tokens_map.json").read_text())["additional_special_tokens"]
+    added = [{"id": len(table) + number, "content": name} for number, name in enumerate(languages)]
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": table}, "added_tokens": added}))
+    (folder / "vocab.json").unlink()
+    (folder / "special_tokens_map.json").unlink()
+    assert read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__") == expected
+
+
+def test_what_is_written_is_read_again(marian: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = marian
+    read = read_tokenisers(folder, described, source_tag=">>deu<<")
+    (tmp_path / "again").mkdir()
+    write_tokenisers(read.source, read.target, tmp_path / "again", tokens=read.tokens, marian=True)
+    again = read_tokenisers(tmp_path / "again", described, source_tag=">>deu<<")
+    assert again.tokens == read.tokens
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "source.spm").unlink(), "source.spm: no such file"),
+        (lambda folder: (folder / "target.spm").write_bytes(b"\xff" * 99), "target.spm: not a SentencePiece model"),
+        (lambda folder: (folder / "vocab.json").write_text("[1]"), "vocab.json: not a table from tokens to ids"),
+        (lambda folder: (folder / "vocab.json").write_text('{"<unk>": 1, "a": 1}'), "two tokens have the same id"),
+        (lambda folder: (folder / "vocab.json").write_text('{"a": 1}'), "there is no token <unk>"),
+        (lambda folder: (folder / "vocab.json").write_text('{"<unk>": 1, "x": 999}'), "belongs to another model"),
+        (
+            lambda folder: (folder / "vocab.json").write_text('{"<unk>": 1, "xyz": 2}'),
+            "shares no piece with vocab.json",
+        ),
+    ],
+)
+def test_a_tokeniser_that_does_not_fit_is_refused(damage, message: str, marian: tuple[Path, Config]) -> None:
+    folder, described = marian
+    damage(folder)
+    with pytest.raises(UserError, match=message):
+        read_tokenisers(folder, described)
+
+
+def test_a_missing_or_unknown_language_is_refused(m2m: tuple[Path, Config]) -> None:
+    folder, described = m2m
+    with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag"):
+        read_tokenisers(folder, described)
+    with pytest.raises(UserError, match=r"no token eng_Latn \(it has .*__en__"):
+        read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="__de__")

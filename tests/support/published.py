@@ -1,0 +1,49 @@
+"""Models of transformers with random weights."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from specialized_heads.corpus.vocabulary import SpecialTokens
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+SIZE = 60
+MARIAN = SpecialTokens(pad=SIZE - 1, unknown=1, start=SIZE - 1, eos=0)
+M2M = SpecialTokens(pad=1, unknown=3, start=2, eos=2)
+WIDTHS = {"d_model": 32, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}
+HEADS = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+
+
+def marian(**options: Any) -> Any:
+    config = {
+        "vocab_size": SIZE,
+        "decoder_vocab_size": SIZE,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "activation_function": "swish",
+        "pad_token_id": MARIAN.pad,
+        "eos_token_id": MARIAN.eos,
+        "decoder_start_token_id": MARIAN.start,
+        "forced_eos_token_id": None,
+        "init_std": 0.3,
+    }
+    model = transformers.MarianMTModel(transformers.MarianConfig(**(config | WIDTHS | HEADS | options)))
+    model.final_logits_bias = torch.randn_like(model.final_logits_bias)
+    return vary(model)
+
+
+def m2m(**options: Any) -> Any:
+    config = {"vocab_size": SIZE, "encoder_layers": 2, "decoder_layers": 2, "init_std": 0.3}
+    return vary(
+        transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**(config | WIDTHS | HEADS | options)))
+    )
+
+
+def vary(model: Any) -> Any:
+    """Draw biases and LayerNorms too, which a new model has at 0 and 1."""
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, std=0.5)
+    return model.eval()
