@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import pyarrow as pa
 import pydantic
 from sentencepiece import SentencePieceProcessor
 
@@ -114,8 +113,7 @@ class Translator:
         """
         if isinstance(text, str):
             return self([text])[0]
-        normal, _ = normalise(pa.array(text, pa.string()), entities=self.card.entities)
-        clean = normal.to_pylist()
+        clean = [normalise(line, entities=self.card.entities)[0] for line in text]
         prepared = apply(clean, language=self.card.source_language, mode=self.card.preprocess)
         parts = [self._parts(ids) for ids in self.source.encode(prepared, out_type=int)]
         for pieces, line in zip(parts, clean, strict=True):
