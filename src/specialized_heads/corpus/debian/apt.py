@@ -31,8 +31,8 @@ Acquire::Retries "3";
 Acquire::IndexTargets::deb-src::Sources::DefaultEnabled "false";
 #clear Acquire::Languages;
 """
-# A field with its continuation lines, which begin with white space.
-FIELD = re.compile(r"^([^\s:]+):[ \t]*(.*(?:\n[ \t].*)*)", re.MULTILINE)
+# Name, value, and continuation lines, which begin with white space.
+FIELD = re.compile(r"^([^\s:]+):(.*)((?:\n[ \t].*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,9 @@ class Apt:
 
 def stanzas(text: str) -> Iterator[dict[str, str]]:
     """The records of an index: fields by name; continuation lines follow a line feed, with their first space."""
-    return filter(None, (dict(FIELD.findall(record)) for record in re.split(r"\n[ \t]*\n", text)))
+    for record in re.split(r"\n\s*\n", text):
+        if fields := {name: first.strip() + rest for name, first, rest in FIELD.findall(record)}:
+            yield fields
 
 
 def main() -> None:
