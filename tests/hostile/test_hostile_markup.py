@@ -70,11 +70,3 @@ def test_pages_that_harm_their_reader_are_counted_and_others_read(debian, folder
 def test_a_page_that_unfolds_too_far(debian, refused) -> None:
     files = [(f"help/{place}/a.html.gz", gzip.compress(bytes(65 << 20), 1)) for place in ("C", "ru")]
     refused(debian("manuals", files), "help/C/a.html.gz: larger than 67108864 bytes", "fetch the package again")
-
-
-def test_a_page_of_help_that_stops_the_parser_is_counted(debian, folder: Path) -> None:
-    texts = {"bad": "<p id='par_1'>One.</p><![payload[two]]>", "good": "<p id='par_1'>Two.</p>"}
-    files = [(f"libreoffice/help/xx/text/{name}.html", text.encode()) for name, text in texts.items()]
-    assert debian("libreoffice", files).status == 0
-    card = read_json(folder / "out" / "raw.json")
-    assert (card["pairs"], card["dropped"]) in [(1, {"libreoffice_broken_page": 1}), (2, {})]

@@ -12,7 +12,7 @@ from specialized_heads.corpus.debian.package import pack
 @pytest.mark.parametrize(
     ("html", "text"),
     [
-        ('<p id="par_1">Fish &amp; <b>chips</b>\n  &lt;now&gt;<br>here </p>', "Fish & chips <now> here"),
+        ('<p id="par_1">Fish &amp; <b>chips</b><!-- x -->\n  &lt;now&gt;<br>here </p>', "Fish & chips <now> here"),
         (
             (
                 '<p id="par_1">Press <span class="switchinline"><span hidden="true" id="MAC1">Command</span>'
@@ -30,7 +30,12 @@ from specialized_heads.corpus.debian.package import pack
     ],
 )
 def test_text_of_a_paragraph(html: str, text: str) -> None:
-    assert paragraphs(f"<body><p>outside</p>{html}<p id='par_2'> </p></body>") == {"par_1": text}
+    assert paragraphs(f"<body><p>outside</p><!-- - -->{html}<p id='par_2'> </p></body>") == {"par_1": text}
+
+
+@pytest.mark.parametrize("page", ["", "\0", "<!-- -->", "<p id='par_1'>One.</p><![payload[two]]>" + "<span>" * 9999])
+def test_broken_pages_are_read_as_far_as_they_go(page: str) -> None:
+    assert paragraphs(page) in ({}, {"par_1": "One."})
 
 
 def test_program_listings_are_left_out() -> None:
