@@ -43,7 +43,7 @@ class Vocabulary(Section):
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
-    preprocess: Literal["none", "paper"] = Field(
+    preprocess: Mode = Field(
         "none", description="before BPE; none: raw text; paper: Moses tokens in lower case, as the paper's code has it"
     )
 

@@ -157,7 +157,7 @@ def connected(sources: pd.Series, targets: pd.Series) -> np.ndarray:
 
 def kept_blocks(everything: Path, pairs: pd.DataFrame) -> Iterator[pa.RecordBatch]:
     """The pairs that are kept, in order, with the names of their groups as documents."""
-    grouped = pairs[pairs["grouped"]]
+    grouped = pairs.loc[pairs["grouped"], ["sources", "targets"]]
     groups = pd.Series(connected(grouped["sources"], grouped["targets"]), grouped.index)
     # A group with a single source key has its name already.
     distinct = groups[~grouped["sources"].duplicated()]

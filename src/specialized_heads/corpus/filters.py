@@ -70,10 +70,11 @@ def script_share(texts: pa.StringArray, *, language: str) -> np.ndarray:
     """
     if not (scripts := scripts_of(language)):
         return np.full(len(texts), np.nan)
-    letters = pc.replace_substring_regex(texts, r"[^\p{L}]|[\p{Common}\p{Inherited}]", "")
-    of_scripts = pc.count_substring_regex(letters, "[" + "".join(rf"\p{{{script}}}" for script in scripts) + "]")
+    letters = pc.replace_substring_regex(texts, r"(?:[^\p{L}]|[\p{Common}\p{Inherited}])+", "")
+    others = pc.replace_substring_regex(letters, "[" + "".join(rf"\p{{{script}}}" for script in scripts) + "]+", "")
+    total, other = (pc.utf8_length(text).to_numpy() for text in (letters, others))
     with np.errstate(invalid="ignore"):
-        return of_scripts.to_numpy() / pc.utf8_length(letters).to_numpy()
+        return (total - other) / total
 
 
 def reasons(

@@ -8,11 +8,12 @@ assign to a held-out set. The source is read once, block by block; the sample is
 from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from specialized_heads.config.sources import Source
 from specialized_heads.corpus.fetch.datasets import files_of
@@ -70,17 +71,17 @@ def main() -> None:
     languages = {"source_language": settings.source_language, "target_language": settings.target_language}
     with atomic(files.output) as everything:
         rows = write_blocks(everything, reader.read(source, files.resource, **languages, counts=dropped))
-        sets = [batch["set"].to_pylist() for batch in read_blocks(everything, columns=["set"])]
-        free = np.flatnonzero([not set_ for set_ in chain.from_iterable(sets)])
+        held = [pc.not_equal(batch["set"], "").to_numpy(False) for batch in read_blocks(everything, columns=["set"])]
+        kept = np.concatenate([np.zeros(0, bool), *held])
+        free = np.flatnonzero(~kept)
         read = rows + dropped.total()
         if not len(free):
             raise UserError(f"no pair was read from {', '.join(map(str, files.resource))}; dropped: {dict(dropped)}")
         limit = getattr(source, "limit", None)
         if limit is not None and limit < len(free):
             dropped["over_limit"] = len(free) - limit
-            drawn = np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)
-            kept = np.setdiff1d(np.arange(rows), np.setdiff1d(free, drawn))
-            rows = write_blocks(everything, select(everything, kept))
+            kept[np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)] = True
+            rows = write_blocks(everything, select(everything, np.flatnonzero(kept)))
     described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
     write_json(files.card, described)
     log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))
