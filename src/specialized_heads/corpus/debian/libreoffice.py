@@ -19,8 +19,8 @@ CODE = {"code", "codeintable", "smathcode"}
 
 def paragraphs(html: str) -> dict[str, str]:
     """The non-empty paragraphs and headings of a page by id, the first one if an id occurs twice."""
-    parser = etree.HTMLParser(remove_comments=True, remove_pis=True)
-    page = etree.HTML(html.replace("\0", ""), parser)
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    page = etree.HTML(html.replace("\0", "").encode(), parser)
     texts: dict[str, str] = {}
     for element in () if page is None else page.iter(etree.Element):
         name = element.get("id", "")
