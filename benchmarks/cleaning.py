@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from specialized_heads.config.sections import Filters, Split
-from specialized_heads.corpus.filters import measure, reasons
-from specialized_heads.corpus.normalise import normalise
-from specialized_heads.corpus.pairs import BLOCK, READ, SCHEMA, block, read_blocks, read_pairs, write_blocks
+from specialized_heads.corpus.pairs import BLOCK, SCHEMA, block, read_pairs, write_blocks
 from specialized_heads.corpus.split import NAMES
 
 CORPUS = Path(__file__).parents[1] / "resources" / "libreoffice_en_ru" / "corpus.parquet"
@@ -33,7 +30,6 @@ FILTERS = Filters(script=0.5, near_duplicates=False)
 SPLIT = Split(dev=3000, test=3000, analysis=50_000)
 LANGUAGES = {"source_language": "en", "target_language": "ru"}
 SEED = 1
-IN_MEMORY = 24  # blocks
 
 # What a share of the pairs is made into; the rest stays as it is.
 Change = Callable[[str, str], tuple[str, str]]
@@ -99,22 +95,6 @@ def run_stage(module: str, *arguments: str) -> tuple[float, float, float]:
     return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
-def cheap_filters(path: Path, *, passes: int = 3) -> float:
-    """Processor seconds per pair for normalisation and every filter that looks at one pair alone; the fastest pass."""
-    waiting = list(islice(read_blocks(path), IN_MEMORY))
-    seconds = []
-    for _ in range(passes):
-        started = time.process_time()
-        for pairs in waiting:
-            sides = []
-            for name, language in zip(("source", "target"), LANGUAGES.values(), strict=True):
-                texts, _ = normalise(pairs[name], entities=True)
-                sides.append(measure(texts, language=language, filters=FILTERS))
-            reasons(*sides, sets=pairs["set"], filters=FILTERS)
-        seconds.append(time.process_time() - started)
-    return min(seconds) / sum(pairs.num_rows for pairs in waiting)
-
-
 def main() -> None:
     pairs = int(sys.argv[1])
     pa.set_cpu_count(1)
@@ -124,7 +104,6 @@ def main() -> None:
         card, clean_counts, counts = folder / "raw.json", folder / "clean.json", folder / "counts.json"
         write_blocks(raw, made_up(pairs), schema=SCHEMA)
         card.write_text(json.dumps({"read": pairs, "dropped": {}, "pairs": pairs}), encoding="utf-8")
-        cheap = cheap_filters(raw)
         cleaning = run_stage(
             "clean",
             *("--input", str(raw), "--output", str(clean), "--counts", str(clean_counts)),
@@ -144,7 +123,6 @@ def main() -> None:
     )
     print("| stage | pairs | seconds | processor seconds | pairs per processor second | peak memory, GiB |")
     print("|---|---|---|---|---|---|")
-    print(f"| normalisation and filters of one pair, in memory | {IN_MEMORY * READ:,} | – | – | {1 / cheap:,.0f} | – |")
     for stage, rows, (wall, cpu, memory) in (
         ("clean", counted["raw"], cleaning),
         ("split", counted["clean"], splitting),

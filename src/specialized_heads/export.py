@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 import pydantic
 from sentencepiece import SentencePieceProcessor
 
@@ -132,7 +131,7 @@ class Translator:
         return [[*self.model.architecture.tokens.source_tags, *ids] for ids in self._encode(self._clean(texts))]
 
     def _clean(self, texts: list[str]) -> list[str]:
-        return normalise(pa.array(texts, pa.string()), entities=self.card.entities)[0].to_pylist()
+        return [normalise(text, entities=self.card.entities)[0] for text in texts]
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         prepared = apply(texts, language=self.card.source_language, mode=self.card.preprocess)

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from cleaning import ENGLISH_FRENCH, Row
 from stages import run_stage
 
 from specialized_heads.config.sections import Filters
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blocks
+
+Row = tuple[str, str, str, str]  # source, target, document, set
+ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}
 
 
 @pytest.fixture

@@ -5,18 +5,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cleaning import ENGLISH_FRENCH, Row, above_zero
 
 from specialized_heads.config.sections import Filters
 from specialized_heads.corpus import clean as stage_clean
+from specialized_heads.corpus import pairs
 from specialized_heads.corpus.clean import REASONS, Settings, clean, connected
 from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
 from specialized_heads.stage import UserError
 
+ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}
 GOOD = ("A cat sleeps.", "Un chat dort.")
 
 
-def texts(rows: list[Row]) -> list[tuple[str, str]]:
+def above_zero(counts: dict[str, int]) -> dict[str, int]:
+    return {name: number for name, number in counts.items() if number}
+
+
+def texts(rows: list[tuple[str, ...]]) -> list[tuple[str, str]]:
     return [row[:2] for row in rows]
 
 
@@ -105,6 +110,14 @@ def test_groups_follow_chains_of_equal_sentences(cleaned) -> None:
 def test_a_pair_without_text_on_one_side_links_nothing(cleaned) -> None:
     rows = cleaned(("a", ""), ("b", ""), ("", "x"), ("c", "x"), ("d", "y"))[0]
     assert [row[2] for row in rows] == ["c", "d"]
+
+
+def test_blocks_do_not_show(cleaned, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(f"a {n % 3}" + "b" * (n % 7), f"c {'d' * (n % 5)}") for n in range(60)]
+    whole = cleaned(*rows, near_duplicates=False)
+    monkeypatch.setattr(pairs, "READ", 7)
+    assert cleaned(*rows, near_duplicates=False) == whole
+    assert 0 < whole[1]["groups"] < whole[1]["clean"] < len(rows)
 
 
 def test_filters_do_not_regroup_what_they_keep(cleaned) -> None:

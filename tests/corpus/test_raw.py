@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from specialized_heads.corpus import raw
-from specialized_heads.corpus.pairs import block, read_blocks, read_pairs
-from specialized_heads.corpus.raw import draw
+from specialized_heads.corpus.pairs import read_blocks, read_pairs
 from specialized_heads.stage import UserError, read_json
 
 RESOURCES = Path(__file__).parents[2] / "resources"
@@ -75,19 +74,6 @@ def test_a_limit_leaves_held_out_sets_whole(read, own: Path, tmp_path: Path) -> 
     assert table["set"].to_pylist() == ["", "", "dev", "dev", "dev"]
     assert (card["read"], card["dropped"], card["pairs"]) == (1003, {"over_limit": 998}, 5)
     assert [entry["file"] for entry in card["files"]] == ["own.tsv", "dev.tsv"]
-
-
-def test_a_draw_does_not_depend_on_blocks() -> None:
-    texts = [str(number) for number in range(500)]
-
-    def drawn(size: int) -> list[str]:
-        blocks = [block(texts[at : at + size], texts[at : at + size]) for at in range(0, 500, size)]
-        held = block(["held"], ["out"], set_="test")
-        kept = draw([blocks[0], held, *blocks[1:]], limit=20, free=500)
-        return [text for batch in kept for text in batch["source"].to_pylist()]
-
-    assert sorted(drawn(7)) == sorted(drawn(500)) == sorted(drawn(499))
-    assert len(drawn(7)) == 21
 
 
 def test_nothing_to_read(read, own: Path, tmp_path: Path) -> None:

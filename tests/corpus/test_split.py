@@ -163,29 +163,6 @@ def test_every_reason_occurs(divided) -> None:
     assert all(dropped.values()), dropped
 
 
-def test_sets_of_the_source_stay_whole_whatever_the_sizes(divided, everyday: Pairs) -> None:
-    twice = Pairs(["Go now!", "go now", "Stay."], ["", "", "Restez."], ["", "", ""])
-    news = Pairs(["The cat sees a cat, number 0.", "Go now."], ["Nouvelles.", "Partez."], ["x", "x"])
-    sets, dropped = divided(everyday, Split(dev=7, test=30, analysis=40), {"analysis": twice, "test": news})
-    assert sets["analysis"] == [500, 501, 502]
-    assert sets["test"] == [503, 504]
-    assert len(sets["dev"]) == 7
-    # The cat goes from training, and near-duplicates of what was dealt to dev; an empty target equals no other.
-    assert 0 not in sets["train"] + sets["dev"]
-    assert dropped["train_overlap"] == 1
-    assert len(sets["train"]) > 480
-
-
-def test_sets_dealt_first_do_not_depend_on_later_ones(divided) -> None:
-    pairs = messy()
-    sets, _ = divided(pairs)
-    smaller, _ = divided(pairs, Split(dev=5, test=30, analysis=40))
-    assert smaller["analysis"] == sets["analysis"]
-    assert smaller["test"] == sets["test"]
-    other, _ = divided(pairs, Split(dev=20, test=10, analysis=40))
-    assert other["analysis"] == sets["analysis"]
-
-
 def test_a_larger_analysis_set_starts_with_the_smaller_one(divided, everyday: Pairs) -> None:
     sets, _ = divided(everyday)
     larger, _ = divided(everyday, Split(dev=20, test=30, analysis=80))
@@ -318,10 +295,3 @@ def test_a_held_out_set_that_is_the_text_itself_is_told(index) -> None:
         UserError, match=r"0 clean pairs \(200 more belong to documents of your held-out sets\), too few"
     ):
         divide(index(pairs, {"analysis": pairs}), sizes=SIZES)
-
-
-def test_the_documents_of_a_given_set_are_in_no_other(index) -> None:
-    pairs, test = numbered(200, per_document=5), numbered(20, start=500, per_document=5)
-    sets, dropped = divide(index(pairs, {"test": test}), sizes=SIZES)
-    assert dropped == dict.fromkeys(dropped, 0) | {"document_overlap": 20}
-    assert not {pairs.document[row] for name in ("train", "dev", "analysis") for row in sets[name]} & set(test.document)

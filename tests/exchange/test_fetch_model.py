@@ -67,8 +67,6 @@ def hub(saved, tokeniser: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     (folder / "tf_model.h5").write_bytes(b"not wanted either")
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Served", (Hub,), {"folder": folder}))
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr("huggingface_hub.hf_api.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
     yield folder
     server.shutdown()

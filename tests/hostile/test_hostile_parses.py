@@ -1,4 +1,4 @@
-"""Hostile trees: CoNLL-U files and parse tables that are broken, endless, or of other sentences than the corpus."""
+"""Hostile models of parsers, and parse tables that are broken or of other sentences than the corpus."""
 
 import json
 import pickle
@@ -15,37 +15,10 @@ TEXTS = ["Dogs see cats .", "Cats sleep ."]
 CONLLU = {"engine": "conllu", "path": "trees.conllu", "directory": None, "package": "default", "language": "en"}
 
 
-def conllu(*heads: object, numbers: list[object] | None = None) -> bytes:
-    """A sentence whose words have these heads, and these numbers."""
-    numbers = numbers or list(range(1, len(heads) + 1))
-    rows = [f"{n}\tDogs\t_\tNOUN\t_\t_\t{head}\tdep\t_\t_" for n, head in zip(numbers, heads, strict=True)]
-    return "\n".join([*rows, "", ""]).encode()
-
-
-LONG = 20_000  # words of a sentence that is one chain, and ends in a circle of two
-TREES = {
-    "circle_at_the_end_of_a_long_chain": (
-        conllu(*range(2, LONG + 1), LONG - 1),
-        f"line {LONG - 1}: word {LONG - 1} is in a cycle (heads in turn: {LONG}, {LONG - 1})",
-    ),
-    "number_of_five_thousand_digits": (conllu(0, numbers=["9" * 5000]), "trees.conllu, line 1: ", "is not the number"),
-    "head_of_five_thousand_digits": (conllu("9" * 5000), "trees.conllu, line 1: word 1 has no head"),
-    "range_without_end": (conllu(0, numbers=["1-999999999"]), "trees.conllu, line 1: the sentence ends inside"),
-}
-
-
 def text(folder: Path, texts: list[str] = TEXTS) -> Path:
     path = folder / "analysis.parquet"
     write_pairs(path, Pairs(texts, ["–"] * len(texts), ["1"] * len(texts)))
     return path
-
-
-@pytest.mark.parametrize("name", TREES)
-def test_files_of_trees(run, refused, folder: Path, name: str) -> None:
-    content, *said = TREES[name]
-    (folder / "trees.conllu").write_bytes(content)
-    files = {"resource": "trees.conllu", "output": "out/parses.parquet", "report": "out/parses.json"}
-    refused(run("parsing.parse", settings=CONLLU, text=text(folder), **files), *said)
 
 
 STANZA = {"en": {"tokenize": {"x": {"md5": ""}}, "packages": {"default": {"tokenize": "x"}}}, "url": ""}

@@ -127,6 +127,7 @@ def test_no_tree_at_all_is_a_mistake_of_the_user(parses) -> None:
 
 
 GOOD = row("1", "Stop", "0", "root")
+LONG = 20_000  # words of a sentence that is one chain, and ends in a cycle of two
 
 
 @pytest.mark.parametrize(
@@ -146,6 +147,14 @@ GOOD = row("1", "Stop", "0", "root")
         ),
         ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside a multi-word token"),
         ([GOOD, row("2-1", "du")], 3, "2-1 is not a range"),
+        ([GOOD, row("2-999999999", "du")], 3, "the sentence ends inside"),
+        ([row("9" * 5000, "Stop", "0", "root")], 2, "is not the number of a word"),
+        ([row("1", "Stop", "9" * 5000, "root")], 2, "word 1 has no head"),
+        (
+            [*(row(str(n), "a", str(n + 1), "dep") for n in range(1, LONG)), row(str(LONG), "a", str(LONG - 1), "dep")],
+            LONG,
+            f"word {LONG - 1} is in a cycle (heads in turn: {LONG}, {LONG - 1})",
+        ),
     ],
 )
 def test_a_malformed_file_is_told_with_its_line(tmp_path: Path, rows: list[str], line: int, said: str) -> None:

@@ -30,7 +30,7 @@ from specialized_heads.config.sections import (
     Training,
     Vocabulary,
 )
-from specialized_heads.config.sources import Downloads, Source
+from specialized_heads.config.sources import Distinct, Downloads, Source
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -89,7 +89,7 @@ class Experiment(Section):
     """A whole study: corpora, model, training, pruning, analysis."""
 
     experiment: str = Field(description="name of the folder under results/")
-    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+    seeds: Distinct[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
         [1], min_length=1, description="one set of models per seed"
     )
     corpora: dict[str, Corpus] = Field(
@@ -123,8 +123,6 @@ class Experiment(Section):
                 raise ValueError(
                     f"corpora.{name}: results/{self.experiment}/{name} is reserved; give the corpus another name"
                 )
-        if len(set(self.seeds)) != len(self.seeds):
-            raise ValueError("seeds: a seed occurs twice")
         titles = [corpus.title for corpus in self.corpora.values()]
         for title in titles:
             if titles.count(title) > 1:

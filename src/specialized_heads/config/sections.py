@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from specialized_heads.config.sources import FilePath
+from specialized_heads.config.sources import Distinct, FilePath
 from specialized_heads.planning.names import SCOPES, Target
 from specialized_heads.stage import Section
 
@@ -43,7 +43,7 @@ class Vocabulary(Section):
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
-    preprocess: Literal["none", "paper"] = Field(
+    preprocess: Mode = Field(
         "none", description="before BPE; none: raw text; paper: Moses tokens in lower case, as the paper's code has it"
     )
 
@@ -148,17 +148,23 @@ RELATION = r"^[A-Za-z0-9_~-]+(:[A-Za-z0-9_~-]+)*$"  # of dependencies; becomes p
 
 # λ per head, in nats per target token: every gate closes far below it, and the squares in the optimiser overflow far above it.
 LARGEST_LAMBDA = 1e6
+Lambda = Annotated[float, Field(ge=0, le=LARGEST_LAMBDA), AfterValidator(abs)]  # zero has no sign
+HeadCount = Annotated[int, Field(ge=0)]
 
 
 class Pruning(Section):
     """Fine-tuning with Hard Concrete gates on the heads (section 6)."""
 
-    encoder: list[float] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
-    all: list[float] = Field([], description="λ per head, one model each: prune heads of all three attention types")
-    heads: list[int] = Field(
+    encoder: Distinct[Lambda] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
+    all: Distinct[Lambda] = Field(
+        [], description="λ per head, one model each: prune heads of all three attention types"
+    )
+    heads: Distinct[HeadCount] = Field(
         [], description="numbers of encoder heads, one model each; λ is controlled to reach them; decoder frozen"
     )
-    heads_all: list[int] = Field([], description="numbers of heads of all three attention types together, likewise")
+    heads_all: Distinct[HeadCount] = Field(
+        [], description="numbers of heads of all three attention types together, likewise"
+    )
     updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
     learning_rate: float = Field(
         0.4,
@@ -174,7 +180,7 @@ class Pruning(Section):
         0, ge=0, description="updates over which λ grows from zero; 0: constant; not for numbers of heads"
     )
     soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
-    retrain: list[str] = Field(
+    retrain: Distinct[str] = Field(
         ["all"],
         description="pruned configurations that are also trained from scratch (table 2): all those of a scope (encoder, all), "
         "or single ones (all_lambda0.01, encoder_heads6)",
@@ -182,7 +188,7 @@ class Pruning(Section):
     retrain_updates: int | None = Field(
         None, ge=1, description="updates of training from scratch; null: training.updates"
     )
-    controls: list[Literal["regularised", "count"]] = Field(
+    controls: Distinct[Literal["regularised", "count"]] = Field(
         [],
         description="more models from scratch, for those in retrain (footnote 8); regularised: with gates and penalty "
         "from random initialisation; count: as many heads, spread evenly over the layers",
@@ -191,24 +197,6 @@ class Pruning(Section):
     speed: list[Annotated[int, Field(ge=1)]] = Field(
         [], description="sentences per batch at which the speed of encoder-pruned models is measured"
     )
-
-    @field_validator("encoder", "all")
-    @classmethod
-    def _lambdas(cls, values: list[float]) -> list[float]:
-        for value in values:
-            if not 0 <= value <= LARGEST_LAMBDA:
-                raise ValueError(f"λ {value:g} must be a number from 0 to {LARGEST_LAMBDA:g}")
-        values = [value + 0.0 for value in values]  # zero has no sign
-        if len(set(values)) != len(values):
-            raise ValueError("a λ occurs twice")
-        return values
-
-    @field_validator("retrain", "controls")
-    @classmethod
-    def _once(cls, values: list[str]) -> list[str]:
-        if len(set(values)) != len(values):
-            raise ValueError("a name occurs twice")
-        return values
 
     @model_validator(mode="after")
     def _together(self) -> "Pruning":
@@ -240,15 +228,6 @@ class Pruning(Section):
     def retrained(self, scope: str) -> list[Target]:
         """The targets of a scope whose pruned configurations are also trained from scratch."""
         return [t for t in self.targets(scope) if scope in self.retrain or f"{scope}_{t}" in self.retrain]
-
-    @field_validator("heads", "heads_all")
-    @classmethod
-    def _counts(cls, values: list[int]) -> list[int]:
-        if any(value < 0 for value in values):
-            raise ValueError(f"{min(values)} heads: a number of heads must be zero or more")
-        if len(set(values)) != len(values):
-            raise ValueError("a number of heads occurs twice")
-        return values
 
 
 class Ablation(Section):
@@ -288,7 +267,7 @@ class Ablation(Section):
 class Comparison(Section):
     """Compare criteria for the heads to keep, at the head counts of `pruning.heads` and `heads_all`."""
 
-    criteria: list[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
+    criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],
         description="criteria for the heads to keep: the choice of pruning with gates; largest importance (see ablation), "
         "relevance or confidence in the baseline; random by seed; empty: no comparison",
@@ -296,13 +275,6 @@ class Comparison(Section):
     finetune: bool = Field(
         True, description="also fine-tune the heads that are kept, for as many updates as pruning with gates"
     )
-
-    @field_validator("criteria")
-    @classmethod
-    def _criteria(cls, values: list[str]) -> list[str]:
-        if len(set(values)) != len(values):
-            raise ValueError("a criterion occurs twice")
-        return values
 
 
 class Decoding(Section):
@@ -338,7 +310,7 @@ class Parser(Section):
 class Heads(Section):
     """Analysis of heads (sections 4 and 5)."""
 
-    relations: list[Annotated[str, Field(pattern=RELATION)]] = Field(
+    relations: Distinct[Annotated[str, Field(pattern=RELATION)]] = Field(
         ["nsubj", "obj", "amod", "advmod"],
         min_length=1,
         description="Universal (obj) or Stanford Dependencies (dobj); a main type counts its subtypes, nsubj:pass itself",
@@ -365,7 +337,7 @@ class Heads(Section):
         ge=1,
         description="sentences of the analysis set on which heads are compared with each other, evenly spread",
     )
-    relevance_rules: list[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
+    relevance_rules: Distinct[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
         ["epsilon"],
         min_length=1,
         description="rules of relevance propagation; epsilon: weight ratios, the paper's if relevance_epsilon is 0. "
@@ -393,11 +365,3 @@ class Heads(Section):
     relevance_bias: Literal["none", "share"] = Field(
         "none", description="share: biases take their share, which leaves the network; all rules but gradient_input"
     )
-
-    @field_validator("relevance_rules", "relations")
-    @classmethod
-    def _distinct(cls, names: list[str]) -> list[str]:
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(f"{repeated[0]} occurs more than once; keep one")
-        return names

@@ -19,7 +19,7 @@ import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from specialized_heads.config.sections import Vocabulary
-from specialized_heads.corpus.pairs import read_blocks
+from specialized_heads.corpus.pairs import read_blocks, select
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
@@ -54,11 +54,8 @@ def sample(path: Path, column: str) -> Iterator[list[str]]:
     chosen = np.arange(rows)
     if rows > SAMPLE:
         chosen = np.sort(np.random.default_rng(SAMPLE_SEED).choice(rows, SAMPLE, replace=False))
-    first = 0
-    for block in read_blocks(path, columns=[column]):
-        begin, end = np.searchsorted(chosen, (first, first + block.num_rows))
-        yield block.column(0).take(chosen[begin:end] - first).to_pylist()
-        first += block.num_rows
+    for block in select(path, chosen, columns=[column]):
+        yield block[column].to_pylist()
 
 
 def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:

@@ -14,12 +14,6 @@ from collections.abc import Callable
 from functools import cache
 from html.entities import html5
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from specialized_heads.corpus.characters import BREAK, PLANES, SPACE, Block, look_up
-
 # Joiners matter for spelling in Persian and in Indian scripts, and signs that enclose a number or word (Unicode's
 # Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are visible; other format characters (soft hyphen, zero-width space,
 # byte-order mark, directional marks) are not.
@@ -73,55 +67,14 @@ STEPS: dict[str, Callable[[str], str]] = {
 }
 
 
-def normalise(texts: pa.StringArray, *, entities: bool) -> tuple[pa.StringArray, dict[str, np.ndarray]]:
-    """Normalise a block of texts; `entities`: whether to decode HTML entities.
-
-    Returns:
-        the normalised texts, and for each of `STEPS` which texts it changed, bool of shape (len(texts),).
-    """
-    changed = {name: np.zeros(len(texts), bool) for name in STEPS}
-    rows = rows_to_normalise(texts, entities=entities)
-    if not len(rows):
-        return texts, changed
-    current = texts.take(pa.array(rows)).to_pylist()
+def normalise(text: str, *, entities: bool) -> tuple[str, set[str]]:
+    """The normalised text, and which of `STEPS` changed it; `entities`: whether to decode HTML entities."""
+    changed = set()
     for name, step in STEPS.items():
+        before = text
         if name != "entities" or entities:
-            before, current = current, [step(text) for text in current]
-            changed[name][rows] = [new != old for new, old in zip(current, before, strict=True)]
+            text = step(text)
+        if text != before:
+            changed.add(name)
     # Invisible characters may have separated spaces.
-    current = [single_spaces(text) for text in current]
-    mask = np.isin(np.arange(len(texts)), rows)
-    return pc.replace_with_mask(texts, pa.array(mask), pa.array(current, pa.string())), changed
-
-
-def rows_to_normalise(texts: pa.StringArray, *, entities: bool) -> np.ndarray:
-    """The rows that need work character by character, int64, in order: all that normalisation changes, and few others."""
-    block = Block.of(texts)
-    suspect = look_up(_may_change(), block.codes)
-    # Ignore the break after a text; a space before it, before another space or at the start is superfluous.
-    suspect[block.ends] = False
-    space = block.codes == SPACE
-    suspect[:-1] |= space[:-1] & (space[1:] | (block.codes[1:] == BREAK))
-    suspect[block.starts] |= space[block.starts]
-    if entities:
-        suspect |= block.codes == ord("&")
-    return np.unique(np.searchsorted(block.ends, np.flatnonzero(suspect)))
-
-
-@cache
-def _may_change() -> np.ndarray:
-    """A table of the characters that normalisation may change or compose, bool of shape (PLANES,)."""
-
-    def may_change(character: str) -> bool:
-        return (
-            (character.isspace() and character != " ")
-            or _invisible().match(character) is not None
-            # Marks may be composed with the letter before, and so may vowels and finals of Hangul.
-            or unicodedata.category(character).startswith("M")
-            or "\u1161" <= character <= "\u11ff"
-            or not unicodedata.is_normalized("NFC", character)
-        )
-
-    table = np.fromiter((may_change(chr(code)) for code in range(PLANES)), bool, PLANES)
-    table[PLANES - 1] = True
-    return table
+    return single_spaces(text), changed

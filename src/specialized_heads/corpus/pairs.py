@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -120,3 +122,21 @@ def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> 
                 yield pa.record_batch([text(batch, name) for name in columns], names=list(columns))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error, what="sentence pairs") from None
+
+
+def beside(path: Path, rows: Any) -> Iterator[tuple[pa.RecordBatch, Any]]:
+    """The blocks of a file, each with its part of `rows`, a table or an array with a row per pair."""
+    start = 0
+    for block in read_blocks(path):
+        yield block, rows[start : start + block.num_rows]
+        start += block.num_rows
+
+
+def select(path: Path, rows: np.ndarray, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pa.RecordBatch]:
+    """The blocks of a file, reduced to some of its rows, which are in ascending order."""
+    start = 0
+    for block in read_blocks(path, columns=columns):
+        here = rows[slice(*np.searchsorted(rows, [start, start + block.num_rows]))]
+        if len(here):
+            yield block.take(pa.array(here - start))
+        start += block.num_rows

@@ -6,19 +6,18 @@ assign to a held-out set. The source is read once, block by block; the sample is
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from specialized_heads.config.sources import Source
 from specialized_heads.corpus.fetch.datasets import files_of
-from specialized_heads.corpus.pairs import read_blocks, write_blocks
+from specialized_heads.corpus.pairs import read_blocks, select, write_blocks
 from specialized_heads.stage import Section, UserError, arguments, atomic, file_hash, log, run, write_json
 
 # Models of all seeds share the corpus, so the sample must not depend on a seed.
@@ -31,19 +30,6 @@ class Settings(Section):
     source: Source
     source_language: str
     target_language: str
-
-
-def draw(blocks: Iterable[pa.RecordBatch], *, limit: int, free: int) -> Iterator[pa.RecordBatch]:
-    """A random sample of `limit` of the `free` pairs without a set, and all pairs with one; in their order."""
-    drawn = np.zeros(free, dtype=bool)
-    drawn[np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)] = True
-    position = 0
-    for batch in blocks:
-        kept = pc.not_equal(batch["set"], "").to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(~kept)
-        kept[rows] = drawn[position : position + len(rows)]
-        position += len(rows)
-        yield batch.filter(pa.array(kept))
 
 
 def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any]) -> dict[str, Any]:
@@ -85,14 +71,17 @@ def main() -> None:
     languages = {"source_language": settings.source_language, "target_language": settings.target_language}
     with atomic(files.output) as everything:
         rows = write_blocks(everything, reader.read(source, files.resource, **languages, counts=dropped))
-        free = sum(pc.sum(pc.equal(batch["set"], "")).as_py() for batch in read_blocks(everything, columns=["set"]))
+        held = [pc.not_equal(batch["set"], "").to_numpy(False) for batch in read_blocks(everything, columns=["set"])]
+        kept = np.concatenate([np.zeros(0, bool), *held])
+        free = np.flatnonzero(~kept)
         read = rows + dropped.total()
-        if not free:
+        if not len(free):
             raise UserError(f"no pair was read from {', '.join(map(str, files.resource))}; dropped: {dict(dropped)}")
         limit = getattr(source, "limit", None)
-        if limit is not None and limit < free:
-            dropped["over_limit"] = free - limit
-            rows = write_blocks(everything, draw(read_blocks(everything), limit=limit, free=free))
+        if limit is not None and limit < len(free):
+            dropped["over_limit"] = len(free) - limit
+            kept[np.random.default_rng(LIMIT_SEED).choice(free, limit, replace=False)] = True
+            rows = write_blocks(everything, select(everything, np.flatnonzero(kept)))
     described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
     write_json(files.card, described)
     log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))

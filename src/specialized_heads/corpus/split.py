@@ -12,7 +12,6 @@ occurs already in its own set, is dropped. A training pair whose source or targe
 of an analysis set may have no target, which then equals no other.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from specialized_heads.config.sections import Split
-from specialized_heads.corpus.characters import Block
-from specialized_heads.corpus.near_duplicates import bag_fingerprints, fingerprint, fingerprints, sentence_keys
-from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, write_blocks
+from specialized_heads.corpus.filters import measure
+from specialized_heads.corpus.near_duplicates import fingerprint, fingerprints, sentence_bag, sentence_key
+from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, select, write_blocks
 from specialized_heads.stage import Section, UserError, arguments, log, progress, read_json, run, write_json
 
 NAMES = ("train", "dev", "test", "analysis")
@@ -58,8 +57,8 @@ def read_index(path: Path) -> pd.DataFrame:
         columns = {"place": np.array(places, np.uint64)[documents.indices.to_numpy()]}
         columns["given"] = pc.fill_null(pc.index_in(block["set"], pa.array(HELD_OUT)), -1).to_numpy().astype(np.int8)
         for side in ("source", "target"):
-            keys = sentence_keys(Block.of(block[side]))
-            columns |= {f"{side}_keys": fingerprints(keys), f"{side}_bags": bag_fingerprints(keys)}
+            keys = [sentence_key(text) for text in block[side].to_pylist()]
+            columns |= {f"{side}_keys": fingerprints(keys), f"{side}_bags": fingerprints(map(sentence_bag, keys))}
         columns["has_target"] = pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False)
         index.append(pd.DataFrame(columns))
     if not index:
@@ -167,38 +166,28 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
     return sets, dropped
 
 
-def select(path: Path, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """The blocks of a file, reduced to some of its rows, which are in ascending order."""
-    start = 0
-    for block in read_blocks(path, columns=COLUMNS):
-        here = rows[slice(*np.searchsorted(rows, [start, start + block.num_rows]))]
-        if len(here):
-            yield block.take(pa.array(here - start))
-        start += block.num_rows
-
-
 def take(path: Path, rows: np.ndarray) -> pa.RecordBatch:
     """Some rows of a file, in the order given, in memory."""
-    table = pa.Table.from_batches(select(path, np.sort(rows)), WRITTEN)
+    table = pa.Table.from_batches(select(path, np.sort(rows), columns=COLUMNS), WRITTEN)
     return table.take(pa.array(np.argsort(np.argsort(rows)))).combine_chunks().to_batches()[0]
 
 
 def describe(path: Path) -> dict[str, int | dict[str, float]]:
     """Numbers of pairs, documents, and words and characters per side of a file of pairs; and sentence lengths in words."""
-    documents, words, characters = [], {"source": [], "target": []}, {"source": 0, "target": 0}
+    documents: list[np.ndarray] = []
+    measured: dict[str, list[pd.DataFrame]] = {"source": [], "target": []}
     for block in read_blocks(path):
-        documents.append(np.unique(fingerprints(block["document"])))
-        for side in words:
-            texts = Block.of(block[side])
-            words[side].append(texts.words.astype(np.int32))
-            characters[side] += int(texts.characters.sum())
+        documents.append(np.unique(fingerprints(block["document"].to_pylist())))
+        for side, tables in measured.items():
+            tables.append(measure(block[side]))
     sizes: dict[str, int | dict[str, float]] = {"groups": len(np.unique(np.concatenate(documents)))}
-    for side, counts in words.items():
-        lengths = np.concatenate(counts)
+    for side, tables in measured.items():
+        table = pd.concat(tables)
+        lengths = table["words"].to_numpy()
         median, most = np.quantile(lengths, [0.5, 0.95], method="inverted_cdf").tolist()
-        sizes |= {f"{side}_words": int(lengths.sum()), f"{side}_characters": characters[side]}
+        sizes |= {f"{side}_words": int(lengths.sum()), f"{side}_characters": int(table["characters"].sum())}
         sizes[f"{side}_length"] = {"mean": round(float(lengths.mean()), 3), "median": median, "95%": most}
-    return {"pairs": len(lengths)} | sizes
+    return {"pairs": len(table)} | sizes
 
 
 def main() -> None:
@@ -207,7 +196,7 @@ def main() -> None:
     settings = Settings.model_validate(files.settings)
     card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
     sets, dropped = divide(read_index(files.input), sizes=settings.split)
-    write_blocks(files.train, select(files.input, sets["train"]), schema=WRITTEN)
+    write_blocks(files.train, select(files.input, sets["train"], columns=COLUMNS), schema=WRITTEN)
     for name in HELD_OUT:
         write_blocks(getattr(files, name), [take(files.input, sets[name])], schema=WRITTEN)
     splits = {name: describe(getattr(files, name)) for name in NAMES}

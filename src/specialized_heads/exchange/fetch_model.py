@@ -31,18 +31,20 @@ def main() -> None:
     files = stage.arguments(__doc__, files=("output",))
     settings = Settings.model_validate(files.settings)
     folder: Path = files.output.parent
-    server = os.environ.get("HF_ENDPOINT", "the hub")
+    server = os.environ.get("HF_ENDPOINT")
     try:
-        info = HfApi().model_info(settings.name, revision=settings.revision)
+        info = HfApi(endpoint=server).model_info(settings.name, revision=settings.revision)
         names = [file.rfilename for file in info.siblings or ()]
         weights = [name for name in names if name in (huggingface.WEIGHTS, huggingface.INDEX)]
         weights = [*weights, "model-*.safetensors"] if weights else [huggingface.PICKLE]
         stage.log.info("fetching %s at %s", settings.name, info.sha)
-        snapshot_download(settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights])
+        snapshot_download(
+            settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights], endpoint=server
+        )
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = stage.one_line(str(error).strip().split("\n")[0])
         raise UserError(
-            f"{settings.name}: cannot be fetched from {server} ({reason}); run again to go on, or fetch it elsewhere and set "
+            f"{settings.name}: cannot be fetched from {server or 'the hub'} ({reason}); run again to go on, or fetch it elsewhere and set "
             "baseline.model to its folder"
         ) from None
     card = {

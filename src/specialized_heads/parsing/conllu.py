@@ -10,6 +10,7 @@ gives a text one root, and arcs are counted one by one; a file with a cycle of h
 
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -108,19 +109,14 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
     for line_number, head in heads:
         if head >= expected:
             raise UserError(f"{path}, line {line_number}: head {head} in a sentence of {expected - 1} words")
-    rooted = {0}  # words known to lead to a root: each is followed once, so time is linear in the sentence
-    for word in range(1, expected):
-        above: dict[int, None] = {}
-        while word not in rooted and word not in above:
-            above[word] = None
-            word = heads[word - 1][1]
-        if word not in rooted:
-            cycle = list(above)[list(above).index(word) :]
-            raise UserError(
-                f"{path}, line {heads[word - 1][0]}: word {word} is in a cycle (heads in turn: "
-                f"{', '.join(map(str, [*cycle[1:], word]))}); each word must lead to a root, a word with head 0"
-            )
-        rooted.update(above)
+    try:
+        TopologicalSorter({word: [head] for word, (_, head) in enumerate(heads, start=1)}).prepare()
+    except CycleError as error:
+        cycle = error.args[1][:0:-1]  # each word's head follows it
+        raise UserError(
+            f"{path}, line {heads[cycle[0] - 1][0]}: word {cycle[0]} is in a cycle (heads in turn: "
+            f"{', '.join(map(str, [*cycle[1:], cycle[0]]))}); each word must lead to a root, a word with head 0"
+        ) from None
     return Tree(spelled.strip() if text is None else text, tokens)
 
 

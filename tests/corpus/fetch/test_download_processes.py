@@ -1,12 +1,10 @@
 """Downloads by several processes, killed ones, on full disks and in folders that cannot be written."""
 
-import fcntl
 import json
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from downloads import DATA, SHA256, card_of, left, partial_of
 
 from specialized_heads.corpus.fetch import download
-from specialized_heads.corpus.fetch.download import Wanted, fetch, locked
+from specialized_heads.corpus.fetch.download import Wanted, fetch
 from specialized_heads.stage import UserError
 
 
@@ -42,28 +40,6 @@ def test_two_processes_fetch_a_file_once(server, tmp_path: Path) -> None:
     assert len(server.asked) == 1
     assert "in place" in "".join(said)
     assert left(tmp_path) == {"x.bin", "x.bin.json"}
-
-
-def test_a_lock_file_that_was_removed_meanwhile_is_not_taken_for_the_lock(tmp_path: Path) -> None:
-    lock, entered = tmp_path / ".lock.x", threading.Event()
-
-    def second() -> None:
-        with locked(lock):
-            entered.set()
-
-    with open(lock, "ab") as first:
-        fcntl.flock(first, fcntl.LOCK_EX)
-        waiting = threading.Thread(target=second)
-        waiting.start()
-        time.sleep(0.1)
-        lock.unlink()
-        third = open(lock, "ab")  # noqa: SIM115 - closed below
-        fcntl.flock(third, fcntl.LOCK_EX)
-    assert not entered.wait(0.2)
-    third.close()
-    waiting.join(10)
-    assert entered.is_set()
-    assert not lock.exists()
 
 
 def test_a_killed_download_goes_on(server, tmp_path: Path) -> None:

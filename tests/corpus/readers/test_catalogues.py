@@ -123,7 +123,33 @@ def test_a_language_that_is_missing_is_an_error_that_says_which_are_there(tmp_pa
         list(rows([path], language="ru", counts=Counter()))
 
 
-@pytest.mark.parametrize("data", [b"no catalogue", catalogue({"Yes": "Да"})[:60]])
+def changed(place: int, number: int) -> bytes:
+    """A catalogue with another number at a byte."""
+    data = bytearray(catalogue({"day\0days": "день\0дня"}))
+    struct.pack_into("<I", data, place, number)
+    return bytes(data)
+
+
+def overlapping() -> bytes:
+    """Five thousand messages of 50 000 letters each, in 60 000: half a gigabyte as text."""
+    number = 5000
+    table = b"".join(struct.pack("<2I", 50_000, 28 + 8 * number + n) for n in range(number))
+    return struct.pack("<7I", 0x950412DE, 0, number, 28, 28, 0, 0) + table + b"a" * 60_000
+
+
+BROKEN = {
+    "nothing": b"no catalogue",
+    "cut": catalogue({"Yes": "Да"})[:60],
+    "four_thousand_million_messages": changed(8, 2**32 - 1),
+    "offsets_beyond_the_end": changed(12, 2**31),
+    "strings_that_overlap": overlapping(),
+    "letters_of_no_encoding": catalogue({"day\0days": "день\0дня"}).replace(b"UTF-8", b"UTF-0"),
+    "plural_that_divides_by_zero": catalogue({"day\0days": "день\0дня"}).replace(b"n%10==1", b"(n%0==1"),
+    "plural_that_runs_python": catalogue({"day\0days": "день\0дня"}).replace(b"(n%10==1", b"open('p')"),
+}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
 def test_a_broken_catalogue_is_an_error_that_names_it(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "game.tar.gz"
     pack(path, [("ru/LC_MESSAGES/game.mo", data)])

@@ -1,7 +1,6 @@
 """Text of the user's own: what is read from each format and packing, and what a mistake in it looks like."""
 
 import gzip
-import lzma
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -31,52 +30,35 @@ def read(counts: Counter[str] | None = None, **source: Any) -> list[tuple[str, .
     return [tuple(row.values()) for batch in blocks for row in batch.to_pylist()]
 
 
-def packed(path: Path, content: bytes) -> Path:
-    """The content as the file, packed as its suffix says."""
-    match path.suffix:
-        case ".gz":
-            content = gzip.compress(content)
-        case ".xz":
-            content = lzma.compress(content)
-        case ".zst":
-            content = pa.compress(content, "zstd", asbytes=True)
-        case ".zip":
-            return zipped(path, {path.stem: content})
-    path.write_bytes(content)
-    return path
-
-
-PACKINGS = ["", ".gz", ".xz", ".zst", ".zip"]
-
-
-@pytest.mark.parametrize("packing", PACKINGS)
-def test_tab_separated_pairs(tmp_path: Path, packing: str) -> None:
-    path = packed(tmp_path / f"own.tsv{packing}", TSV.encode())
+def test_tab_separated_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "own.tsv.gz"
+    path.write_bytes(gzip.compress(TSV.encode()))
     counts: Counter[str] = Counter()
     assert read(path=path, group_by="document", counts=counts) == ROWS
     assert counts == {"blank_line": 1}
     assert [row[2] for row in read(path=path)] == ["", ""]
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", ["", ".zip"])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_parquet(tmp_path: Path, packing: str, kind: pa.DataType) -> None:
     names = ("target", "source", "document", "score")
     columns = [["Кот.", None, "Пёс."], ["A cat.", "Nothing.", "A dog."], ["book", "book", "letters"]]
     table = pa.table([*(pa.array(column).cast(kind) for column in columns), [1.0, 2.0, 3.0]], names=names)
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    path = packed(tmp_path / f"own.parquet{packing}", sink.getvalue().to_pybytes())
+    path = tmp_path / "own.parquet"
+    pq.write_table(table, path)
+    if packing:
+        path = zipped(tmp_path / "own.zip", {"own.parquet": path.read_bytes()})
     counts: Counter[str] = Counter()
     assert read(path=path, group_by="document", counts=counts) == ROWS
     assert counts == {"null": 1}
     assert [row[2] for row in read(path=path)] == ["", ""]
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
-def test_two_texts(tmp_path: Path, packing: str) -> None:
-    source = packed(tmp_path / f"x.en{packing}", b"A cat.\n\nA dog.\n\n")
-    target = packed(tmp_path / f"x.ru{packing}", "Кот.\n\nПёс.\nИ всё.".encode())
+def test_two_texts(tmp_path: Path) -> None:
+    source, target = tmp_path / "x.en", tmp_path / "x.ru"
+    source.write_text("A cat.\n\nA dog.\n\n")
+    target.write_text("Кот.\n\nПёс.\nИ всё.")
     counts: Counter[str] = Counter()
     rows = read(source_path=source, target_path=target, counts=counts)
     assert rows == [("A cat.", "Кот.", "", ""), ("A dog.", "Пёс.", "", ""), ("", "И всё.", "", "")]
@@ -90,13 +72,6 @@ def test_two_texts_of_different_length(tmp_path: Path, first: int, second: int) 
     with pytest.raises(
         UserError, match=rf"x\.en and .*x\.ru differ in length: .* after line {min(first, second)}; line i"
     ):
-        read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
-
-
-def test_texts_whose_lines_end_with_carriage_returns_alone_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.en").write_bytes(b"A cat.\rA dog.\r")
-    (tmp_path / "x.ru").write_bytes("Кот.\rПёс.\r".encode())
-    with pytest.raises(UserError, match=r"x\.en: line 1: a carriage return within .*`tr '\\r' '\\n'`"):
         read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
 
 
@@ -191,14 +166,9 @@ def test_damaged_parquet(tmp_path: Path, share: float) -> None:
         read(path=path)
 
 
-def test_missing_and_truncated_files(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.tsv: no such file; check the source's paths"):
-        read(path=tmp_path / "none.tsv")
-    with pytest.raises(UserError, match=r"none\.en: no such file"):
+def test_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.en: no such file; check the source's paths"):
         read(source_path=tmp_path / "none.en", target_path=tmp_path / "none.ru")
-    (tmp_path / "own.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 1000)[:-10])
-    with pytest.raises(UserError, match=r"own\.tsv\.gz: not a complete gz file"):
-        read(path=tmp_path / "own.tsv.gz")
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,16 @@
 
 The client reads the system's sources, keys and proxies, and writes to one folder only. So it needs no root, and ignores the
 system's package lists, cache and hooks. The environment variable APT_CONFIG can name a file with other sources, as for apt
-itself. All indices must arrive: a missing one would silently give another corpus.
+itself. All indices must arrive: a missing one would silently give another corpus. Records are split here, since the library for
+them, python-debian, has the GPL.
 """
 
 import fnmatch
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +31,8 @@ Acquire::Retries "3";
 Acquire::IndexTargets::deb-src::Sources::DefaultEnabled "false";
 #clear Acquire::Languages;
 """
+# Name, value, and continuation lines, which begin with white space.
+FIELD = re.compile(r"^([^\s:]+):(.*)((?:\n[ \t].*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Apt:
         names = sorted(fnmatch.filter(self._call("apt-cache", "pkgnames", **errors).split(), pattern))
         # apt-cache has no record of a virtual package.
         shown = self._call("apt-cache", "show", "--no-all-versions", *names, strict=False, **errors) if names else ""
-        records = [record for record in stanzas(shown.splitlines()) if "SHA256" in record]
+        records = [record for record in stanzas(shown) if "SHA256" in record]
         if not records:
             start = pattern.partition("*")[0].split("-")[0]
             raise UserError(
@@ -107,23 +111,11 @@ class Apt:
         return done.stdout
 
 
-def stanzas(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+def stanzas(text: str) -> Iterator[dict[str, str]]:
     """The records of an index: fields by name; continuation lines follow a line feed, with their first space."""
-    record: dict[str, str] = {}
-    name = ""
-    for line in lines:
-        if not line.strip():
-            if record:
-                yield record
-            record = {}
-        elif line[0] in " \t":
-            if name in record:
-                record[name] += "\n" + line
-        else:
-            name, _, value = line.partition(":")
-            record[name] = value.strip()
-    if record:
-        yield record
+    for record in re.split(r"\n\s*\n", text):
+        if fields := {name: first.strip() + rest for name, first, rest in FIELD.findall(record)}:
+            yield fields
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def _records(path: Path, language: str) -> Iterator[tuple[str, str, str]]:
             "set descriptions to false, or delete the file to make it again"
         )
     for name in own:
-        for record in stanzas(lines(member(path, name))):
+        for record in stanzas("\n".join(lines(member(path, name)))):
             if record.keys() >= {*wanted}:
                 yield tuple(record[field] for field in wanted)
 
@@ -113,7 +113,7 @@ def releases(lists: Path) -> list[dict[str, str]]:
     entries = []
     for path in sorted([*lists.glob("*InRelease"), *lists.glob("*_Release")]):
         text = path.read_text(encoding="utf-8", errors="replace")
-        fields = {name: value for record in stanzas(text.splitlines()) for name, value in record.items()}
+        fields = {name: value for record in stanzas(text) for name, value in record.items()}
         entries.append({name.lower(): fields[name] for name in RELEASE if name in fields})
     return entries
 

@@ -14,9 +14,10 @@ import xml.etree.ElementTree as ElementTree
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
+
+from lxml import etree
 
 from specialized_heads.corpus.readers.archives import document, members, walk
 from specialized_heads.corpus.readers.sentences import divide, has_letters
@@ -30,7 +31,6 @@ SKIPPED = {"script", "style", "pre", "nav", "title", "textarea", "svg"}
 SKIPPED_CLASSES = re.compile(
     r"nav(header|footer)|docnav|toc|related|sphinxsidebar|footer|headerlink|index|screen|programlisting"
 )
-VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 MALLARD_BLOCKS = {"p", "title", "desc"}
 MALLARD_SKIPPED = {"credit", "comment", "screen", "listing", "revision"}
@@ -43,7 +43,7 @@ PAGE = re.compile(r".+\.(html|page)(\.gz)?")
 LABEL = re.compile(r"(?:[^\W\d_]+ )?(?:[A-Z]\.)?\d+(?:\.\d+)*\.(?: |$)")
 FOOTNOTE = re.compile(r" ?\[\d+\]")
 # What unpacking and the parsers raise for a broken page.
-BROKEN = (ElementTree.ParseError, UnicodeDecodeError, OSError, EOFError, zlib.error, AssertionError, RecursionError)
+BROKEN = (ElementTree.ParseError, UnicodeDecodeError, OSError, EOFError, zlib.error, RecursionError)
 
 
 def rows(paths: Sequence[Path], *, language: str, counts: Counter[str]) -> Iterator[tuple[str, str, str]]:
@@ -146,56 +146,31 @@ def _sections(blocks: list[Block]) -> list[list[Block]]:
     return sections
 
 
-class Html(HTMLParser):
-    """Collects the blocks of an HTML page, in `blocks`, in the order of their starts."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.blocks: list[tuple[str, list[str]]] = []
-        # The open elements: tag, and where its text goes: to the block around it, or nowhere (None: skipped).
-        self.open: list[tuple[str, list[str] | None]] = [("", [])]
-        self.tags = Counter[str]()  # of the open elements: pages may have thousands, and end tags without a start
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in VOID:
-            self.handle_data(" " if tag == "br" else "")
-            return
-        attributes = dict(attrs)
-        styles = (attributes.get("class") or "").split()
-        is_block = tag in BLOCKS or (tag == "div" and "para" in styles)  # the latter in Publican's books
-        # HTML lets these elements end without an end tag.
-        last = self.open[-1][0]
-        if (is_block and last == "p") or tag == last == "li":
-            self.handle_endtag(last)
-        text = self.open[-1][1]
-        if is_block and text is not None:
-            text = []
-            self.blocks.append((tag, text))
-        navigation = attributes.get("role") == "navigation" or any(map(SKIPPED_CLASSES.fullmatch, styles))
-        self.open.append((tag, None if tag in SKIPPED or navigation else text))
-        self.tags[tag] += 1
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        ended = "" if self.tags[tag] else tag
-        while ended != tag:
-            ended, _ = self.open.pop()
-            self.tags[ended] -= 1
-
-    def handle_data(self, data: str) -> None:
-        if (text := self.open[-1][1]) is not None:
-            text.append(data)
-
-
 def html(text: str) -> list[Block]:
-    """The blocks of an HTML page; a marked section (`<![...[`) that Python's parser does not know is an `AssertionError`."""
-    page = Html()
-    page.feed(text)
-    return [(kind, " ".join("".join(parts).split())) for kind, parts in page.blocks]
+    """The blocks of an HTML page, in the order of their starts."""
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    page = etree.HTML(text.replace("\0", "").encode(), parser)
+    blocks: list[tuple[str, list[str]]] = []
+    if page is not None:
+        _visit(page, [], blocks)
+    return [(kind, " ".join("".join(parts).split())) for kind, parts in blocks]
+
+
+def _visit(element: etree._Element, text: list[str], blocks: list[tuple[str, list[str]]]) -> None:
+    """Append the text of an element to that of the block around it, or to a block of its own."""
+    styles = element.get("class", "").split()
+    skipped = element.tag in SKIPPED or element.get("role") == "navigation"
+    if skipped or any(map(SKIPPED_CLASSES.fullmatch, styles)):
+        return
+    if element.tag == "br":
+        text.append(" ")
+    if element.tag in BLOCKS or (element.tag == "div" and "para" in styles):  # the latter in Publican's books
+        text = []
+        blocks.append((element.tag, text))
+    text.append(element.text or "")
+    for child in element:
+        _visit(child, text, blocks)
+        text.append(child.tail or "")
 
 
 def mallard(text: str) -> list[Block]:

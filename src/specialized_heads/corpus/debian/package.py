@@ -2,7 +2,7 @@
 
 A game's package is hundreds of megabytes of pictures and a few of text. The archive holds everything that a reader may need, in
 all languages: message catalogues, pages of documentation and copyright files; and `packages.json` with the version, size,
-sha256 and licences of each package. Packages are unpacked as a stream, never to the paths that they name.
+sha256 and licences of each package. A package is unpacked into a temporary archive, never to the paths that it names.
 """
 
 import gzip
@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specialized_heads.corpus.debian.apt import Apt, stanzas
+from specialized_heads.corpus.readers.archives import walk
 from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
 
 TEXT = re.compile(r".+/LC_MESSAGES/[^/]+\.mo|.+\.(html|page)(\.gz)?|usr/share/doc/[^/]+/copyright")
@@ -30,27 +31,17 @@ class Settings(Section):
 
 def members(package: Path) -> Iterator[tuple[str, bytes]]:
     """Names and contents of the text files of a .deb, which is a `UserError` if damaged; links are not followed."""
-    with subprocess.Popen(
-        ["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as unpacking:
-        try:
-            with tarfile.open(fileobj=unpacking.stdout, mode="r|") as archive:
-                for member in archive:
-                    name = member.name.removeprefix("./")
-                    if member.isfile() and TEXT.fullmatch(name):
-                        yield name, archive.extractfile(member).read()
-        except tarfile.TarError as error:
-            raise UserError(f"{package.name}: cannot be unpacked ({error}); fetch it again") from None
-        while unpacking.stdout.read(1 << 16):
-            pass
-        reason = unpacking.stderr.read().decode(errors="replace").strip()
-        if unpacking.wait():
+    with tempfile.NamedTemporaryFile(dir=package.parent, suffix=".tar") as unpacked:
+        done = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], stdout=unpacked, stderr=subprocess.PIPE)
+        if done.returncode:
+            reason = done.stderr.decode(errors="replace").strip()
             raise UserError(f"{package.name}: cannot be unpacked ({reason}); fetch it again")
+        yield from ((name, stream.read()) for name, stream in walk(Path(unpacked.name)) if TEXT.fullmatch(name))
 
 
 def licences(copyright_: str) -> list[str]:
     """The short names of licences in a machine-readable copyright file (DEP 5), that of most files first."""
-    records = list(stanzas(copyright_.splitlines()))
+    records = list(stanzas(copyright_))
     if not records or "Format" not in records[0]:
         return []
     named = sorted(

@@ -7,11 +7,11 @@ second finds it in place. A file that was placed by hand is verified like any ot
 A download takes as many attempts as it needs, in this run or a later one, even after a kill or a full disk: the bytes that have
 arrived are kept, and the next attempt requests the rest (RFC 9110: Range with If-Range), unless the server's file has changed or
 nothing tells whether it has. Pauses between attempts double, or last as long as the server asks. An attempt that brings more
-bytes than all before it resets the count of attempts.
+bytes than all before it resets the count of attempts. Libraries for downloads (pooch, requests) try again but do not resume.
 """
 
 import contextlib
-import fcntl
+import email.utils
 import http.client
 import os
 import re
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from pydantic import Field
 
 from specialized_heads.config.sources import Downloads
@@ -174,8 +175,7 @@ def request(transfer: Transfer) -> None:
         error.close()
         answer = f"the server answers {error.code} {error.reason}"
         if error.code in TEMPORARY:
-            wait = error.headers.get("Retry-After", "").strip()
-            raise Interrupted(answer, pause=float(wait) if wait.isdigit() else 0.0) from None
+            raise Interrupted(answer, pause=seconds_to_wait(error.headers.get("Retry-After", ""))) from None
         if error.code == 416 and have:
             transfer.remove()
             raise Interrupted(f"{answer}; starting over") from None
@@ -192,6 +192,15 @@ def request(transfer: Transfer) -> None:
         if isinstance(reason, TimeoutError):
             raise Interrupted(f"no byte for {wanted.downloads.timeout:g} seconds") from None
         raise Interrupted(f"connection failed ({reason or type(reason).__name__})") from None
+
+
+def seconds_to_wait(retry_after: str) -> float:
+    """The pause that a server asks for (RFC 9110, section 10.2.3): a number of seconds, or a date; 0 for anything else."""
+    with contextlib.suppress(ValueError, OverflowError):
+        if retry_after.strip().isdecimal():
+            return float(retry_after)
+        return max(email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time(), 0.0)
+    return 0.0
 
 
 def receive(response: http.client.HTTPResponse, transfer: Transfer, *, have: int, version: str) -> None:
@@ -263,27 +272,22 @@ def mirrored(url: str, mirrors: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, after every process that came before; it is removed at the end."""
-    held = False
-    while not held:
-        with refuse_disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = open(path, "ab")  # noqa: SIM115 - closed below
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                log.info("%s: another process is fetching it; waiting", path.parent / path.name.removeprefix(".lock."))
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            except OSError as error:
-                log.warning("%s: no locks on this file system (%s); start one process only", path, error.strerror)
-            # The process before has removed the file, and a third may hold a new one by now.
-            with contextlib.suppress(FileNotFoundError):
-                held = os.path.samestat(os.fstat(handle.fileno()), path.stat())
-            if held:
-                try:
-                    yield
-                finally:
-                    path.unlink(missing_ok=True)
+    with refuse_disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        log.info("%s: another process is fetching it; waiting", path.parent / path.name.removeprefix(".lock."))
+        lock.acquire()
+    except OSError as error:
+        log.warning("%s: no locks on this file system (%s); start one process only", path, error.strerror)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()
 
 
 def fetch(output: Path, *, card: Path, wanted: Wanted) -> None:

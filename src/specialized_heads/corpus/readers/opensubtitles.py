@@ -12,15 +12,15 @@ The XML is not trusted: nothing is expanded or fetched, and a declaration of ent
 are being aligned are in memory, never the whole alignment or text.
 """
 
-import xml.parsers.expat as expat
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
+from lxml import etree
 
 from specialized_heads.config.sources import OpenSubtitles
 from specialized_heads.corpus.fetch.datasets import known
@@ -29,7 +29,8 @@ from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.readers.archives import open_packed, refuse_damage
 from specialized_heads.stage import UserError, log
 
-CHUNK = 1 << 16
+# Nothing is expanded or fetched; comments would divide the text.
+SAFE = {"resolve_entities": False, "load_dtd": False, "no_network": True, "remove_comments": True, "remove_pis": True}
 
 
 class BrokenDocument(Exception):
@@ -106,44 +107,35 @@ def film(document: str) -> str:
 
 def links(path: Path) -> Iterator[Link]:
     """The links of an alignment file, in order; what is not well-formed XCES is a `UserError` with the line."""
-    found: list[Link] = []
-    group: list[str] = []
-    parser = _parser(str(path))
-
-    def start(element: str, attributes: dict[str, str]) -> None:
+    documents: tuple[str, ...] = ()
+    with open_packed(path) as stream:
         try:
-            if element == "linkGrp":
-                group[:] = attributes["fromDoc"], attributes["toDoc"]
-            elif element == "link":
-                first, second = attributes["xtargets"].split(";")
-                overlap = float(attributes["overlap"]) if "overlap" in attributes else None
-                found.append(Link((group[0], group[1]), (first.split(), second.split()), overlap))
-        except (KeyError, IndexError, ValueError):
-            shown = " ".join([element, *(f'{name}="{value}"' for name, value in attributes.items())])
+            for event, element in etree.iterparse(stream, events=("start", "end"), **SAFE):
+                if event == "start":
+                    if element.getparent() is None:
+                        refuse_entities(element, name=str(path))
+                    if element.tag == "linkGrp":
+                        documents = element.attrib["fromDoc"], element.attrib["toDoc"]
+                    elif element.tag == "link":
+                        first, second = element.attrib["xtargets"].split(";")
+                        overlap = float(element.attrib["overlap"]) if "overlap" in element.attrib else None
+                        source, target = documents
+                        yield Link((source, target), (first.split(), second.split()), overlap)
+                    continue
+                if element.tag == "linkGrp":
+                    documents = ()
+                # Only the elements that are open are kept in memory.
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+        except etree.XMLSyntaxError as error:
+            raise UserError(f"{path}: not well-formed XML ({error}); delete it and fetch it again") from None
+        except (KeyError, ValueError):
+            shown = " ".join([element.tag, *(f'{name}="{value}"' for name, value in element.attrib.items())])
             raise UserError(
-                f"{path}: line {parser.CurrentLineNumber}: <{shown[:200]}> is not as in OPUS's alignments: "
+                f"{path}: line {element.sourceline}: <{shown[:200]}> is not as in OPUS's alignments: "
                 'linkGrp with fromDoc and toDoc, in it link with xtargets="1 2;3" and a number as overlap'
             ) from None
-
-    def end(element: str) -> None:
-        if element == "linkGrp":
-            group.clear()
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    chunk, waiting = b" ", 0
-    with open_packed(path) as stream:
-        while chunk:
-            chunk = stream.read(CHUNK)
-            try:
-                parser.Parse(chunk, not chunk)
-            except expat.ExpatError as error:
-                raise UserError(f"{path}: not well-formed XML ({error}); delete it and fetch it again") from None
-            # The parser holds an element until it ends.
-            waiting = 0 if found else waiting + len(chunk)
-            if waiting > archives.LARGEST:
-                raise UserError(f"{path}: line {parser.CurrentLineNumber}: {archives.LARGEST} bytes without a link")
-            yield from found
-            found.clear()
 
 
 def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
@@ -166,36 +158,16 @@ def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
 
 def sentences(data: bytes, *, name: str) -> dict[str, str]:
     """The text of each `s` element by its `id`, with single spaces, also between the tokens of a tokenised document."""
-    found: dict[str, str] = {}
-    number: list[str] = []
-    text: list[str] = []
-
-    def start(element: str, attributes: dict[str, str]) -> None:
-        if element == "s":
-            number[:] = [attributes.get("id", "")]
-            text.clear()
-
-    def end(element: str) -> None:
-        if element == "s" and number:
-            found[number.pop()] = " ".join("".join(text).split())
-
-    parser = _parser(name)
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text.append
     try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
+        root = etree.fromstring(data, etree.XMLParser(**SAFE))
+    except etree.XMLSyntaxError as error:
         raise BrokenDocument(f"{name}: not well-formed XML ({error})") from None
-    return found
+    refuse_entities(root, name=name)
+    return {element.get("id", ""): " ".join("".join(element.itertext()).split()) for element in root.iter("s")}
 
 
-def _parser(name: str) -> Any:
-    """A parser that refuses entities, by which a small file could expand without bound or read other files."""
-
-    def refuse(*_: Any) -> None:
+def refuse_entities(element: etree._Element, *, name: str) -> None:
+    """Refuse entities, by which a small file could expand without bound or read other files."""
+    dtd = element.getroottree().docinfo.internalDTD
+    if (dtd is not None and any(dtd.iterentities())) or next(element.iter(etree.Entity), None) is not None:
         raise UserError(f"{name}: declares or uses entities of its own; no release of OPUS does, get it elsewhere")
-
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    parser.EntityDeclHandler = parser.ExternalEntityRefHandler = parser.SkippedEntityHandler = refuse
-    return parser
