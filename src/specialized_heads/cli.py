@@ -1,4 +1,4 @@
-"""The command `specialized-heads`: translate text with an exported model, or describe the model.
+"""The command `specialized-heads`: use exported models, and exchange models with other projects.
 
 `translate` translates lines as they arrive on standard input: it takes all complete lines that are available, at most `--batch`
 at a time, so it suits both a pipe of a million lines and a person at a terminal. It writes one line per input line, in order.
@@ -15,11 +15,14 @@ from specialized_heads.stage import UserError, disk_errors, one_line
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
+QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
 
 
 def main() -> None:
     """Run the command line; a `UserError` prints one line to stderr and exits with code 2."""
-    parser = argparse.ArgumentParser(prog="specialized-heads", description="Use a model exported by the rule `export`.")
+    parser = argparse.ArgumentParser(
+        prog="specialized-heads", description="Use, export and convert translation models."
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("translate", help="translate standard input, one sentence per line")
@@ -33,6 +36,16 @@ def main() -> None:
     command = commands.add_parser("describe", help="show the heads, size and scores of a model")
     command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
     command.set_defaults(run=_describe)
+    command = commands.add_parser("export", help="write a model for CTranslate2 or Hugging Face transformers")
+    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
+    command.add_argument("output", type=Path, metavar="FOLDER", help="where to write it")
+    command.add_argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
+    command.add_argument("--quantization", choices=QUANTIZATIONS, default="float32", help="of CTranslate2's weights")
+    command.add_argument("--check", type=Path, metavar="FILE", help="compare its translations of these sentences")
+    command.set_defaults(run=_export)
+    command = commands.add_parser("convert", help="convert pickled weights to safetensors; executes nothing in them")
+    command.add_argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
+    command.set_defaults(run=_convert)
     args = parser.parse_args()
     try:
         if sys.stdout is None:
@@ -134,6 +147,19 @@ def _describe(args: argparse.Namespace) -> None:
     for kind in KINDS:
         counts = [len(layer) for layer in getattr(card.architecture, kind)]
         print(kind.ljust(10) + "".join(str(count).rjust(9) for count in [*counts, sum(counts)]))
+
+
+def _export(args: argparse.Namespace) -> None:
+    from specialized_heads.exchange.export_to import export_to
+
+    texts = args.check.read_text(encoding="utf-8").splitlines() if args.check else []
+    print(export_to(args.model, args.output, to=args.to, quantization=args.quantization, texts=texts))
+
+
+def _convert(args: argparse.Namespace) -> None:
+    from specialized_heads.exchange.convert import convert
+
+    print(convert(args.model))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,13 @@
 """Models of transformers with random weights."""
 
+import io
+import json
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
 import torch
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
@@ -47,3 +52,21 @@ def vary(model: Any) -> Any:
         if parameter.dim() == 1:
             torch.nn.init.normal_(parameter, std=0.5)
     return model.eval()
+
+
+def write_tokeniser(folder: Path, texts: dict[str, list[str]]) -> None:
+    """Two SentencePiece models and their joint table of `SIZE` ids, learned from the texts of each side, as MarianMT has them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces = []
+    for side, lines in texts.items():
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=model, vocab_size=SIZE, hard_vocab_limit=False, minloglevel=2
+        )
+        (folder / f"{side}.spm").write_bytes(model.getvalue())
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+        pieces.append([processor.id_to_piece(number) for number in range(3, processor.vocab_size())])
+    shared = dict.fromkeys(piece for pair in zip_longest(*pieces) for piece in pair if piece)
+    tokens = ["</s>", "<unk>", *list(shared)[: SIZE - 3]]
+    table = {token: number for number, token in enumerate(tokens)} | {"<pad>": SIZE - 1}
+    (folder / "vocab.json").write_text(json.dumps(table))

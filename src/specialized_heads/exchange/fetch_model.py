@@ -44,8 +44,8 @@ def main() -> None:
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = stage.one_line(str(error).strip().split("\n")[0])
         raise UserError(
-            f"{settings.name}: cannot be fetched from {server or 'the hub'} ({reason}); run again to go on, or fetch it elsewhere and set "
-            "baseline.model to its folder"
+            f"{settings.name}: cannot be fetched from {server or 'the hub'} ({reason}); run again to go on, or fetch it "
+            "elsewhere and set baseline.model to its folder"
         ) from None
     card = {
         "name": settings.name,
