@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from specialized_heads import report
+from specialized_heads.report import make as maker
 from specialized_heads.report.claims.evidence import Evidence
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
@@ -216,12 +217,14 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def run(module: str, settings: dict | None = None, **files: list[Path]) -> Path:
         [path] = Path(report.__file__).parent.rglob(f"{module}.py")
         dotted = ".".join(path.relative_to(Path(report.__file__).parent).with_suffix("").parts)
+        page = importlib.import_module(f"specialized_heads.report.{dotted}")
         stem = tmp_path / "out" / module
-        argv = [module, "--output", str(stem), "--settings", json.dumps(settings or {})]
-        for name, paths in files.items():
+        outputs = ("figure", "table") if hasattr(page, "draw") and hasattr(page, "shown") else ("output",)
+        argv = ["make", page.__name__, "--settings", json.dumps(settings or {})]
+        for name, paths in (files | dict.fromkeys(outputs, [stem])).items():
             argv += [f"--{name}", *map(str, paths)]
         monkeypatch.setattr(sys, "argv", argv)
-        importlib.import_module(f"specialized_heads.report.{dotted}").main()
+        maker.main()
         return stem
 
     return run

@@ -152,7 +152,7 @@ def _paper(experiment: Experiment) -> list[Result]:
         paper("figures/figure3", "Figure \u20073: positions of dependents", first, relations=RELATIONS),
         paper("figures/figure4", "Figure \u20074: accuracy of syntactic heads", every, **both),
         paper("figures/figure5", "Figure \u20075: attention of the rare-words head", first, examples=EXAMPLES),
-        paper("figures/figure6", "Figure \u20076: Hard Concrete distribution"),
+        paper("figures/figure6", "Figure \u20076: Hard Concrete distribution", settings={}),
         paper("figures/figure7", "Figure \u20077: BLEU as encoder heads go", pruned, scores=SCORES),
         paper("figures/figure8", "Figure \u20078: functions of the heads left", series, heads=HEADS, settings=figure8),
         paper("figures/figure9", "Figure \u20079: heads left by attention type", swept, scores=SCORES),
@@ -183,37 +183,42 @@ def _functions(experiment: Experiment) -> list[Result]:
     first_seed = runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1])
     drift = {"names": _names(first_seed), "title": title, "relations": relations}
     baselines, pruned = runs(experiment, swept, "baseline"), runs(experiment, swept, "pruned")
-    survival: dict[str, Any] = {
-        "heads": paths(experiment, HEADS, baselines),
-        "models": paths(experiment, DESCRIPTION, pruned),
-        "settings": {"baselines": _names(baselines), "models": _names(pruned), "title": title},
-    }
+    survival = {"baselines": _names(baselines), "models": _names(pruned), "title": title}
     several = [name for name in every if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
     every_baseline = runs(experiment, every, "baseline")
     reached = {"baselines": [_corpus_and_seed(experiment, run) for run in every_baseline]}
     checkpoints = emerging(experiment)
     followed = runs(experiment, dict.fromkeys(run.corpus for run in checkpoints), "baseline")
-    moments = {
+    moments = [
+        _corpus_and_seed(experiment, run) | {"moment": _update(experiment, run)} for run in checkpoints + followed
+    ]
+    curves = {"moments": moments, "trainings": [_corpus_and_seed(experiment, run) for run in followed]}
+    emergence: dict[str, Any] = {
         "heads": paths(experiment, HEADS, checkpoints + followed),
         "records": paths(experiment, LOG, followed),
-        "settings": {
-            "moments": [
-                _corpus_and_seed(experiment, run) | {"update": _update(experiment, run)}
-                for run in checkpoints + followed
-            ],
-            "trainings": [_corpus_and_seed(experiment, run) for run in followed],
-            "thresholds": _thresholds(experiment, every[0]),
-        },
-        "outputs": {"figure": "figures/emergence", "table": "tables/emergence"},
         "wanted": bool(checkpoints),
     }
+    thresholds = {"thresholds": _thresholds(experiment, every[0])}
     return [
         functions("tables/functions", "Functions", every_baseline, heads=HEADS, records=LOG, settings=reached),
-        functions("figures/emergence", "Emergence of functions", **moments),
-        functions("figures/drift", "Drift of functions", first_seed, heads=HEADS, settings=drift),
-        functions("figures/survival", "Survival of heads", rule="survival_figure", **survival),
+        functions("figures/emergence", "Emergence of functions", settings=curves | thresholds, **emergence),
         functions(
-            "tables/survival", "Survival of heads, table", module="survival_table", rule="survival_table", **survival
+            "tables/emergence",
+            "Emergence of functions, table",
+            module="emergence_table",
+            rule="emergence_table",
+            settings=curves,
+            **emergence,
+        ),
+        functions("figures/drift", "Drift of functions", first_seed, heads=HEADS, settings=drift),
+        functions(
+            "figures/survival",
+            "Survival of heads",
+            rule="survival_of_heads",
+            outputs=_both("survival"),
+            heads=paths(experiment, HEADS, baselines),
+            models=paths(experiment, DESCRIPTION, pruned),
+            settings=survival,
         ),
         functions("figures/similarity", "Similarity of heads", every[:1], rule="similarity_figure", pairs=SIMILARITY),
         functions("figures/relevance_rules", "Rules of relevance", several, relevance=RELEVANCE, wanted=bool(several)),
@@ -236,15 +241,18 @@ def _pruning(experiment: Experiment) -> list[Result]:
     timed = [name for name in pruned if experiment.for_corpus(name).pruning.speed]
     timed = [name for name in timed if models(experiment, name, "pruned", scopes=["encoder"])]
 
-    def both(name: str) -> dict[str, Any]:
-        return {"outputs": {"figure": f"figures/{name}", "table": f"tables/{name}"}, "wanted": bool(compared)}
-
+    criteria = {"outputs": _both("criteria"), "wanted": bool(compared)}
+    agreement = {
+        "settings": {"runs": _described(experiment, tables)},
+        "outputs": _both("agreement"),
+        "wanted": bool(compared),
+    }
     return [
         pruning("figures/gates", "Gates during pruning", logs, records=LOG, settings=gates, wanted=bool(gated)),
         pruning("tables/dead_heads", "Dead heads", pruned, rule="dead_heads_table", dead=DEAD, wanted=bool(gated)),
         pruning("tables/controls", "Controls", pruned, scores=SCORES, wanted=controlled),
-        pruning("figures/criteria", "Criteria", compared, scores=SCORES, **both("criteria")),
-        pruning("figures/agreement", "Agreement of criteria", tables, criteria=CRITERIA, **both("agreement")),
+        pruning("figures/criteria", "Criteria", compared, scores=SCORES, **criteria),
+        pruning("figures/agreement", "Agreement of criteria", tables, criteria=CRITERIA, **agreement),
         pruning("tables/speed", "Speed", timed, speed=SPEED, wanted=bool(timed)),
     ]
 
@@ -257,18 +265,17 @@ def _michel(experiment: Experiment) -> list[Result]:
     # Heads of different seeds have nothing to do with each other: single heads are shown for the first one.
     heads = [run for run in single if run.seed == experiment.seeds[0]]
     second = {experiment.corpora[run.corpus].title: _second_name(experiment, run.corpus) for run in single}
-    sets = {"runs": _described(experiment, single), "second": second}
+    sets = {"runs": _described(experiment, single), "second_names": second}
 
     def of(shown: list[Run]) -> dict[str, Any]:
         return {"of": shown, "settings": {"runs": _described(experiment, shown)}, "wanted": bool(shown)}
 
     return [
-        michel("figures/ablation", "Single heads", rule="figure_ablation", tables=ABLATION, **of(heads)),
         michel(
-            "tables/ablation",
-            "Single heads, table",
-            module="ablation_table",
-            rule="table_ablation",
+            "figures/ablation",
+            "Single heads",
+            rule="single_heads",
+            outputs=_both("ablation"),
             tables=ABLATION,
             **of(heads),
         ),
@@ -308,15 +315,15 @@ def _claims(experiment: Experiment) -> list[Result]:
     single, during = _ablated(experiment, "single"), _ablated(experiment, "systematic", "checkpoint", "baseline")
     keys = ("kind", "scope", "lam", "asked")
     claims = {
+        "titles": _titles(experiment, every),
         "corpora": [_claimed(experiment, name) for name in every],
-        "heads": [
+        "models": [
             {"corpus": experiment.corpora[run.corpus].title, "seed": run.seed}
             | {key: columns(run.model)[key] for key in keys}
             for run in heads
         ],
-        "single": _described(experiment, single),
-        "second": _described(experiment, single),
-        "systematic": _described(experiment, during),
+        "runs": _described(experiment, single),
+        "moments": _described(experiment, during),
     }
     return [
         row(
@@ -352,7 +359,7 @@ def _runs(experiment: Experiment) -> list[Result]:
     every = corpora(experiment)
     logs = paths(experiment, LOG, runs(experiment, every, *TRAINED))
     needs = paths(experiment, DESCRIPTION, runs(experiment, every, *KINDS)) + logs
-    listing = _listed(experiment, *KINDS)
+    listing = _listed(experiment, *KINDS) | {"titles": _titles(experiment, every)}
     for corpus in listing["corpora"]:
         corpus["logged"] = models(experiment, corpus["name"], *TRAINED)
         corpus["decoding"] = experiment.for_corpus(corpus["name"]).decoding.model_dump()
@@ -361,6 +368,11 @@ def _runs(experiment: Experiment) -> list[Result]:
         listed("tables/models", label, every, rule="models_table", scores=SCORES, needs=needs, settings=listing),
         listed("figures/training_curves", "Training curves", needs=logs, settings=_listed(experiment, *TRAINED)),
     ]
+
+
+def _both(name: str) -> dict[str, str]:
+    """The outputs of a module that makes a figure and a table."""
+    return {"figure": f"figures/{name}", "table": f"tables/{name}"}
 
 
 def _titles(experiment: Experiment, items: Iterable[Run | str]) -> list[str]:

@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import one_per_file
 from specialized_heads.report.output import escape_latex
 from specialized_heads.stage import Section, UserError, arguments, atomic, run
 
@@ -73,12 +72,7 @@ def figure(path: str, caption: str, *, inches: float) -> str:
 
 
 def document(figures: list[tuple[str, str, float]], tables: list[str]) -> str:
-    """The whole document.
-
-    Args:
-        figures: path, caption and width in inches of each.
-        tables: the path of each.
-    """
+    """The whole document, from the path, caption and width in inches of each figure, and the path of each table."""
     parts = [figure(path, caption, inches=inches) for path, caption, inches in figures]
     parts += [rf"\input{{{path}}}" for path in tables]
     return DOCUMENT.replace("%s", "\n\n".join(parts))
@@ -87,7 +81,6 @@ def document(figures: list[tuple[str, str, float]], tables: list[str]) -> str:
 def main() -> None:
     args = arguments(__doc__, files=["output"], many=["figures", "tables"])
     captions = Settings.model_validate(args.settings).captions
-    one_per_file("captions", captions, args.figures)
 
     def relative(path: Path) -> str:
         return Path(os.path.relpath(path, args.output.parent)).as_posix()

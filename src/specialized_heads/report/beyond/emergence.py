@@ -1,15 +1,14 @@
-"""Figure and table: when in training the heads of the baseline take on their functions.
+"""When in training the heads of the baseline take on their functions.
 
 Each panel follows one kind of evidence over the baseline's training, on a logarithmic axis of updates: the development loss,
 and of the encoder's heads the best one at that moment for each function. It need not be the same head throughout. Neighbours
 are the previous, the same and the next token (section 5.1), syntactic margins are accuracies above the best fixed offset
 (section 5.2), rare words the share of argmaxes on the least frequent token (section 5.3), relevance that of the most relevant
-head of each layer (section 4). The table says in which order they come.
+head of each layer (section 4).
 """
 
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,12 +16,11 @@ from matplotlib.ticker import NullFormatter
 
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
-from specialized_heads.report.inputs import read_log, read_table
-from specialized_heads.report.output import save_figure, save_table
-from specialized_heads.stage import Section, UserError, arguments, run
+from specialized_heads.report.inputs import Files, Of, read_log
 
 COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head"]
 NEEDED = ("type", "layer", "head", "relevance", "positional_offset", "positional_share", "rarest")
+READS = {"heads": Files(NEEDED, by="moments"), "records": Files(read_log, by="trainings")}
 BACKWARDS = "dependent → head"
 NEIGHBOURS = {-1: "previous token", 0: "same token", 1: "next token"}
 PANELS = {  # measure: title of its panel
@@ -33,56 +31,25 @@ PANELS = {  # measure: title of its panel
     "relevance": "highest relevance in a layer",
 }
 HEIGHT = 2.5  # inches of a panel and its key
-CAPTION = (
-    "When each curve of figure emergence has gone half of its way from its value at the first checkpoint to that of the "
-    "finished model and stays beyond, in updates of the baseline's training (geometric mean over seeds)."
-)
 
 
-class Moment(Section):
-    """What a table of heads is of."""
-
-    corpus: str  # its title
-    seed: int
-    update: int
-
-
-class Training(Section):
-    """A baseline, as its training log and table `functions` name it."""
-
-    corpus: str
-    seed: int
-
-
-class Settings(Section):
-    moments: list[Moment]  # of the tables of heads, in their order
-    trainings: list[Training]  # of the logs, in their order
-    thresholds: dict[str, float] = {}  # by measure: the share or margin that makes a function
-
-
-def numbers(moments: list[tuple[Moment, pd.DataFrame]], trainings: list[tuple[Training, pd.DataFrame]]) -> pd.DataFrame:
-    """One row per corpus, seed, update and curve.
+def numbers(heads: dict[Of, pd.DataFrame], records: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+    """One row per corpus, seed, update, measure (a panel) and name (a curve), with the encoder head that it is of, if any.
 
     Args:
-        moments: the tables of heads of the baseline at moments of its training.
-        trainings: the logs of these baselines.
-
-    Returns:
-        corpus, seed, update, measure (a panel), name (a curve), value, and layer and head of the encoder head that it is of
-        (missing for the loss).
+        heads: the tables of heads of the baselines at moments of their training.
+        records: the logs of these baselines.
     """
     rows = []
-    for training, records in trainings:
-        for record in records.dropna(subset="dev_loss").to_dict("records"):
-            row = {"measure": "loss", "name": "", "value": record["dev_loss"]}
-            rows.append(training.model_dump() | {"update": record["update"]} | row)
-    for moment, table in moments:
+    for of, log in records.items():
+        for point in log.dropna(subset="dev_loss").itertuples():
+            rows.append([of.corpus, of.seed, point.update, "loss", "", point.dev_loss, None, None])
+    for of, table in heads.items():
         encoder = table[table["type"] == "encoder"]
         for measure, name, values in curves(encoder):
             if values.notna().any():
                 best = encoder.loc[values.idxmax()]
-                row = {"measure": measure, "name": name, "value": values.max()}
-                rows.append(moment.model_dump() | row | {"layer": best["layer"], "head": best["head"]})
+                rows.append([of.corpus, of.seed, of.moment, measure, name, values.max(), best["layer"], best["head"]])
     return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "head": "Int64"})
 
 
@@ -106,8 +73,11 @@ def relation_name(column: str) -> str:
     return f"{column.removesuffix('_' + direction)}, {arrow}"
 
 
-def draw(points: pd.DataFrame, thresholds: dict[str, float]) -> Figure:
-    """Draw one row of panels per corpus; curves are means over seeds, with the range of seeds behind them."""
+def draw(points: pd.DataFrame, *, thresholds: dict[str, float]) -> Figure:
+    """Draw one row of panels per corpus; curves are means over seeds, with the range of seeds behind them.
+
+    `thresholds`: by measure, the share or margin that makes a function.
+    """
     if points.empty:
         return style.message_figure("Emergence: no checkpoints of the baseline in this experiment", width=style.DOUBLE)
     corpora = list(points.groupby("corpus", sort=False))
@@ -144,65 +114,3 @@ def _panel(axes: Axes, points: pd.DataFrame, threshold: float | None) -> None:
     axes.grid(axis="y")
     if len(names) > 1:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=5.5, handlelength=2.4, labelspacing=0.2)
-
-
-def first_updates(points: pd.DataFrame) -> pd.DataFrame:
-    """When each curve comes: one row per corpus and curve.
-
-    Returns:
-        corpus, measure, name, seeds (how many), first and last (value at the first and the last moment, means over seeds),
-        half (the update by which the curve has gone half of its way from the first to its last value, for good;
-        geometric mean over seeds).
-    """
-    rows = []
-    for (corpus, measure, name), curve in points.groupby(["corpus", "measure", "name"], sort=False):
-        ends, halves = [], []
-        for _, same in curve.sort_values("update").groupby("seed"):
-            values = same["value"].to_numpy()
-            ends.append((values[0], values[-1]))
-            way = (values - values[0]) * np.sign(values[-1] - values[0])
-            below = np.flatnonzero(way < way[-1] / 2)
-            halves.append(same["update"].to_numpy()[below[-1] + 1 if len(below) else 0])
-        first, last = np.mean(ends, axis=0)
-        row = {"corpus": corpus, "measure": measure, "name": name, "seeds": len(ends), "first": first, "last": last}
-        rows.append(row | {"half": round(np.exp(np.mean(np.log(halves))))})
-    columns = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
-    return pd.DataFrame(rows, columns=columns).sort_values(["corpus", "half"], kind="stable", ignore_index=True)
-
-
-def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text, the earliest curve of each corpus first."""
-    return pd.DataFrame(
-        {
-            "corpus": rows["corpus"],
-            "curve": [PANELS[m] + (f": {name}" if name else "") for m, name in zip(rows["measure"], rows["name"])],
-            "first": rows["first"].map("{:.2f}".format),
-            "last": rows["last"].map("{:.2f}".format),
-            "half-way update": rows["half"].map("{:,.0f}".format),
-            "seeds": rows["seeds"].map(str),
-        }
-    )
-
-
-def read(heads: list, records: list, settings: Settings) -> pd.DataFrame:
-    """`numbers` from the files of a stage; a `UserError` where they and the settings do not fit."""
-    if len(heads) != len(settings.moments) or len(records) != len(settings.trainings):
-        raise UserError("settings: give one moment per table of heads, and one training per log")
-    tables = [(moment, read_table(path, NEEDED)) for moment, path in zip(settings.moments, heads, strict=True)]
-    logs = [
-        (training, read_log(path, column="loss")) for training, path in zip(settings.trainings, records, strict=True)
-    ]
-    return numbers(tables, logs)
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["figure", "table"], many=["heads", "records"])
-    settings = Settings.model_validate(args.settings)
-    points = read(args.heads, args.records, settings)
-    save_figure(args.figure, points, lambda: draw(points, settings.thresholds))
-    rows = first_updates(points)
-    save_table(args.table, rows, shown(rows), caption=CAPTION)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import figure
-from specialized_heads.report.runs import SIGNIFICANT, SYSTEMATIC_COLUMNS, TOO_FEW, Runs
+from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, Of, stack_models
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.stage import run
+from specialized_heads.report.voita.paper import SIGNIFICANT
 
+READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs")}
 GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
 KEYS = ["corpus", "pruned", "removed", "heads"]
 COLUMNS = [
@@ -25,15 +25,9 @@ PANELS = 2  # per row
 REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 
 
-def numbers(tables: pd.DataFrame) -> pd.DataFrame:
-    """One row per corpus, group of heads and step.
-
-    Returns:
-        corpus, pruned (all, or a type), removed (heads), heads (of the group), share (removed of heads), seeds (how many), bleu
-        and delta (from the whole model) with `_low` and `_high` (range over seeds), p_value (`sweep.p_of_seeds`). A group of
-        which a model has no heads has no rows.
-    """
-    steps = tables[tables["heads"] > 0]
+def numbers(tables: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+    """One row per corpus, group of heads (`pruned`: all, or a type) and number of removed heads; delta: from the whole model."""
+    steps = stack_models(tables, SYSTEMATIC_COLUMNS).query("heads > 0")
     rows = sweep.over_seeds(steps, ["bleu", "delta"], KEYS, sort=False, p_values="delta")
     return rows.assign(share=rows["removed"] / rows["heads"])[COLUMNS]
 
@@ -41,7 +35,7 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per group of heads."""
     if points.empty:
-        return style.message_figure(f"Pruning in order of importance: {TOO_FEW}", width=style.DOUBLE)
+        return style.message_figure(f"Pruning in order of importance: {sweep.NO_HEADS}", width=style.DOUBLE)
     corpora = style.by(points, "corpus")
     across = min(PANELS, len(corpora))
     width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
@@ -59,9 +53,7 @@ def draw(points: pd.DataFrame) -> Figure:
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     for pruned, (_, look) in GROUPS.items():
         same = rows[rows["pruned"] == pruned]
-        sweep.line(axes, same, x="share", y="bleu", look=look)
-        significant = same[same["p_value"] < SIGNIFICANT]
-        style.hollow(axes, significant["share"], significant["bleu"], look)
+        sweep.line(axes, same, x="share", y="bleu", look=look, level=SIGNIFICANT)
     whole = rows.loc[rows["removed"] == 0, "bleu"].iloc[0]
     axes.axhline(whole, **(style.REFERENCE | {"linewidth": 0.7}), zorder=0)
     axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.15 * rows["bleu_high"].max() or 1.0))
@@ -72,11 +64,3 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
         note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR, "transform": axes.get_xaxis_transform()}
         axes.text(share + 0.01, 0.99, name, **note)
     axes.grid(axis="y")
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, settings=Runs, tables=SYSTEMATIC_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)
