@@ -116,7 +116,11 @@ def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence
     assert (shown["corpus"] == "any").sum() == shown.loc[shown["corpus"] == "any", "claim"].nunique() > 0
 
 
-def test_a_missing_column_is_an_error(stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict) -> None:
+def test_a_missing_file_or_column_is_an_error(
+    stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict
+) -> None:
+    with pytest.raises(UserError, match="settings: models: 5 models for 2 files"):
+        stage("table", settings, **files | {"heads": files["heads"][:2]})
     frame = pd.read_parquet(files["scores"][0]).drop(columns="difference_low")
     frame.to_parquet(files["scores"][0])
     with pytest.raises(UserError, match="difference_low is missing"):

@@ -68,7 +68,7 @@ def test_bars_are_as_long_as_there_are_heads_and_grey_without_a_function(small):
     scores, tables = small
     heads = front.survivors(tables, scores)
     with style.sheet():
-        right = front.draw(front.numbers({"": scores}, tables), title="EN-FR").axes[1]
+        right = front.draw(front.numbers(scores, tables), title="EN-FR").axes[1]
     bars = [patch for patch in right.patches if isinstance(patch, Rectangle) and patch.get_fill()]
     area = {}
     for bar in bars:
@@ -84,7 +84,7 @@ def test_bars_are_as_long_as_there_are_heads_and_grey_without_a_function(small):
 def test_what_is_written(small, make):
     scores, tables = small
     with style.sheet():
-        written = make.texts(front.draw(front.numbers({"": scores}, tables), title="a $x_1$ & <b>"))
+        written = make.texts(front.draw(front.numbers(scores, tables), title="a $x_1$ & <b>"))
     assert {"a $x_1$ & <b>", "no function found", "baseline, 27.0", "48", "35", "16", "λ 0.01"} <= set(written)
 
 
@@ -95,6 +95,6 @@ def test_without_pruned_models_it_says_so(stage, write, make):
         "front", settings, scores=[write("scores.parquet", scores)], heads=[write("heads.parquet", make.heads())]
     )
     assert stem.with_suffix(".pdf").stat().st_size > 500
-    shown = front.draw(front.numbers({"": scores}, {"baseline/seed1": make.heads()}), title="EN-FR")
+    shown = front.draw(front.numbers(scores, {"baseline/seed1": make.heads()}), title="EN-FR")
     assert any("no pruned models" in text.replace("\n", " ") for text in make.texts(shown))
     assert np.isclose(shown.get_figwidth(), style.DOUBLE)

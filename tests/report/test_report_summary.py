@@ -75,8 +75,8 @@ def test_curves_of_every_trained_model(stage, results, make):
     assert "12 heads" in written
 
 
-def test_curves_without_any_model_say_so(make):
-    nothing = training_curves.numbers({}, corpora=[], seeds=[])
+def test_curves_without_any_model_say_so(make, tmp_path):
+    nothing = training_curves.numbers(tmp_path, corpora=[], seeds=[])
     assert "no models" in make.texts(training_curves.draw(nothing))[0].replace("\n", " ")
 
 
@@ -176,7 +176,7 @@ def test_run_times_are_added_up_by_rule_for_the_models_there_are(stage, measurem
 
 
 def test_run_times_without_any_measurement(tmp_path):
-    jobs = run_times.numbers({tmp_path: tmp_path}, corpora=[], seeds=[], rules={})
+    jobs = run_times.numbers(tmp_path, corpora=[], seeds=[], rules={})
     assert run_times.shown(jobs)["jobs"].tolist() == ["0"]
 
 

@@ -1,6 +1,6 @@
 """What figures and tables read: the files of each option of the command line, and what each file is of."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,16 +38,30 @@ class Of(Section):
 class Files(NamedTuple):
     """The files of an option: how one is read, and the setting that says what each is of, in their order.
 
-    `read` is a function, or the columns that a parquet table must have. Without a setting, paths stand for themselves.
+    `read` is a function, or the columns that a parquet table must have. An option without a setting takes a single file.
     """
 
     read: Callable[[Path], Any] | Sequence[str]
     by: str = "titles"
 
-    def contents(self, paths: Iterable[Path], keys: Iterable[str | Of]) -> dict[str | Of, Any]:
-        """What is in each file, by what it is of."""
-        read = self.read if callable(self.read) else lambda path: read_table(path, self.read)
-        return dict(zip(keys, map(read, paths), strict=True))
+    def one(self, path: Path) -> Any:
+        """The contents of a file."""
+        return self.read(path) if callable(self.read) else read_table(path, self.read)
+
+    def contents(self, paths: Sequence[Path], keys: Sequence[str | Of]) -> dict[str | Of, Any]:
+        """The contents of each file, by what it is of; a `UserError` unless there is one key per file, and no two are equal."""
+        one_per_file(self.by, keys, paths)
+        if len(set(keys)) != len(keys):
+            raise UserError(
+                f"settings: {self.by}: two are the same, so figures could not tell them apart; make them different"
+            )
+        return {key: self.one(path) for key, path in zip(keys, paths, strict=True)}
+
+
+def one_per_file(setting: str, values: Sequence[object], files: Collection[object]) -> None:
+    """Check that a setting has one value per file; a `UserError` where it has fewer or more."""
+    if len(values) != len(files):
+        raise UserError(f"settings: {setting}: {len(values)} {setting} for {len(files)} files; give one per file")
 
 
 def read_table(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:

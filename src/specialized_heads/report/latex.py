@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from specialized_heads.report import style
+from specialized_heads.report.inputs import one_per_file
 from specialized_heads.report.output import escape_latex
 from specialized_heads.stage import Section, UserError, arguments, atomic, run
 
@@ -81,6 +82,7 @@ def document(figures: list[tuple[str, str, float]], tables: list[str]) -> str:
 def main() -> None:
     args = arguments(__doc__, files=["output"], many=["figures", "tables"])
     captions = Settings.model_validate(args.settings).captions
+    one_per_file("captions", captions, args.figures)
 
     def relative(path: Path) -> str:
         return Path(os.path.relpath(path, args.output.parent)).as_posix()

@@ -31,7 +31,10 @@ def main() -> None:
         name: part for name, part in vars(module).items() if name in ("numbers", "draw", "shown", "caption", "notes")
     }
     both = {"draw", "shown"} <= set(parts)
-    args = arguments(module.__doc__, files=["figure", "table"] if both else ["output"], many=module.READS)
+    single = [option for option, files in module.READS.items() if not files.by]
+    several = [option for option, files in module.READS.items() if files.by]
+    outputs = ["figure", "table"] if both else ["output"]
+    args = arguments(module.__doc__, files=[*outputs, *single], many=several)
     keys = {files.by: (list[Of | str], ...) for files in module.READS.values() if files.by}
     given = {name: kind for part in parts.values() for name, kind in _settings(part).items()}
     settings = create_model("Settings", __base__=Section, **keys | given).model_validate(args.settings)
@@ -42,7 +45,7 @@ def main() -> None:
     read = []
     for option, files in module.READS.items():
         paths = getattr(args, option)
-        read.append(files.contents(paths, getattr(settings, files.by) if files.by else paths))
+        read.append(files.contents(paths, getattr(settings, files.by)) if files.by else files.one(paths))
     rows = call("numbers", *read)
     written = rows[getattr(module, "COLUMNS", rows.columns)]
     if "draw" in parts:

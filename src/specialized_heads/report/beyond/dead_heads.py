@@ -32,9 +32,8 @@ def numbers(models: dict[str, list[dict]]) -> pd.DataFrame:
     rows = []
     for title, model in ((title, model) for title, same in models.items() for model in same):
         row = {"corpus": title, "scope": model["scope"], "lam": model["penalty"], "asked": model["heads"]}
-        row |= (
-            {"seed": model["seed"], "remark": model["collapse"]} | {key: model[key] for key in GATES} | model["gated"]
-        )
+        row |= {"seed": model["seed"], "remark": model["collapse"] or ""}
+        row |= {key: model[key] for key in GATES} | model["gated"]
         dead = [{"type": kind, **head} for kind, heads in model["dead"].items() for head in heads]
         rows += [row | head for head in dead or [{}]]
     types = dict.fromkeys(("asked", "layer", "head"), "Int64")
@@ -50,7 +49,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         heads = [_heads(same[same["type"] == kind], first[kind]) for kind in style.TYPES]
         losses = f"{first['loss_hard']:.3f} / {first['loss_soft']:.3f}"
         lines.append(
-            [*model, *heads, f"{first['expected']:.1f}", f"{first['decided']:.0%}", losses, first["remark"] or ""]
+            [*model, *heads, f"{first['expected']:.1f}", f"{first['decided']:.0%}", losses, first["remark"]]
         )
     names = [name for name, _ in style.TYPES.values()]
     names += ["open (expected)", "decided", "dev loss hard / soft"]

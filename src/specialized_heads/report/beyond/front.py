@@ -27,10 +27,9 @@ POINTS = [
 KEYS = ["scope", "lam", "asked", "seed"]
 
 
-def numbers(scores: dict[object, pd.DataFrame], tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(scores: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The rows of both panels, from the scores of one corpus and the per-head tables of its models by name, baseline first."""
-    [known] = scores.values()
-    panels = {"left": points(known), "right": survivors(tables, known)}
+    panels = {"left": points(scores), "right": survivors(tables, scores)}
     return pd.concat([rows.assign(panel=panel) for panel, rows in panels.items()], ignore_index=True)
 
 

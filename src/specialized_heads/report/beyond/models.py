@@ -47,18 +47,17 @@ class Translated(Corpus):
 
 
 def numbers(
-    scores: dict[str, pd.DataFrame], results: dict[Path, Path], *, corpora: list[Translated], seeds: list[int]
+    scores: dict[str, pd.DataFrame], results: Path, *, corpora: list[Translated], seeds: list[int]
 ) -> pd.DataFrame:
     """One row per model; dev_loss: at the end of its training, in nats per target token, missing without a log.
 
     Raises:
         UserError: a model has no scores.
     """
-    [folder_of_all] = results
     logged = [corpus.model_copy(update={"models": corpus.logged}) for corpus in corpora]
-    with_log = {folder for _, folder in all_models(logged, seeds, folder_of_all)}
+    with_log = {folder for _, folder in all_models(logged, seeds, results)}
     models, embedded, dev_losses = [], [], []
-    for model, folder in all_models(corpora, seeds, folder_of_all):
+    for model, folder in all_models(corpora, seeds, results):
         architecture = read_json(folder / "model.json")["architecture"]
         models.append(model)
         embedded.append(
@@ -107,9 +106,9 @@ def notes(rows: pd.DataFrame, *, corpora: list[Translated]) -> list[str]:
     """The signatures of the scores, with their corpora where they differ; then how each corpus was translated."""
     lines = []
     for name, column in SIGNATURES.items():
-        corpora = rows.groupby(column, sort=False)["corpus"].unique()
-        for signature, titles in corpora.items():
-            of = f" of {', '.join(titles)}" if len(corpora) > 1 else ""
+        signed = rows.groupby(column, sort=False)["corpus"].unique()
+        for signature, titles in signed.items():
+            of = f" of {', '.join(titles)}" if len(signed) > 1 else ""
             lines.append(f"{name}{of}: {signature}")
     sizes = rows.groupby("corpus", sort=False)["sentences"].first()
     for how in dict.fromkeys(corpus.decoding for corpus in corpora):

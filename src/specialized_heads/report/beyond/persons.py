@@ -11,7 +11,7 @@ import pandas as pd
 from specialized_heads.languages import without_region
 from specialized_heads.parsing.relations import arcs
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.report.inputs import Files
+from specialized_heads.report.inputs import Files, one_per_file
 
 READS = {"parses": Files(lambda path: list(read_parses(path).values()))}
 CAPTION = (
@@ -37,6 +37,7 @@ def numbers(parses: dict[str, list[list[Word]]], *, languages: list[str]) -> pd.
 
     subjects: arcs of nsubj; untagged: those without a part of speech; `languages`: of each corpus, such as `en` or `en-GB`.
     """
+    one_per_file("languages", languages, parses)
     rows = []
     for (title, trees), language in zip(parses.items(), languages, strict=True):
         subjects = [words[arc.dependent] for words in trees for arc in arcs(words, ["nsubj"])]

@@ -52,7 +52,7 @@ def belongs(rule: str, wildcards: dict[str, str], *, corpora: list[Corpus], seed
 
 
 def numbers(
-    results: dict[Path, Path], *, corpora: list[Corpus], seeds: list[int], rules: dict[str, str]
+    results: Path, *, corpora: list[Corpus], seeds: list[int], rules: dict[str, str]
 ) -> pd.DataFrame:
     """One row per job; cpu_seconds and megabytes (largest resident set) are missing where it was too short to be sampled.
 
@@ -61,9 +61,8 @@ def numbers(
         corpora, seeds: what the experiment has.
         rules: by rule, the regular expression for the paths of its measurements, with a group per wildcard.
     """
-    [folder] = results
     titles = {corpus.name: corpus.title for corpus in corpora}
-    files = [path.as_posix() for path in sorted(folder.rglob("*.tsv")) if "benchmarks" in path.parts]
+    files = [path.as_posix() for path in sorted(results.rglob("*.tsv")) if "benchmarks" in path.parts]
     rows = []
     for rule, pattern in rules.items():
         for path in files:
@@ -75,7 +74,7 @@ def numbers(
                 raise UserError(f"{path}: not a measurement of one job by Snakemake; delete it")
             row = {name: float(measured[column].iloc[0]) for column, name in MEASURES.items()}
             corpus = titles.get(match.groupdict().get("corpus"))
-            rows.append({"rule": rule, "corpus": corpus, "file": str(Path(path).relative_to(folder))} | row)
+            rows.append({"rule": rule, "corpus": corpus, "file": str(Path(path).relative_to(results))} | row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -38,9 +38,9 @@ DEVELOPMENT = {"marker": "o", "markersize": 3.5, "linestyle": ":"}
 THIN = {"linewidth": 0.9}
 
 
-def numbers(results: dict[Path, Path], *, corpora: list[Corpus], seeds: list[int]) -> pd.DataFrame:
+def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int]) -> pd.DataFrame:
     """One row per record of each model's log; loss: of training, mean since the record before."""
-    models = [each for folder in results for each in all_models(corpora, seeds, folder)]
+    models = all_models(corpora, seeds, results)
     frames = [read_log(folder / "log.jsonl").assign(**model._asdict()) for model, folder in models]
     return stack(frames, COLUMNS).astype({"lam": float, "asked": "Int64", "dev_loss": float})
 
