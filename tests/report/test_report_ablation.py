@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, Of, stack_models
+from specialized_heads.report.experiment import Model, describe
+from specialized_heads.report.inputs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, stack_models
 from specialized_heads.report.michel import ablation, ablation_sets, alone, moments, systematic
 
 KINDS = ("encoder", "decoder", "cross")
@@ -47,9 +48,13 @@ def steps(*, full: float = 30.0, heads: int = 10, drop: float = 1.0) -> pd.DataF
     return pd.DataFrame(rows, columns=list(SYSTEMATIC_COLUMNS))
 
 
-def together(*frames: tuple[pd.DataFrame, str, int, int | None]) -> dict[Of, pd.DataFrame]:
-    """Each table by the corpus, seed and moment that it is of."""
-    return {Of(corpus=corpus, seed=seed, moment=moment): frame for frame, corpus, seed, moment in frames}
+def together(*frames: tuple[pd.DataFrame, str, int, int | None]) -> dict[Model, pd.DataFrame]:
+    """Each table by its model: a baseline, or a checkpoint of it."""
+    names = ["baseline" if moment is None else f"checkpoint/update{moment}" for *_, moment in frames]
+    return {
+        describe(name, corpus=corpus, seed=seed): frame
+        for name, (frame, corpus, seed, _) in zip(names, frames, strict=True)
+    }
 
 
 def test_models_are_told_apart():
@@ -190,7 +195,7 @@ def test_moments_are_shares_of_their_own_whole_model(make):
     assert {"10 updates: 0.5, not shown", "200 updates: 20.0", "end of training: 30.0"} <= set(texts)
 
 
-SETTINGS = {"runs": [{"corpus": "EN-FR $1_% a title", "seed": 1, "moment": None}]}
+SETTINGS = {"runs": [{"corpus": "EN-FR $1_% a title", "model": "baseline", "seed": 1}]}
 
 
 @pytest.mark.parametrize("module", ["ablation", "alone", "ablation_sets", "systematic", "moments"])

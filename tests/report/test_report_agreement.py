@@ -6,7 +6,7 @@ import pytest
 
 from specialized_heads.report import style
 from specialized_heads.report.beyond import agreement
-from specialized_heads.report.inputs import Of
+from specialized_heads.report.experiment import describe
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -34,7 +34,8 @@ def value(points: pd.DataFrame, measure: str, **wanted: object) -> float:
 
 
 def numbers(*tables: pd.DataFrame) -> pd.DataFrame:
-    return agreement.numbers({Of(corpus="EN-FR", seed=seed): one for seed, one in enumerate(tables, start=1)})
+    seeds = enumerate(tables, start=1)
+    return agreement.numbers({describe("baseline", corpus="EN-FR", seed=seed): one for seed, one in seeds})
 
 
 UP = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
@@ -100,7 +101,7 @@ def test_seeds_give_mean_range_and_deviation():
     assert "n" not in agreement.shown(one)
 
 
-RUNS = {"runs": [{"corpus": "EN-FR", "seed": 1, "moment": None}]}
+RUNS = {"runs": [{"corpus": "EN-FR", "model": "baseline", "seed": 1}]}
 
 
 def test_the_stage_writes_figure_and_table(stage, tmp_path, write):

@@ -34,15 +34,14 @@ def files(tmp_path: Path, evidence: Evidence) -> dict[str, list[Path]]:
 
 @pytest.fixture
 def settings() -> dict:
-    run = {"corpus": "a", "seed": 1, "moment": None}
-    head = {"corpus": "a", "seed": 1, "asked": None}
-    targets = [("all", 0.01), ("all", 0.03), ("encoder", 0.01), ("encoder", 0.02)]
-    pruned = [head | {"kind": "pruned", "scope": scope, "lam": lam} for scope, lam in targets]
+    run = {"corpus": "a", "model": "baseline", "seed": 1}
+    targets = ["all_lambda0.01", "all_lambda0.03", "encoder_lambda0.01", "encoder_lambda0.02"]
+    pruned = [run | {"model": f"pruned/{target}"} for target in targets]
     return {
         "corpora": [{"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}],
         "titles": ["a"],
-        "models": [head | {"kind": "baseline", "scope": "", "lam": None}, *pruned],
-        "runs": [run],
+        "models": [run, *pruned],
+        "ablated": [run],
         "moments": [run],
     }
 

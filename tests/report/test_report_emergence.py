@@ -5,7 +5,7 @@ import pytest
 
 from specialized_heads.report import style
 from specialized_heads.report.beyond import emergence, emergence_table, functions
-from specialized_heads.report.inputs import Of
+from specialized_heads.report.experiment import Model, describe
 
 
 def heads(*, previous: float, margin: float, rarest: float = 0.1) -> pd.DataFrame:
@@ -37,16 +37,19 @@ def log(*losses: float) -> pd.DataFrame:
     return pd.concat([frame, pd.DataFrame({"update": [5], "loss": [9.0], "dev_loss": [None]})], ignore_index=True)
 
 
-def at(tables: dict[int, pd.DataFrame]) -> dict[Of, pd.DataFrame]:
-    """Tables of heads by moment of training."""
-    return {Of(corpus="C", seed=1, moment=moment): table for moment, table in tables.items()}
+BASELINE = describe("baseline", corpus="C", seed=1)
+
+
+def at(tables: dict[int, pd.DataFrame]) -> dict[Model, pd.DataFrame]:
+    """Tables of heads by checkpoint, from the update at which it was kept."""
+    return {describe(f"checkpoint/update{update}", corpus="C", seed=1): table for update, table in tables.items()}
 
 
 @pytest.fixture
 def points() -> pd.DataFrame:
-    tables = {10: heads(previous=0.1, margin=-0.3), 100: heads(previous=0.9, margin=-0.2)}
-    tables[1000] = heads(previous=0.95, margin=0.2)
-    return emergence.numbers(at(tables), {Of(corpus="C", seed=1): log(5.0, 2.0, 1.5)})
+    tables = at({10: heads(previous=0.1, margin=-0.3), 100: heads(previous=0.9, margin=-0.2)})
+    finished = {BASELINE: heads(previous=0.95, margin=0.2)}
+    return emergence.numbers(tables | finished, {BASELINE: log(5.0, 2.0, 1.5)})
 
 
 def curve(points: pd.DataFrame, name: str) -> list[float]:
@@ -58,6 +61,7 @@ def test_each_curve_follows_the_best_encoder_head(points: pd.DataFrame) -> None:
     assert curve(points, "next token") == [0.0, 0.0, 0.0]  # no head prefers it
     assert curve(points, "obj, head → dependent") == [-0.2, -0.2, 0.2]  # before the last moment, the other head's
     assert curve(points, "layer 1") == [0.7, 0.7, 0.7]
+    assert points.loc[points["name"] == "layer 1", "update"].tolist() == [10, 100, 1000]  # the last one of the log
     assert points[points["measure"] == "loss"]["value"].tolist() == [5.0, 2.0, 1.5]
 
 
@@ -84,9 +88,9 @@ def test_an_experiment_without_checkpoints_has_a_figure_that_says_so() -> None:
 
 
 def test_the_best_heads_of_a_baseline_and_its_labels() -> None:
-    baseline, other = Of(corpus="C", seed=1), Of(corpus="C", seed=2)
-    tables = {baseline: heads(previous=0.95, margin=0.2, rarest=0.6), other: heads(previous=0.5, margin=0.05)}
-    rows = functions.numbers(tables, {baseline: log(5.0, 2.0), other: log(5.0, 2.5)})
+    other = describe("baseline", corpus="C", seed=2)
+    tables = {BASELINE: heads(previous=0.95, margin=0.2, rarest=0.6), other: heads(previous=0.5, margin=0.05)}
+    rows = functions.numbers(tables, {BASELINE: log(5.0, 2.0), other: log(5.0, 2.5)})
     assert rows[["share_-1", "share_+0", "margin", "positional", "syntactic"]].values.tolist() == [
         [0.95, 0.0, 0.2, 1, 1],
         [0.5, 0.0, 0.05, 0, 0],

@@ -9,20 +9,12 @@ import pandas as pd
 import pytest
 
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.report import experiment, style
+from specialized_heads.report import style
 from specialized_heads.report.beyond import drift, persons, similarity, survival
 from specialized_heads.report.voita import figure8
+from specialized_heads.stage import UserError
 
 RELATIONS = ["nsubj", "obj", "amod", "advmod"]
-
-
-def test_names_of_models():
-    baseline, by_penalty, by_number = map(
-        experiment.of_gates, ("baseline/seed2", "pruned/encoder_lambda0.01/seed1", "pruned/all_heads12/seed3")
-    )
-    assert (baseline.scope, baseline.seed) == ("", 2)
-    assert (by_penalty.scope, by_penalty.lam) == ("encoder", 0.01)
-    assert (by_number.asked, by_number.seed) == (12, 3)
 
 
 def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
@@ -33,7 +25,7 @@ def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
         "pruned/encoder_lambda0.01/seed1": make.without(table, 4),
         "pruned/encoder_lambda0.001/seed1": table,
     }
-    columns = figure8.numbers(tables)
+    columns = figure8.numbers(make.by_model(tables))
     order = ["baseline", "pruned/encoder_lambda0.001", "pruned/encoder_lambda0.01", "pruned/encoder_heads4"]
     assert columns["model"].unique().tolist() == [f"{name}/seed1" for name in order]
     with style.sheet():
@@ -49,12 +41,13 @@ def swept(make):
     base.at[base.index[encoder][-1], "relations"] = ["nsubj_head_to_dependent"]
     overtaken = base.copy()
     overtaken.loc[3, "nsubj_head_to_dependent"] = 0.9
-    return {
+    tables = {
         "pruned/encoder_lambda0.5/seed1": base[~encoder],
         "pruned/encoder_lambda0.01/seed1": overtaken,
         "baseline/seed1": base,
         "pruned/encoder_lambda0.1/seed1": base.drop(base.index[encoder][-1]),
     }
+    return make.by_model(tables)
 
 
 def test_drift_names_the_best_head_and_what_became_of_the_first(swept):
@@ -77,7 +70,8 @@ def test_drift_names_the_best_head_and_what_became_of_the_first(swept):
 def test_drift_of_all_types_has_their_functions_and_leaves_out_what_no_model_has(make):
     base = make.heads(2, 4)
     base[[f"amod_{direction}" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
-    cells = drift.numbers({"baseline/seed1": base, "pruned/all_heads9/seed1": base.iloc[:9]}, relations=RELATIONS)
+    tables = make.by_model({"baseline/seed1": base, "pruned/all_heads9/seed1": base.iloc[:9]})
+    cells = drift.numbers(tables, relations=RELATIONS)
     assert cells["heads"].unique().tolist() == [24, 9]
     functions = cells["function"].unique().tolist()
     assert functions[:3] == ["positional −1", "positional +1", "rare words"]
@@ -94,26 +88,28 @@ def test_drift_tells_offsets_apart(make):
     base["positional_share"] = base["positional_share"].where(base["type"] != "cross", [0.99] * 9 + [0.5, 0.6, 0.99])
     fewer = base.drop(base.index[3])
     fewer.loc[0, "positional_share"] = 0.65
-    cells = drift.numbers({"baseline/seed1": base, "pruned/all_heads11/seed1": fewer}, relations=[])
+    tables = {"baseline/seed1": base, "pruned/all_heads11/seed1": fewer}
+    cells = drift.numbers(make.by_model(tables), relations=[])
     found = {key: list(zip(own["head"].fillna(0), own["carrier"])) for key, own in cells.groupby("function")}
     assert found["positional −1"] == [(2, drift.SAME), (1, drift.MOVED)]
     assert found["positional +1"] == [(4, drift.SAME), (0, drift.NONE)]  # head 3 looks two back
     assert found["positional 0, decoder"] == [(1, drift.SAME)] * 2
     assert found["diagonal, cross"] == [(3, drift.SAME)] * 2  # not 1 or 4, which are two beside the diagonal
     grown = base.assign(positional_offset=[-1, -1, -2, 1, *[0] * 4, *[2] * 4])
-    cells = drift.numbers({"baseline/seed1": grown, "pruned/all_heads11/seed1": fewer}, relations=[])
+    cells = drift.numbers(make.by_model(tables | {"baseline/seed1": grown}), relations=[])
     crossing = cells[cells["function"] == "diagonal, cross"]
     assert crossing["carrier"].tolist() == [drift.NONE, drift.MOVED]  # the baseline has none
 
 
 def test_drift_is_drawn_cell_by_cell_or_says_that_nothing_was_pruned(stage, write, make, swept):
     paths = [write(f"{number}.parquet", table) for number, table in enumerate(swept.values())]
-    settings = {"names": list(swept), "title": "EN-FR", "relations": RELATIONS}
+    runs = make.as_runs(model.path for model in swept)
+    settings = {"runs": runs, "title": "EN-FR", "relations": RELATIONS}
     plotted = pd.read_csv(stage("drift", settings, heads=paths).with_suffix(".csv"))
     assert plotted.columns.tolist() == drift.COLUMNS
     with style.sheet():
         written = make.texts(drift.draw(drift.numbers(swept, relations=RELATIONS), title="EN-FR"))
-        nothing = drift.numbers({"baseline/seed1": make.heads()}, relations=RELATIONS)
+        nothing = drift.numbers(make.by_model({"baseline/seed1": make.heads()}), relations=RELATIONS)
         assert "no pruned models" in make.texts(drift.draw(nothing, title="EN-FR"))[0]
     assert {"nsubj v→s", "24\nnone pruned", "0\nλ 0.5"} <= set(written)
     assert sum(text == "3-8" for text in written) >= 1
@@ -197,10 +193,9 @@ def test_p_values_are_those_of_all_permutations():
 @pytest.fixture
 def models(make):
     """Baselines of two seeds, and models of both scopes: one keeps the most relevant heads, one keeps all."""
-    baselines = {f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)}
+    baselines = make.by_model({f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)})
     survivors = {}
-    for seed in (1, 2):
-        table = baselines[f"baseline/seed{seed}"]
+    for seed, table in enumerate(baselines.values(), start=1):
         best = pd.concat(
             [table[table["type"] != "encoder"], table[table["type"] == "encoder"].nlargest(10, "relevance")]
         )
@@ -208,10 +203,10 @@ def models(make):
         survivors[f"pruned/encoder_lambda0.1/seed{seed}"] = fewer
         survivors[f"pruned/encoder_lambda0.01/seed{seed}"] = whole
         survivors[f"pruned/all_heads58/seed{seed}"] = fewer
-    return baselines, survivors
+    return baselines, make.by_model(survivors)
 
 
-def test_survival_by_scope_type_and_model(models):
+def test_survival_by_scope_type_and_model(make, models):
     rows = survival.numbers(*models)
     encoder = rows[rows["scope"] == "encoder"]
     assert encoder["target"].unique().tolist() == ["λ 0.01", "λ 0.1", survival.SWEEP]
@@ -229,14 +224,21 @@ def test_survival_by_scope_type_and_model(models):
     baselines, survivors = models
     concordant = []
     for seed in (1, 2):
-        table = baselines[f"baseline/seed{seed}"].query("type == 'encoder'")
-        left = survivors[f"pruned/encoder_lambda0.1/seed{seed}"]
+        table = baselines[make.model(f"baseline/seed{seed}")].query("type == 'encoder'")
+        left = survivors[make.model(f"pruned/encoder_lambda0.1/seed{seed}")]
         survive = [("encoder", *key) in left for key in zip(table["layer"], table["head"])]
         concordant.append(area(table["functions"].map(bool).astype(float), survive))
     assert found.loc[("λ 0.1", "specialised"), "auc"] == pytest.approx(np.mean(concordant))
     assert found.loc[("λ 0.1", "specialised"), "labelled"] == 14
     decoder = rows[rows["type"] == "decoder"]
     assert decoder["auc"].isna().all() and not set(survival.ENCODER_ONLY) & set(decoder["score"])
+
+
+def test_a_model_without_its_baseline_is_a_mistake(make, models):
+    baselines, survivors = models
+    first = make.model("baseline/seed1")
+    with pytest.raises(UserError, match="no baseline of seed 2"):
+        survival.numbers({first: baselines[first]}, survivors)
 
 
 def test_survival_without_labels_or_without_models_says_so(make, models):
@@ -265,12 +267,15 @@ def test_survival_reads_descriptions_of_models(stage, write, make, tmp_path):
     path = write("model.json", description)
     encoder = {("encoder", 1, 1), ("encoder", 1, 3), ("encoder", 3, 8)}
     assert {head for head in survival.left_heads(path) if head[0] == "encoder"} == encoder
-    settings = {"baselines": ["baseline/seed1"], "models": ["pruned/encoder_lambda0.1/seed1"], "title": "EN-FR"}
+    pruned = make.as_runs(["pruned/encoder_lambda0.1/seed1"])
+    settings = {"baselines": make.as_runs(["baseline/seed1"]), "pruned": pruned, "title": "EN-FR"}
     files = {"heads": [write("heads.parquet", make.heads())], "models": [path]}
     stem = stage("survival", settings, **files)
     rows = pd.read_csv(stem.with_suffix(".csv"))
     assert rows.loc[rows["target"] == "λ 0.1", "survivors"].unique().tolist() == [3]
     assert "| encoder heads pruned | encoder | λ 0.1 | 3 of 24 | 7 |" in stem.with_suffix(".md").read_text()
+    with pytest.raises(UserError, match="2 pruned for 1 files"):
+        stage("survival", settings | {"pruned": pruned * 2}, **files)
 
 
 def test_similarity_places_each_pair_on_both_sides(stage, write, make):

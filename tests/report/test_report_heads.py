@@ -80,7 +80,7 @@ def test_figure8_stacks_heads_by_function_under_their_own_numbers(make):
         "pruned/encoder_lambda0.005/seed1": make.without(table, 4),
         "pruned/encoder_lambda0.1/seed1": make.without(table, 0),
     }
-    columns = figure8.numbers(names)
+    columns = figure8.numbers(make.by_model(names))
     assert columns.drop_duplicates("model")["heads"].tolist() == [24, 4, 4, 0]
     assert columns["model"].unique().tolist()[1:3] == list(names)[2::-2]  # same count: the smaller λ first
     whole = columns[columns["model"] == "baseline/seed1"]
@@ -97,7 +97,7 @@ def test_figure8_stacks_heads_by_function_under_their_own_numbers(make):
 
 
 def test_figure8_with_seeds_and_with_the_baseline_only(make):
-    tables = {f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)}
+    tables = make.by_model({f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)})
     with style.sheet():
         written = make.texts(figure8.draw(figure8.numbers(tables), title="EN-FR"))
     assert "24\nnone pruned\nseed 2" in written

@@ -31,7 +31,7 @@ def run_all(stage, write, make):
         sentences = ["▁the ▁cat ▁sat", "▁$1 ▁a_b ▁{", "▁Мария ▁читает ▁книгу"]
         examples = [write("examples.json", make.examples(sentences))]
         pruned = write("pruned.parquet", make.without(tables[0], 5))
-        names = ["baseline/seed1", "pruned/encoder_lambda0.01/seed1"]
+        runs = make.as_runs(["baseline/seed1", "pruned/encoder_lambda0.01/seed1"])
         return {
             "figure1": stage("figure1", {"titles": titles[:1]}, heads=heads[:1]),
             "figure2": stage("figure2", {"titles": titles[1:]}, heads=heads[1:]),
@@ -40,7 +40,7 @@ def run_all(stage, write, make):
             "figure5": stage("figure5", {"titles": titles[:1]}, examples=examples),
             "figure6": stage("figure6"),
             "figure7": stage("figure7", {"titles": titles}, scores=scores),
-            "figure8": stage("figure8", {"title": titles[0], "names": names}, heads=[heads[0], pruned]),
+            "figure8": stage("figure8", {"title": titles[0], "runs": runs}, heads=[heads[0], pruned]),
             "figure9": stage("figure9", {"titles": titles}, scores=scores),
             "figure10": stage("figure10", {"titles": titles}, scores=scores),
             "table1": stage("table1", {"titles": titles}, heads=heads, relations=relations),

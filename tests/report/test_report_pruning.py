@@ -8,7 +8,8 @@ import pytest
 from specialized_heads.pruning import dead_heads as stage_dead_heads
 from specialized_heads.report import style
 from specialized_heads.report.beyond import controls, dead_heads, gates
-from specialized_heads.report.inputs import Of, read_log
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import read_log
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -19,14 +20,15 @@ def record(update: int, values: dict[str, list[float]]) -> dict:
     return {"update": update, "loss": 1.0, "open": values}
 
 
-def series(count: int, log: pd.DataFrame) -> dict[Of, pd.DataFrame]:
-    return {Of(scope="encoder", lam=(1 + n) / 1000): log for n in range(count)}
+def series(make, count: int, log: pd.DataFrame) -> dict[Model, pd.DataFrame]:
+    return make.by_model({f"pruned/encoder_lambda{(1 + n) / 1000}/seed1": log for n in range(count)})
 
 
-def test_gates_over_time() -> None:
+def test_gates_over_time(make) -> None:
     first = pd.DataFrame([record(5, {"encoder.1": [0.9, 0.8]}), record(9, {"encoder.1": [0.7, 0.1]})])
     second = pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.2": [0.3, 0.4]})])
-    table = gates.numbers({Of(scope="encoder", lam=0.01): first, Of(scope="all", asked=3): second})
+    logs = {"pruned/encoder_lambda0.01/seed1": first, "pruned/all_heads3/seed1": second}
+    table = gates.numbers(make.by_model(logs))
     assert table.fillna(-1).to_numpy().tolist() == [
         ["encoder", 0.01, -1, "encoder", 1, 1, 5, 0.9],
         ["encoder", 0.01, -1, "encoder", 1, 2, 5, 0.8],
@@ -40,7 +42,7 @@ def test_gates_over_time() -> None:
 
 def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(make) -> None:
     log = pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.1": [0.9]})])
-    table = gates.numbers(series(12, log) | {Of(scope="all", lam=0.5): log})
+    table = gates.numbers(series(make, 12, log) | make.by_model({"pruned/all_lambda0.5/seed1": log}))
     assert table["lam"].nunique() == 13
     with style.sheet():
         figure = gates.draw(table, title="EN-FR")
@@ -53,7 +55,7 @@ def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(make
 def test_panels_of_gates(make) -> None:
     log = pd.DataFrame([record(10, {f"encoder.{n}": [0.9] * 8 for n in (1, 2)})])
     with style.sheet():
-        figure = gates.draw(gates.numbers(series(3, log)), title="EN-FR")
+        figure = gates.draw(gates.numbers(series(make, 3, log)), title="EN-FR")
     written = make.texts(figure)
     assert {"λ 0.001", "λ 0.002", "λ 0.003", "EN-FR: gates during pruning"} <= set(written)
     assert len(figure.axes) == 3 + 1  # and the colour bar
@@ -61,7 +63,7 @@ def test_panels_of_gates(make) -> None:
 
 
 def test_without_pruned_models_the_gates_say_so(stage, make) -> None:
-    stem = stage("gates", {"title": "EN-FR", "rows": []}, records=[])
+    stem = stage("gates", {"title": "EN-FR", "runs": []}, records=[])
     assert stem.with_suffix(".csv").read_text(encoding="utf-8") == ",".join(gates.COLUMNS) + "\n"
     with style.sheet():
         assert "no pruned models" in " ".join(make.texts(gates.draw(gates.numbers({}), title="EN-FR")))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specialized_heads.planning.names import Name
-from specialized_heads.stage import Section
+from specialized_heads.stage import Section, UserError
 
 SCOPES = {"encoder": "encoder heads pruned", "all": "heads of all types pruned"}
 
@@ -19,6 +19,14 @@ class Corpus(Section):
     name: str  # of its folder
     title: str
     models: list[str]  # of one seed, in the order of the experiment's tables
+
+
+class Run(Section):
+    """A model, in the settings of a figure or table."""
+
+    corpus: str  # its title
+    model: str  # as in paths, without the seed
+    seed: int
 
 
 class Model(NamedTuple):
@@ -32,20 +40,24 @@ class Model(NamedTuple):
     asked: float
     moment: float
     seed: int
+    path: str  # below the folder of the corpus's models
 
 
 def describe(name: str, *, corpus: str, seed: int) -> Model:
-    """Parse a name such as `baseline`, `checkpoint/update500`, `pruned/all_lambda0.01` or `cut/gates_encoder_heads4`."""
-    parts = Name.parse(name)
+    """Parse a name such as `baseline`, `checkpoint/update500`, `pruned/all_lambda0.01` or `cut/gates_encoder_heads4`.
+
+    Raises:
+        UserError: it is not the name of a model.
+    """
+    try:
+        parts = Name.parse(name)
+    except ValueError:
+        raise UserError(
+            f"settings: {name!r} is not the name of a model; use names such as pruned/all_lambda0.01"
+        ) from None
     numbers = (parts.target.lambda_, parts.target.heads, parts.update)
     lam, asked, moment = (nan if number is None else float(number) for number in numbers)
-    return Model(corpus, parts.kind, parts.scope, parts.criterion, lam, asked, moment, seed)
-
-
-def of_gates(path: str) -> Model:
-    """Parse the path of a baseline or of a model pruned with gates, such as `pruned/encoder_lambda0.01/seed1`."""
-    name, _, seed = path.rpartition("/seed")
-    return describe(name, corpus="", seed=int(seed))
+    return Model(corpus, parts.kind, parts.scope, parts.criterion, lam, asked, moment, seed, f"{name}/seed{seed}")
 
 
 def all_models(corpora: Sequence[Corpus], seeds: Sequence[int], results: Path) -> Iterator[tuple[Model, Path]]:
@@ -54,4 +66,4 @@ def all_models(corpora: Sequence[Corpus], seeds: Sequence[int], results: Path) -
         for seed in seeds:
             for name in corpus.models:
                 model = describe(name, corpus=corpus.title, seed=seed)
-                yield model, results / corpus.name / "models" / name / f"seed{seed}"
+                yield model, results / corpus.name / "models" / model.path

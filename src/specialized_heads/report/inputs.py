@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specialized_heads import tables
-from specialized_heads.stage import Section, UserError
+from specialized_heads.report.experiment import Model, Run, describe
+from specialized_heads.stage import UserError
 
 HEAD_COLUMNS = ("type", "layer", "head", "relevance", "confidence", "functions", "relations")
 RELATION_COLUMNS = (
@@ -23,39 +24,41 @@ SYSTEMATIC_COLUMNS = (
 )  # fmt: skip
 
 
-class Of(Section):
-    """The model that a file is of, as far as a figure needs to know it."""
-
-    corpus: str = ""  # its title
-    kind: str = ""
-    scope: str = ""
-    lam: float | None = None
-    asked: int | None = None  # number of heads that pruning aimed at
-    seed: int = 0
-    moment: int | None = None  # updates of training; None: the finished model
-
-
 class Files(NamedTuple):
-    """The files of an option: how one is read, and the setting that says what each is of, in their order.
+    """The files of an option: how one is read, and the setting that says what each belongs to, in their order.
 
-    `read` is a function, or the columns that a parquet table must have. An option without a setting takes a single file.
+    `read` is a function, or the columns that a parquet table must have. The setting holds titles of corpora if it is `titles`,
+    and runs otherwise. An option without a setting takes a single file.
     """
 
     read: Callable[[Path], Any] | Sequence[str]
     by: str = "titles"
 
+    @property
+    def owners(self) -> type:
+        """The type of the setting."""
+        return list[str] if self.by == "titles" else list[Run]
+
     def one(self, path: Path) -> Any:
         """The contents of a file."""
         return self.read(path) if callable(self.read) else read_table(path, self.read)
 
-    def contents(self, paths: Sequence[Path], keys: Sequence[str | Of]) -> dict[str | Of, Any]:
-        """The contents of each file, by what it is of; a `UserError` unless there is one key per file, and no two are equal."""
-        one_per_file(self.by, keys, paths)
-        if len(set(keys)) != len(keys):
+    def several(self, paths: Sequence[Path], owners: Sequence[str | Run]) -> dict[str | Model, Any]:
+        """The contents of each file, by the title or the model that it belongs to.
+
+        Raises:
+            UserError: files and owners differ in number, two owners are the same, or a file cannot be read.
+        """
+        one_per_file(self.by, owners, paths)
+        if len(set(owners)) != len(owners):
             raise UserError(
                 f"settings: {self.by}: two are the same, so figures could not tell them apart; make them different"
             )
-        return {key: self.one(path) for key, path in zip(keys, paths, strict=True)}
+        keys = [
+            owner if isinstance(owner, str) else describe(owner.model, corpus=owner.corpus, seed=owner.seed)
+            for owner in owners
+        ]
+        return dict(zip(keys, map(self.one, paths), strict=True))
 
 
 def one_per_file(setting: str, values: Sequence[object], files: Collection[object]) -> None:
@@ -89,9 +92,9 @@ def stack(frames: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFram
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
 
 
-def stack_models(files: dict[Of, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+def stack_models(tables: dict[Model, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
     """These columns of the tables of several models, with the corpus, seed and moment of each."""
-    frames = [table.assign(corpus=of.corpus, seed=of.seed, moment=of.moment) for of, table in files.items()]
+    frames = [table.assign(corpus=of.corpus, seed=of.seed, moment=of.moment) for of, table in tables.items()]
     return stack(frames, [*columns, "corpus", "seed", "moment"]).astype({"moment": "Int64"})
 
 

@@ -20,7 +20,6 @@ from typing import Any
 
 from pydantic import create_model
 
-from specialized_heads.report.inputs import Of
 from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import Section, arguments, run
 
@@ -35,9 +34,9 @@ def main() -> None:
     several = [option for option, files in module.READS.items() if files.by]
     outputs = ["figure", "table"] if both else ["output"]
     args = arguments(module.__doc__, files=[*outputs, *single], many=several)
-    keys = {files.by: (list[Of | str], ...) for files in module.READS.values() if files.by}
+    owners = {files.by: (files.owners, ...) for files in module.READS.values() if files.by}
     given = {name: kind for part in parts.values() for name, kind in _settings(part).items()}
-    settings = create_model("Settings", __base__=Section, **keys | given).model_validate(args.settings)
+    settings = create_model("Settings", __base__=Section, **owners | given).model_validate(args.settings)
 
     def call(part: str, *values: object) -> Any:
         return parts[part](*values, **{name: getattr(settings, name) for name in _settings(parts[part])})
@@ -45,7 +44,7 @@ def main() -> None:
     read = []
     for option, files in module.READS.items():
         paths = getattr(args, option)
-        read.append(files.contents(paths, getattr(settings, files.by)) if files.by else files.one(paths))
+        read.append(files.several(paths, getattr(settings, files.by)) if files.by else files.one(paths))
     rows = call("numbers", *read)
     written = rows[getattr(module, "COLUMNS", rows.columns)]
     if "draw" in parts:

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Files, Of
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import Files
 from specialized_heads.report.voita import sweep
 
 READS = {"criteria": Files((), by="runs")}
@@ -48,7 +49,7 @@ def jaccard(first: set, second: set) -> float:
     return len(first & second) / len(first | second) if first | second else 1.0
 
 
-def numbers(tables: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """Agreement of each pair of criteria.
 
     Args:

@@ -48,9 +48,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         model = [first["corpus"], first["scope"], sweep.target(first["lam"], first["asked"]), str(first["seed"])]
         heads = [_heads(same[same["type"] == kind], first[kind]) for kind in style.TYPES]
         losses = f"{first['loss_hard']:.3f} / {first['loss_soft']:.3f}"
-        lines.append(
-            [*model, *heads, f"{first['expected']:.1f}", f"{first['decided']:.0%}", losses, first["remark"]]
-        )
+        lines.append([*model, *heads, f"{first['expected']:.1f}", f"{first['decided']:.0%}", losses, first["remark"]])
     names = [name for name, _ in style.TYPES.values()]
     names += ["open (expected)", "decided", "dev loss hard / soft"]
     table = pd.DataFrame(lines, columns=["corpus", "scope", "model", "seed", *names, "remark"])

@@ -21,10 +21,11 @@ from matplotlib.patches import Rectangle
 from specialized_heads.heads.functions import BESIDE
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import experiment, style
+from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import HEAD_COLUMNS, Files, stack
 from specialized_heads.report.voita import paper, sweep
 
-READS = {"heads": Files((*HEAD_COLUMNS, "positional_offset", "positional_share", "rarest"), by="names")}
+READS = {"heads": Files((*HEAD_COLUMNS, "positional_offset", "positional_share", "rarest"), by="runs")}
 COLUMNS = [
     "scope", "model", "lam", "asked", "seed", "heads", "type", "function", "layer", "head", "score", "baseline",
     "labelled", "carrier",
@@ -46,11 +47,11 @@ POSITIONS = [
 ]
 
 
-def numbers(tables: dict[str, pd.DataFrame], *, relations: list[str]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame], *, relations: list[str]) -> pd.DataFrame:
     """The best head for each function in each model.
 
     Args:
-        tables: per-head table by model name, see `experiment.of_gates`; the baseline among them.
+        tables: per-head tables of the baseline and of pruned models.
         relations: whose accuracies the tables hold.
 
     Returns:
@@ -60,21 +61,20 @@ def numbers(tables: dict[str, pd.DataFrame], *, relations: list[str]) -> pd.Data
     """
     frames = []
     for scope in experiment.SCOPES:
-        models = {name: experiment.of_gates(name) for name in tables}
-        models = {name: model for name, model in models.items() if model.scope in ("", scope)}
+        models = {model.path: model for model in tables if model.scope in ("", scope)}
         if len(models) < 2:
             continue
         types = ["encoder"] if scope == "encoder" else list(style.TYPES)
         rows = []
-        for name, model in models.items():
-            heads = int(tables[name]["type"].isin(types).sum())
-            shared = {"scope": scope, "model": name, "lam": model.lam, "asked": model.asked, "seed": model.seed}
+        for path, model in models.items():
+            heads = int(tables[model]["type"].isin(types).sum())
+            shared = {"scope": scope, "model": path, "lam": model.lam, "asked": model.asked, "seed": model.seed}
             shared |= {"heads": heads, "whole": not model.scope}
-            rows += [shared | carrier for carrier in _carriers(tables[name], types, relations)]
+            rows += [shared | carrier for carrier in _carriers(tables[model], types, relations)]
         frame = pd.DataFrame(rows)
         first = frame[frame["whole"]].set_index("function")
         cells = frame.to_dict("records")
-        frame["carrier"] = [_moved(cell, first.loc[cell["function"]], tables[cell["model"]]) for cell in cells]
+        frame["carrier"] = [_moved(cell, first.loc[cell["function"]], tables[models[cell["model"]]]) for cell in cells]
         frame = frame[frame.groupby("function")["score"].transform("count") > 0]
         frames.append(sweep.in_order(frame, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST}))
     return stack(frames, COLUMNS).astype({"layer": "Int64", "head": "Int64"})

@@ -16,11 +16,12 @@ from matplotlib.ticker import NullFormatter
 
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Files, Of, read_log
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import Files, read_log
 
 COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head"]
 NEEDED = ("type", "layer", "head", "relevance", "positional_offset", "positional_share", "rarest")
-READS = {"heads": Files(NEEDED, by="moments"), "records": Files(read_log, by="trainings")}
+READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="trainings")}
 BACKWARDS = "dependent → head"
 NEIGHBOURS = {-1: "previous token", 0: "same token", 1: "next token"}
 PANELS = {  # measure: title of its panel
@@ -33,11 +34,11 @@ PANELS = {  # measure: title of its panel
 HEIGHT = 2.5  # inches of a panel and its key
 
 
-def numbers(heads: dict[Of, pd.DataFrame], records: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per corpus, seed, update, measure (a panel) and name (a curve), with the encoder head that it is of, if any.
 
     Args:
-        heads: the tables of heads of the baselines at moments of their training.
+        heads: the tables of heads of baselines and of their checkpoints.
         records: the logs of these baselines.
     """
     rows = []
@@ -46,10 +47,11 @@ def numbers(heads: dict[Of, pd.DataFrame], records: dict[Of, pd.DataFrame]) -> p
             rows.append([of.corpus, of.seed, point.update, "loss", "", point.dev_loss, None, None])
     for of, table in heads.items():
         encoder = table[table["type"] == "encoder"]
+        update = records[of]["update"].max() if of in records else int(of.moment)
         for measure, name, values in curves(encoder):
             if values.notna().any():
                 best = encoder.loc[values.idxmax()]
-                rows.append([of.corpus, of.seed, of.moment, measure, name, values.max(), best["layer"], best["head"]])
+                rows.append([of.corpus, of.seed, update, measure, name, values.max(), best["layer"], best["head"]])
     return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "head": "Int64"})
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from specialized_heads.report.beyond import emergence
-from specialized_heads.report.inputs import Of
+from specialized_heads.report.experiment import Model
 
 READS = emergence.READS
 CAPTION = (
@@ -14,7 +14,7 @@ CAPTION = (
 COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
 
 
-def numbers(heads: dict[Of, pd.DataFrame], records: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """`first_updates` of the curves of the figure."""
     return first_updates(emergence.numbers(heads, records))
 

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.report import experiment, style
+from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import HEAD_COLUMNS, SCORE_COLUMNS, Files, stack
 from specialized_heads.report.voita import sweep
 
-READS = {"scores": Files(SCORE_COLUMNS, by=""), "heads": Files(HEAD_COLUMNS, by="names")}
+READS = {"scores": Files(SCORE_COLUMNS, by=""), "heads": Files(HEAD_COLUMNS, by="runs")}
 NONE = "none found"
 COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}
 ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name not in ("positional", "other"))]
@@ -27,8 +28,8 @@ POINTS = [
 KEYS = ["scope", "lam", "asked", "seed"]
 
 
-def numbers(scores: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The rows of both panels, from the scores of one corpus and the per-head tables of its models by name, baseline first."""
+def numbers(scores: pd.DataFrame, tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of both panels, from the scores of one corpus and the per-head tables of its models, baseline first."""
     panels = {"left": points(scores), "right": survivors(tables, scores)}
     return pd.concat([rows.assign(panel=panel) for panel, rows in panels.items()], ignore_index=True)
 
@@ -43,20 +44,21 @@ def points(scores: pd.DataFrame) -> pd.DataFrame:
     return stack(frames, POINTS)
 
 
-def survivors(tables: dict[str, pd.DataFrame], scores: pd.DataFrame) -> pd.DataFrame:
+def survivors(tables: dict[Model, pd.DataFrame], scores: pd.DataFrame) -> pd.DataFrame:
     """The right panel: numbers of heads by model (scope "": the baseline), attention type and functions, with the model's BLEU.
 
     Attention types without heads have one row, of 0 heads.
     """
     scored = scores.loc[scores["kind"].isin(["baseline", "pruned"]), [*KEYS, "bleu"]]
     rows = []
-    for name, table in tables.items():
-        model = experiment.of_gates(name)._asdict()
+    for model, table in tables.items():
         for kind in style.TYPES:
             functions = table.loc[table["type"] == kind, "functions"]
             counts = functions.map(lambda names: "; ".join(sorted(names, key=ORDER.index)) or NONE).value_counts()
             for functions in sorted(counts.index, key=_place) or [NONE]:
-                rows.append(model | {"type": kind, "functions": functions, "heads": int(counts.get(functions, 0))})
+                rows.append(
+                    model._asdict() | {"type": kind, "functions": functions, "heads": int(counts.get(functions, 0))}
+                )
     counted = pd.DataFrame(rows, columns=[*KEYS, "type", "functions", "heads"])
     return counted.merge(scored.astype({"lam": float, "asked": float}), on=KEYS, how="left", validate="many_to_one")
 

@@ -8,10 +8,11 @@ import pandas as pd
 
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.beyond.emergence import NEIGHBOURS, relation_name
-from specialized_heads.report.inputs import Files, Of, read_log
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import Files, read_log
 
 NEEDED = ("type", "layer", "head", "functions", "relations_certain", "positional_offset", "positional_share", "rarest")
-READS = {"heads": Files(NEEDED, by="baselines"), "records": Files(read_log, by="baselines")}
+READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="runs")}
 CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
     "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset with its 95% interval "
@@ -20,7 +21,7 @@ CAPTION = (
 )
 
 
-def numbers(heads: dict[Of, pd.DataFrame], records: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per baseline, from its table of heads and the log of its training.
 
     heads: of the encoder; `share_<offset>`: the best share at each neighbour; margin: the largest, with interval and relation;

@@ -15,16 +15,17 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Files, Of, read_log
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import Files, read_log
 from specialized_heads.report.voita import sweep
 
-READS = {"records": Files(partial(read_log, column="open"), by="rows")}
+READS = {"records": Files(partial(read_log, column="open"), by="runs")}
 MOST = 5  # panels beside each other
 SCOPES = {"encoder": "encoder only", "all": "all types"}
 COLUMNS = ["scope", "lam", "asked", "type", "layer", "head", "update", "p_open"]
 
 
-def numbers(records: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per gate and record of the log of a model's training, with P(open)."""
     gates = [
         [of.scope, of.lam, of.asked, *name.split("."), head, update, p_open]

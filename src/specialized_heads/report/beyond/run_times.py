@@ -51,9 +51,7 @@ def belongs(rule: str, wildcards: dict[str, str], *, corpora: list[Corpus], seed
     return True
 
 
-def numbers(
-    results: Path, *, corpora: list[Corpus], seeds: list[int], rules: dict[str, str]
-) -> pd.DataFrame:
+def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int], rules: dict[str, str]) -> pd.DataFrame:
     """One row per job; cpu_seconds and megabytes (largest resident set) are missing where it was too short to be sampled.
 
     Args:

@@ -22,8 +22,10 @@ from scipy import stats
 from specialized_heads.model.checkpoint import architecture_of
 from specialized_heads.pruning.scopes import SCOPES, Head, heads_of
 from specialized_heads.report import experiment, style
+from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import HEAD_COLUMNS, Files
 from specialized_heads.report.voita.sweep import NO_PRUNED, label
+from specialized_heads.stage import UserError
 
 PERMUTATIONS = 1999
 NORMAL = stats.norm.ppf(0.975)  # standard deviations on each side that hold 95% of a normal distribution
@@ -63,7 +65,7 @@ def left_heads(path: Path) -> set[Head]:
 
 READS = {
     "heads": Files((*HEAD_COLUMNS, "entropy", "positional_share", "rarest"), by="baselines"),
-    "models": Files(left_heads, by="models"),
+    "models": Files(left_heads, by="pruned"),
 }
 
 
@@ -127,38 +129,41 @@ def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, floa
     return float(inside[0]), float(inside[-1])
 
 
-def numbers(baselines: dict[str, pd.DataFrame], survivors: dict[str, set[Head]]) -> pd.DataFrame:
+def numbers(baselines: dict[Model, pd.DataFrame], survivors: dict[Model, set[Head]]) -> pd.DataFrame:
     """Areas under the curve.
 
     Args:
-        baselines: per-head table by name, one per seed: `baseline/seed1`.
-        survivors: by name of the pruned model, the heads that are left.
+        baselines: per-head tables, one per seed.
+        survivors: of each pruned model, the heads that are left.
 
     Returns:
         one row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score; heads: compared, over
         all seeds; labelled: of these, heads with a function. An area is missing where all heads survive, or none, or where all
         have the same score.
+
+    Raises:
+        UserError: the baseline of a pruned model is missing.
     """
-    tables = {experiment.of_gates(name).seed: table for name, table in baselines.items()}
-    models = {name: experiment.of_gates(name) for name in survivors}
+    tables = {model.seed: table for model, table in baselines.items()}
+    if missing := {model.seed for model in survivors} - set(tables):
+        raise UserError(f"settings: baselines: there is no baseline of seed {min(missing)}; add it")
     rows = []
     for scope, kinds in SCOPES.items():
-        targets: dict[str, list[str]] = {}
-        for name, model in models.items():
+        targets: dict[str, list[Model]] = {}
+        for model in survivors:
             if model.scope == scope:
-                targets.setdefault(label(model.lam, model.asked), []).append(name)
+                targets.setdefault(label(model.lam, model.asked), []).append(model)
         # From the most heads to the fewest.
-        targets = dict(sorted(targets.items(), key=lambda item: -sum(len(survivors[name]) for name in item[1])))
-        targets |= {SWEEP: [name for names in targets.values() for name in names]} if targets else {}
+        targets = dict(sorted(targets.items(), key=lambda item: -sum(len(survivors[model]) for model in item[1])))
+        targets |= {SWEEP: [model for models in targets.values() for model in models]} if targets else {}
         for kind in kinds:
-            for target, names in targets.items():
-                first = models[names[0]]
-                lam, asked = (nan, nan) if target == SWEEP else (first.lam, first.asked)
+            for target, models in targets.items():
+                lam, asked = (nan, nan) if target == SWEEP else (models[0].lam, models[0].asked)
                 shared = {"scope": scope, "target": target, "lam": lam, "asked": asked, "type": kind}
                 strata, outcomes = [], []
                 for seed, table in tables.items():
                     heads = table[table["type"] == kind]
-                    kept = [survivors[name] for name in names if models[name].seed == seed]
+                    kept = [survivors[model] for model in models if model.seed == seed]
                     if kept:
                         strata.append(heads)
                         left = [

@@ -12,7 +12,8 @@ from specialized_heads.report.claims import michel, voita
 from specialized_heads.report.claims.claim import Claim, Unit, Verdict, judge
 from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, NotTestable
 from specialized_heads.report.claims.of_ablation import DELTA
-from specialized_heads.report.inputs import ABLATION_COLUMNS, SCORE_COLUMNS, SYSTEMATIC_COLUMNS, Files, Of, stack_models
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, SCORE_COLUMNS, SYSTEMATIC_COLUMNS, Files, stack_models
 from specialized_heads.stage import Section
 
 PAPERS = {"Voita et al. 2019": voita.claims, "Michel et al. 2019": michel.claims}
@@ -23,8 +24,8 @@ SINGLE, SYSTEMATIC = (*ABLATION_COLUMNS, *DELTA[1:]), (*SYSTEMATIC_COLUMNS, *DEL
 READS = {
     "scores": Files((*SCORE_COLUMNS, *INTERVAL, *TOTALS, "updates", "gates_decided")),
     "heads": Files(HEAD_COLUMNS, by="models"),
-    "single": Files(SINGLE, by="runs"),
-    "second": Files(ABLATION_COLUMNS, by="runs"),
+    "single": Files(SINGLE, by="ablated"),
+    "second": Files(ABLATION_COLUMNS, by="ablated"),
     "systematic": Files(SYSTEMATIC, by="moments"),
 }
 COLUMNS = [
@@ -56,15 +57,15 @@ class CorpusOf(Section):
 
 def numbers(
     scores: dict[str, pd.DataFrame],
-    heads: dict[Of, pd.DataFrame],
-    single: dict[Of, pd.DataFrame],
-    second: dict[Of, pd.DataFrame],
-    systematic: dict[Of, pd.DataFrame],
+    heads: dict[Model, pd.DataFrame],
+    single: dict[Model, pd.DataFrame],
+    second: dict[Model, pd.DataFrame],
+    systematic: dict[Model, pd.DataFrame],
     *,
     corpora: list[CorpusOf],
 ) -> pd.DataFrame:
     """`judged` of the evidence of each corpus."""
-    labelled = [table.assign(**of.model_dump()).astype({"lam": float, "asked": float}) for of, table in heads.items()]
+    labelled = [table.assign(**of._asdict()) for of, table in heads.items()]
     tables = {
         "single": stack_models(single, SINGLE),
         "second": stack_models(second, SINGLE),

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, Of, stack_models
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack_models
 from specialized_heads.report.voita.paper import SIGNIFICANT
 from specialized_heads.report.voita.sweep import NO_HEADS, value_text
 
@@ -26,7 +27,7 @@ COLUMNS = ["corpus", "seed", "type", "layer", "head", "bleu", "bleu_full", "delt
 SMALLEST_RANGE = 0.5  # BLEU; on a shorter scale noise would look like an effect
 
 
-def numbers(tables: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per corpus and head: BLEU without it, of the whole model, and the difference."""
     single = stack_models(tables, ABLATION_COLUMNS).query("what == 'without'")
     return single.assign(significant=single["p_value"].astype(float) < SIGNIFICANT)[COLUMNS].reset_index(drop=True)

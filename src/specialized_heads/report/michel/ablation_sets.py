@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, Of, stack, stack_models
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack, stack_models
 from specialized_heads.report.voita.sweep import NO_HEADS
 
 READS = {option: Files(ABLATION_COLUMNS, by="runs") for option in ("tables", "second")}
@@ -38,7 +39,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def numbers(
-    tables: dict[Of, pd.DataFrame], second: dict[Of, pd.DataFrame], *, second_names: dict[str, str]
+    tables: dict[Model, pd.DataFrame], second: dict[Model, pd.DataFrame], *, second_names: dict[str, str]
 ) -> pd.DataFrame:
     """One row per corpus, seed and head: the change in BLEU without it on both sets, and the correlation over these heads.
 

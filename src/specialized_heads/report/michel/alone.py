@@ -8,7 +8,8 @@ head, and the table shows mean and standard deviation of the difference.
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, Of, stack_models
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack_models
 from specialized_heads.report.voita import paper, sweep
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
@@ -22,7 +23,7 @@ KEYS = ["corpus", "type", "layer"]
 COLUMNS = [*KEYS, "seeds", "heads", "head", "bleu_full", "delta", "delta_low", "delta_high", "delta_sd", "p_value"]
 
 
-def numbers(tables: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per corpus, type and layer that has heads: its best head (missing where seeds differ) and its change of BLEU.
 
     heads: the most that a seed has in the layer; `_low`, `_high` and `_sd`: over seeds.

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, Of, stack_models
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, stack_models
 from specialized_heads.report.voita import sweep
 
 READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs")}
@@ -19,7 +20,7 @@ LEAST_BLEU = 1.0  # of the whole model; a share of less would mean nothing
 PANELS = 2  # per row
 
 
-def numbers(tables: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per corpus, moment of training (missing: its end) and number of removed heads; kept: BLEU over `bleu_full`.
 
     A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing.

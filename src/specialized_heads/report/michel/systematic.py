@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, Of, stack_models
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, stack_models
 from specialized_heads.report.voita import paper, sweep
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
@@ -25,7 +26,7 @@ PANELS = 2  # per row
 REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 
 
-def numbers(tables: dict[Of, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per corpus, group of heads (`pruned`: all, or a type) and number of removed heads; delta: from the whole model."""
     steps = stack_models(tables, SYSTEMATIC_COLUMNS).query("heads > 0")
     rows = sweep.over_seeds(steps, ["bleu", "delta"], KEYS, sort=False, p_values="delta")

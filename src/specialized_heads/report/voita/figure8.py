@@ -8,31 +8,29 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import of_gates
+from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import HEAD_COLUMNS, Files, encoder_heads
 from specialized_heads.report.voita import sweep
 
-READS = {"heads": Files(HEAD_COLUMNS, by="names")}
+READS = {"heads": Files(HEAD_COLUMNS, by="runs")}
 HEIGHT, TALLEST = 0.13, 4.6  # inches: of a cell; of a column, above which cells become lower
 COLUMNS = ["model", "lam", "asked", "seed", "heads", "place", "layer", "head", "functions"]
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per head; place: in its column, from 1 at the bottom; heads: of the model. A model without heads has one row.
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per head of each model; place: in its column, from 1 at the bottom; heads: of the model.
 
-    Args:
-        tables: per-head table by model name: `baseline/seed1`, `pruned/encoder_lambda0.01/seed1`.
+    A model without heads has one row.
     """
     functions = list(style.FUNCTIONS)
     frames = []
-    for name, table in tables.items():
+    for model, table in tables.items():
         heads = encoder_heads(table)
         # Heads with the same first function are neighbours, those that have it alone first.
         heads["key"] = [tuple(map(functions.index, text.split("; "))) for text in heads["functions"]]
         heads = heads.sort_values(["key", "layer", "head"])
-        model = of_gates(name)
         column = heads.assign(place=range(1, len(heads) + 1)) if len(heads) else pd.DataFrame([{}])
-        column = column.assign(model=name, lam=model.lam, asked=model.asked, seed=model.seed, heads=len(heads))
+        column = column.assign(model=model.path, lam=model.lam, asked=model.asked, seed=model.seed, heads=len(heads))
         frames.append(column.assign(whole=not model.scope).reindex(columns=[*COLUMNS, "whole"]))
     cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
     order = {"heads": False, "whole": False, **sweep.WEAKEST_FIRST, "seed": True, "place": True}
