@@ -144,11 +144,11 @@ def test_mistakes_in_the_inputs_are_named(write, make, tmp_path):
     path = write("heads.parquet", make.heads().drop(columns="functions"))
     for wrong, message in ((path, "column functions is missing"), (tmp_path / "none.parquet", "no such file")):
         with pytest.raises(UserError, match=message):
-            Files(HEAD_COLUMNS).contents([wrong], ["EN-FR"])
+            Files(HEAD_COLUMNS).several([wrong], ["EN-FR"])
     with pytest.raises(UserError, match="settings: titles: 2 titles for 1 files; give one per file"):
-        Files(HEAD_COLUMNS).contents([path], ["EN-FR", "EN-RU"])
+        Files(HEAD_COLUMNS).several([path], ["EN-FR", "EN-RU"])
     with pytest.raises(UserError, match="two are the same"):
-        Files(HEAD_COLUMNS).contents([path, path], ["EN-FR", "EN-FR"])
+        Files(HEAD_COLUMNS).several([path, path], ["EN-FR", "EN-FR"])
 
 
 @pytest.mark.parametrize("name", ["front", "training_curves", "models", "run_times", "environment"])

@@ -7,11 +7,12 @@ are the previous, the same and the next token (section 5.1), syntactic margins a
 head of each layer (section 4).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from specialized_heads.parsing.relations import DIRECTIONS
@@ -31,7 +32,7 @@ PANELS = {  # measure: title of its panel
     "rare words": "share at the rarest token",
     "relevance": "highest relevance in a layer",
 }
-HEIGHT = 2.5  # inches of a panel and its key
+HEIGHT, KEY = 1.55, 1.0  # inches of a row of panels, and of the keys below the last one
 
 
 def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
@@ -82,37 +83,45 @@ def draw(points: pd.DataFrame, *, thresholds: dict[str, float]) -> Figure:
     """
     if points.empty:
         return style.message_figure("Emergence: no checkpoints of the baseline in this experiment", width=style.DOUBLE)
-    corpora = list(points.groupby("corpus", sort=False))
-    down, across = 2 * len(corpora), 3
-    figure = Figure(figsize=(style.DOUBLE, HEIGHT * down), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False)
-    for number, (corpus, points_of_corpus) in enumerate(corpora):
-        panels = grid[2 * number : 2 * number + 2].ravel()
-        for axes, (measure, title) in zip(panels, PANELS.items(), strict=False):
-            _panel(axes, points_of_corpus[points_of_corpus["measure"] == measure], thresholds.get(measure))
-            axes.set_title(title)
-        for axes in panels[len(PANELS) :]:
-            axes.set_axis_off()
-        panels[0].set_ylabel(style.wrap(corpus, inches=HEIGHT - 0.3))
-    for axes in grid[-1]:
-        axes.set_xlabel("update")
+    corpora = style.by(points, "corpus")
+    figure = Figure(figsize=(style.DOUBLE, HEIGHT * len(corpora) + KEY), layout="constrained")
+    grid = figure.subplots(len(corpora), len(PANELS), squeeze=False, sharex=True)
+    for axes, corpus in zip(grid[:, 0], corpora, strict=True):
+        axes.set_ylabel(style.wrap(corpus, inches=HEIGHT - 0.4))
+    for column, (measure, title) in zip(grid.T, PANELS.items(), strict=True):
+        looks = _looks(points.loc[points["measure"] == measure, "name"].unique())
+        for axes, own in zip(column, corpora.values(), strict=True):
+            _panel(axes, own[own["measure"] == measure], looks, threshold=thresholds.get(measure))
+        column[0].set_title(style.wrap(title, inches=style.DOUBLE / len(PANELS) - 0.25, size=7), size=7)
+        column[-1].set_xlabel("update")
+        if len(looks) > 1:
+            handles = [Line2D([], [], label=name.replace("dependent", "dep."), **look) for name, look in looks.items()]
+            place = {"loc": "upper center", "bbox_to_anchor": (0.4, -0.28)}
+            column[-1].legend(handles=handles, fontsize=6, handlelength=2.6, **place)
     return figure
 
 
-def _panel(axes: Axes, points: pd.DataFrame, threshold: float | None) -> None:
-    names = list(dict.fromkeys(points["name"]))
-    both_ways = any(name.endswith(BACKWARDS) for name in names)  # one colour per relation, dashes for one direction
-    for number, name in enumerate(names):
-        by_update = points[points["name"] == name].groupby("update")["value"]
-        mean, look = by_update.mean(), style.series(number // 2 if both_ways else number)
-        line = "--" if name.endswith(BACKWARDS) else "-"
-        axes.plot(mean.index, mean, color=look.colour, linestyle=line, marker=look.marker, markersize=2.5, label=name)
-        axes.fill_between(mean.index, by_update.min(), by_update.max(), color=look.colour, alpha=0.2, linewidth=0)
+def _looks(names: Iterable[str]) -> dict[str, dict[str, object]]:
+    """How each curve of a panel is drawn; both directions of a relation have its colour, one of them dashes."""
+    relations = list(dict.fromkeys(name.partition(",")[0] for name in names))
+    looks = {name: style.series(relations.index(name.partition(",")[0])) for name in names}
+    return {
+        name: {"color": look.colour, "marker": look.marker, "markersize": 2}
+        | {"linestyle": "--" if name.endswith(BACKWARDS) else "-"}
+        for name, look in looks.items()
+    }
+
+
+def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]], *, threshold: float | None) -> None:
+    for name, curve in points.groupby("name", sort=False):
+        by_update, look = curve.groupby("update")["value"], looks[name]
+        mean = by_update.mean()
+        axes.plot(mean.index, mean, **look)
+        axes.fill_between(mean.index, by_update.min(), by_update.max(), color=look["color"], alpha=0.2, linewidth=0)
     if threshold is not None:
         axes.axhline(threshold, color=style.PAPER_COLOUR, linestyle=":", linewidth=0.8)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=6)
     axes.grid(axis="y")
-    if len(names) > 1:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=5.5, handlelength=2.4, labelspacing=0.2)
