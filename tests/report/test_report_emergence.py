@@ -45,18 +45,22 @@ def at(tables: dict[int, pd.DataFrame]) -> dict[Model, pd.DataFrame]:
     return {describe(f"checkpoint/update{update}", corpus="C", seed=1): table for update, table in tables.items()}
 
 
+Training = tuple[dict[Model, pd.DataFrame], dict[Model, pd.DataFrame]]
+
+
 @pytest.fixture
-def points() -> pd.DataFrame:
-    tables = at({10: heads(previous=0.1, margin=-0.3), 100: heads(previous=0.9, margin=-0.2)})
-    finished = {BASELINE: heads(previous=0.95, margin=0.2)}
-    return emergence.numbers(tables | finished, {BASELINE: log(5.0, 2.0, 1.5)})
+def training() -> Training:
+    """The heads of two checkpoints and of the finished model, and the log of its training."""
+    checkpoints = at({10: heads(previous=0.1, margin=-0.3), 100: heads(previous=0.9, margin=-0.2)})
+    return checkpoints | {BASELINE: heads(previous=0.95, margin=0.2)}, {BASELINE: log(5.0, 2.0, 1.5)}
 
 
 def curve(points: pd.DataFrame, name: str) -> list[float]:
     return points[points["name"] == name]["value"].tolist()
 
 
-def test_each_curve_follows_the_best_encoder_head(points: pd.DataFrame) -> None:
+def test_each_curve_follows_the_best_encoder_head(training: Training) -> None:
+    points = emergence.numbers(*training)
     assert curve(points, "previous token") == [0.1, 0.9, 0.95]
     assert curve(points, "next token") == [0.0, 0.0, 0.0]  # no head prefers it
     assert curve(points, "obj, head → dependent") == [-0.2, -0.2, 0.2]  # before the last moment, the other head's
@@ -65,8 +69,8 @@ def test_each_curve_follows_the_best_encoder_head(points: pd.DataFrame) -> None:
     assert points[points["measure"] == "loss"]["value"].tolist() == [5.0, 2.0, 1.5]
 
 
-def test_the_table_is_in_the_order_in_which_functions_come(points: pd.DataFrame) -> None:
-    rows = emergence_table.first_updates(points).set_index("name")
+def test_the_table_is_in_the_order_in_which_functions_come(training: Training) -> None:
+    rows = emergence_table.numbers(*training).set_index("name")
     assert rows.at["previous token", "half"] == 100
     assert rows.at["obj, head → dependent", "half"] == 1000
     assert rows.at["", "half"] == 100  # the loss falls, and has fallen half its way by then

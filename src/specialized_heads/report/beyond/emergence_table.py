@@ -15,16 +15,12 @@ COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
 
 
 def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
-    """`first_updates` of the curves of the figure."""
-    return first_updates(emergence.numbers(heads, records))
-
-
-def first_updates(points: pd.DataFrame) -> pd.DataFrame:
-    """One row per corpus and curve, the earliest first.
+    """One row per corpus and curve of the figure, the earliest first.
 
     first and last: its ends, means over seeds; half: the update by which it has gone half of the way between them, for good;
     geometric mean over seeds.
     """
+    points = emergence.numbers(heads, records)
     rows = []
     for curve, own in points.groupby(["corpus", "measure", "name"], sort=False):
         ends, halves = [], []

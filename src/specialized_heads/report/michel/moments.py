@@ -17,7 +17,6 @@ READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs")}
 KEYS = ["corpus", "moment", "removed", "share"]
 COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high"]
 LEAST_BLEU = 1.0  # of the whole model; a share of less would mean nothing
-PANELS = 2  # per row
 
 
 def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
@@ -36,14 +35,10 @@ def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per training step, from dark (early) to light."""
     if points.empty:
         return style.message_figure(f"Pruning during training: {sweep.NO_HEADS}", width=style.DOUBLE)
-    corpora = style.by(points, "corpus")
-    across = min(PANELS, len(corpora))
-    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
     height = 2.4 + 0.09 * (points["moment"].nunique() + 2)
-    drawn, _, panels = style.panels(len(corpora), across=across, height=height, width=width)
-    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+    drawn, panels = sweep.panel_per_corpus(points, height=height)
+    for axes, rows in panels:
         _panel(axes, rows)
-        axes.set_title(style.wrap(corpus + sweep.seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
     return drawn
 
 

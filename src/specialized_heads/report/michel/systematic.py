@@ -22,7 +22,6 @@ KEYS = ["corpus", "pruned", "removed", "heads"]
 COLUMNS = [
     *KEYS, "share", "seeds", "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value",
 ]  # fmt: skip
-PANELS = 2  # per row
 REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 
 
@@ -37,16 +36,14 @@ def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per group of heads."""
     if points.empty:
         return style.message_figure(f"Pruning in order of importance: {sweep.NO_HEADS}", width=style.DOUBLE)
-    corpora = style.by(points, "corpus")
-    across = min(PANELS, len(corpora))
-    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
-    drawn, _, panels = style.panels(len(corpora), across=across, height=2.5, more_height=0.7, width=width)
-    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+    drawn, panels = sweep.panel_per_corpus(points, height=2.5, more_height=0.7)
+    for axes, rows in panels:
         _panel(axes, rows)
-        axes.set_title(style.wrap(corpus + sweep.seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
     handles = [style.key(look, name) for name, look in GROUPS.values()]
     handles.append(style.marker_key(f"differs from the whole model, p < {SIGNIFICANT}"))
-    handles.append(Line2D([], [], label=style.wrap(paper.PRUNING, inches=width / 2 - 0.4, size=6.5), **REPORTED))
+    handles.append(
+        Line2D([], [], label=style.wrap(paper.PRUNING, inches=drawn.get_figwidth() / 2 - 0.4, size=6.5), **REPORTED)
+    )
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)
     return drawn
 

@@ -14,6 +14,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
@@ -145,6 +146,20 @@ def seeds_note(series: pd.DataFrame) -> str:
     """The end of a title: the number of seeds behind its points; "" for one seed."""
     most = series["seeds"].max()
     return f", {most:.0f} seeds (mean and range)" if most > 1 else ""
+
+
+def panel_per_corpus(
+    points: pd.DataFrame, *, height: float, more_height: float = 0.0
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """A figure with a panel for each corpus, two beside each other, and the axes and the points of each."""
+    corpora = style.by(points, "corpus")
+    across = min(2, len(corpora))
+    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
+    size = {"height": height, "more_height": more_height, "width": width}
+    drawn, _, panels = style.panels(len(corpora), across=across, **size)
+    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+        axes.set_title(style.wrap(corpus + seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
+    return drawn, list(zip(panels, corpora.values(), strict=True))
 
 
 def both_kinds(points: pd.DataFrame) -> bool:
