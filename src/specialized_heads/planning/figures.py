@@ -189,8 +189,7 @@ def _functions(experiment: Experiment) -> list[Result]:
     survival = {
         "heads": paths(experiment, HEADS, baselines),
         "models": paths(experiment, DESCRIPTION, pruned),
-        "settings": title
-        | {key: _described(experiment, value) for key, value in (("baselines", baselines), ("pruned", pruned))},
+        "settings": title | {"baselines": _described(experiment, baselines), "pruned": _described(experiment, pruned)},
     }
     several = [name for name in every if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
     checkpoints = emerging(experiment)

@@ -98,8 +98,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                 "without embeddings": f"{row['parameters_without_embeddings']:,}",
             }
         )
-    table = pd.DataFrame(lines)
-    return table.drop(columns="seed") if rows["seed"].nunique() == 1 else table
+    return sweep.without_constant(pd.DataFrame(lines), "seed")
 
 
 def notes(rows: pd.DataFrame, *, corpora: list[Translated]) -> list[str]:

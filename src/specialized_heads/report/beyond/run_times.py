@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from specialized_heads.planning.names import Name, Target
 from specialized_heads.report.experiment import Corpus
 from specialized_heads.report.inputs import Files
 from specialized_heads.stage import UserError
@@ -43,11 +44,10 @@ def belongs(rule: str, wildcards: dict[str, str], *, corpora: list[Corpus], seed
     if "model" in wildcards:
         return wildcards["model"] in models
     if "moment" in wildcards:
-        return f"checkpoint/update{wildcards['moment']}" in models
+        return str(Name("checkpoint", update=int(wildcards["moment"]))) in models
     if "scope" in wildcards:
-        target = wildcards.get("target") or f"heads{wildcards['heads']}"
-        name = "_".join(filter(None, [wildcards.get("criterion"), wildcards["scope"], target]))
-        return f"{KINDS[rule]}/{name}" in models
+        target = Target.parse(wildcards["target"]) if "target" in wildcards else Target(heads=int(wildcards["heads"]))
+        return str(Name(KINDS[rule], wildcards["scope"], target, wildcards.get("criterion", ""))) in models
     return True
 
 
