@@ -62,7 +62,6 @@ def test_rows_from_models_to_the_table(tiny_model, token_file, sentences, call, 
     assert (rows[["encoder_seconds", "translation_seconds", "tokens"]] > 0).all(axis=None)
     assert rows["masked_seconds"].isna().tolist() == [True, False, False] * 2
 
-    call(table, settings={"titles": ["Mine"]}, speed=[output], output=tmp_path / "speed")
-    numbers = pd.read_csv(tmp_path / "speed.csv")
+    numbers = table.numbers({"Mine": rows})
     assert numbers.loc[numbers["heads"] == 4, ["encoder_speedup", "translation_speedup"]].eq(1.0).all(axis=None)
-    assert "Mine" in (tmp_path / "speed.md").read_text(encoding="utf-8")
+    assert set(table.shown(numbers)["corpus"]) == {"Mine"}

@@ -11,7 +11,7 @@ PRUNED = ["pruned/encoder_lambda0.0001", "pruned/encoder_lambda100", "pruned/all
 SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 PRUNING_FIGURES = {"figure7", "figure8", "figure9", "figure10", "table2"}
-SURVIVORS = {"drift", "survival_figure", "survival_table"}
+SURVIVORS = {"drift", "survival_of_heads"}
 LAST = {"latex", "run_times", "environment"}  # made of all other results, or after them
 
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from specialized_heads.config.experiment import Experiment, load
 from specialized_heads.config.file import read
 from specialized_heads.planning.figures import Result, arguments
 from specialized_heads.planning.targets import all_results, everything
+from specialized_heads.report import make
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = load(read(ROOT / "config" / "pruning.yaml"))
@@ -22,11 +22,10 @@ def test_a_module_takes_the_arguments_of_its_row(
     result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     flags = arguments(SHIPPED, result)
-    module = import_module(f"specialized_heads.report.{result.module}")
-    monkeypatch.setattr(sys, "argv", [result.module, *flags, "surplus"])
+    monkeypatch.setattr(sys, "argv", ["make", f"specialized_heads.report.{result.module}", *flags, "surplus"])
 
     with pytest.raises(SystemExit):  # before it reads any file
-        module.main()
+        make.main()
 
     assert capsys.readouterr().err.endswith("unrecognized arguments: surplus\n")
     assert "--output" in flags or "--figure" in flags
@@ -73,6 +72,6 @@ def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(experimen
     bare["override"] |= {"comparison": {"criteria": []}}
     values = experiment.model_dump() | {"corpora": {"b": bare, "a": experiment.corpora["a"].model_dump()}}
     shown = {result.rule: result for result in all_results(Experiment.model_validate(values))}
-    for rule in ("gates", "front", "drift", "survival_figure", "figure8", "figure9", "figure10"):
+    for rule in ("gates", "front", "drift", "survival_of_heads", "figure8", "figure9", "figure10"):
         files = [file for files in shown[rule].inputs.values() for file in files]
         assert files and all("/a/" in file for file in files), rule

@@ -3,8 +3,10 @@
 import importlib
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from specialized_heads import report
+from specialized_heads.report import make as maker
 from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.experiment import Model, describe
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
@@ -175,6 +179,23 @@ def examples(sentences: list[str], *, kind: str = "rare words", eos: str = "</s>
     return {"layer": 1, "head": 3, "kind": kind, "score": 0.664, "sentences": shown}
 
 
+def model(path: str, *, corpus: str = "EN-FR") -> Model:
+    """The model at this path, such as `pruned/encoder_lambda0.01/seed1`."""
+    name, _, seed = path.rpartition("/seed")
+    return describe(name, corpus=corpus, seed=int(seed))
+
+
+def by_model(values: dict[str, Any]) -> dict[Model, Any]:
+    """The values by model instead of by path."""
+    return {model(path): value for path, value in values.items()}
+
+
+def as_runs(paths: Iterable[str]) -> list[dict[str, object]]:
+    """The setting that names the models at these paths."""
+    parts = [path.rpartition("/seed") for path in paths]
+    return [{"corpus": "EN-FR", "model": name, "seed": int(seed)} for name, _, seed in parts]
+
+
 def texts(figure: Figure) -> list[str]:
     """Everything that is written in a figure."""
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
@@ -191,6 +212,9 @@ def make() -> SimpleNamespace:
         score_row=score_row,
         examples=examples,
         texts=texts,
+        model=model,
+        by_model=by_model,
+        as_runs=as_runs,
     )
 
 
@@ -216,12 +240,14 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def run(module: str, settings: dict | None = None, **files: list[Path]) -> Path:
         [path] = Path(report.__file__).parent.rglob(f"{module}.py")
         dotted = ".".join(path.relative_to(Path(report.__file__).parent).with_suffix("").parts)
+        page = importlib.import_module(f"specialized_heads.report.{dotted}")
         stem = tmp_path / "out" / module
-        argv = [module, "--output", str(stem), "--settings", json.dumps(settings or {})]
-        for name, paths in files.items():
+        outputs = ("figure", "table") if hasattr(page, "draw") and hasattr(page, "shown") else ("output",)
+        argv = ["make", page.__name__, "--settings", json.dumps(settings or {})]
+        for name, paths in (files | dict.fromkeys(outputs, [stem])).items():
             argv += [f"--{name}", *map(str, paths)]
         monkeypatch.setattr(sys, "argv", argv)
-        importlib.import_module(f"specialized_heads.report.{dotted}").main()
+        maker.main()
         return stem
 
     return run

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import style
-from specialized_heads.report.michel import ablation, ablation_sets, ablation_table, alone, moments, systematic
-from specialized_heads.report.runs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, Run, read_runs
-from specialized_heads.stage import UserError
+from specialized_heads.report.experiment import Model, describe
+from specialized_heads.report.inputs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, stack_models
+from specialized_heads.report.michel import ablation, ablation_sets, alone, moments, systematic
 
 KINDS = ("encoder", "decoder", "cross")
 
@@ -48,24 +48,20 @@ def steps(*, full: float = 30.0, heads: int = 10, drop: float = 1.0) -> pd.DataF
     return pd.DataFrame(rows, columns=list(SYSTEMATIC_COLUMNS))
 
 
-def together(*frames: tuple[pd.DataFrame, str, int, int | None]) -> pd.DataFrame:
-    """Tables as `read_runs` gives them: with corpus, seed and moment."""
-    parts = [frame.assign(corpus=corpus, seed=seed, moment=moment) for frame, corpus, seed, moment in frames]
-    return pd.concat(parts, ignore_index=True).astype({"moment": "Int64"})
+def together(*frames: tuple[pd.DataFrame, str, int, int | None]) -> dict[Model, pd.DataFrame]:
+    """Each table by its model: a baseline, or a checkpoint of it."""
+    names = ["baseline" if moment is None else f"checkpoint/update{moment}" for *_, moment in frames]
+    return {
+        describe(name, corpus=corpus, seed=seed): frame
+        for name, (frame, corpus, seed, _) in zip(names, frames, strict=True)
+    }
 
 
-def test_runs_are_told_apart(write):
-    path = write("a.parquet", ablations())
-    runs = [Run(corpus="EN-FR", seed=seed, moment=None) for seed in (1, 2)]
-    found = read_runs([path, path], runs, columns=ABLATION_COLUMNS)
+def test_models_are_told_apart():
+    found = stack_models(together((ablations(), "EN-FR", 1, None), (ablations(), "EN-FR", 2, None)), ABLATION_COLUMNS)
     assert found.groupby("seed").size().tolist() == [36, 36]
     assert found["moment"].isna().all()
-    with pytest.raises(UserError, match="one per file"):
-        read_runs([path], runs, columns=ABLATION_COLUMNS)
-    with pytest.raises(UserError, match="two are the same"):
-        read_runs([path, path], [runs[0], runs[0]], columns=ABLATION_COLUMNS)
-    with pytest.raises(UserError, match="column pruned is missing"):
-        read_runs([path], runs[:1], columns=SYSTEMATIC_COLUMNS)
+    assert stack_models({}, ABLATION_COLUMNS).columns.tolist() == [*ABLATION_COLUMNS, "corpus", "seed", "moment"]
 
 
 def test_the_heat_map_frames_what_is_significant(make):
@@ -87,7 +83,7 @@ def test_the_heat_map_frames_what_is_significant(make):
 def test_the_table_has_a_cell_per_head():
     tables = together((ablations(skip=(("decoder", 1),)), "EN-FR", 1, None), (ablations(heads=2), "EN-RU", 1, None))
     heads = ablation.numbers(tables)
-    text = ablation_table.shown(heads)
+    text = ablation.shown(heads)
     assert list(text.columns) == ["corpus", "BLEU", "type", "layer", "1", "2", "3"]
     assert len(text) == 5 + 6
     last = text[(text["corpus"] == "EN-FR") & (text["type"] == "cross-attention") & (text["layer"] == "2")].squeeze()
@@ -150,9 +146,8 @@ def test_heads_are_paired_between_the_sets(make):
     first = ablations()
     second = first.assign(delta=2 * first["delta"] + 0.1).sample(frac=1, random_state=0)
     runs = (("EN-FR", 1, None),)
-    pairs = ablation_sets.numbers(
-        together((first, *runs[0])), together((second, *runs[0])), {"EN-FR": "development set"}
-    )
+    tables = together((first, *runs[0])), together((second, *runs[0]))
+    pairs = ablation_sets.numbers(*tables, second_names={"EN-FR": "development set"})
     assert len(pairs) == 18
     assert pairs["delta_second"].tolist() == pytest.approx((2 * pairs["delta_test"] + 0.1).tolist())
     assert pairs["pearson"].unique() == pytest.approx([1.0])
@@ -200,10 +195,10 @@ def test_moments_are_shares_of_their_own_whole_model(make):
     assert {"10 updates: 0.5, not shown", "200 updates: 20.0", "end of training: 30.0"} <= set(texts)
 
 
-SETTINGS = {"runs": [{"corpus": "EN-FR $1_% a title", "seed": 1, "moment": None}]}
+SETTINGS = {"runs": [{"corpus": "EN-FR $1_% a title", "model": "baseline", "seed": 1}]}
 
 
-@pytest.mark.parametrize("module", ["ablation", "ablation_table", "alone", "ablation_sets", "systematic", "moments"])
+@pytest.mark.parametrize("module", ["ablation", "alone", "ablation_sets", "systematic", "moments"])
 @pytest.mark.parametrize("empty", [False, True])
 def test_everything_is_written_also_for_a_model_without_heads(stage, write, module: str, empty: bool):
     table = steps() if module in ("systematic", "moments") else ablations()
@@ -212,10 +207,10 @@ def test_everything_is_written_also_for_a_model_without_heads(stage, write, modu
     path = write("table.parquet", table)
     files, settings = {"tables": [path]}, SETTINGS
     if module == "ablation_sets":
-        files, settings = files | {"second": [path]}, SETTINGS | {"second": {"EN-FR $1_% a title": "dev"}}
+        files, settings = files | {"second": [path]}, SETTINGS | {"second_names": {"EN-FR $1_% a title": "dev"}}
     stem = stage(module, settings, **files)
-    suffixes = ("csv", "md", "tex", "html") if module in ("ablation_table", "alone") else ("csv", "pdf", "svg", "png")
-    for suffix in suffixes:
+    suffixes = {"csv"} | ({"md", "tex", "html"} if module in ("ablation", "alone") else set())
+    for suffix in suffixes | ({"pdf", "svg", "png"} if module != "alone" else set()):
         assert stem.with_name(f"{stem.name}.{suffix}").stat().st_size
-    if module in ("ablation_table", "alone") and empty:
+    if module in ("ablation", "alone") and empty:
         assert "o heads to ablate" in stem.with_name(f"{module}.md").read_text()

@@ -6,6 +6,7 @@ import pytest
 
 from specialized_heads.report import style
 from specialized_heads.report.beyond import agreement
+from specialized_heads.report.experiment import describe
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -32,12 +33,17 @@ def value(points: pd.DataFrame, measure: str, **wanted: object) -> float:
     return points["value"].item()
 
 
+def numbers(*tables: pd.DataFrame) -> pd.DataFrame:
+    seeds = enumerate(tables, start=1)
+    return agreement.numbers({describe("baseline", corpus="EN-FR", seed=seed): one for seed, one in seeds})
+
+
 UP = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
 
 
 def test_equal_and_opposite_orders():
     values = {"gates": UP, "importance": [10**x for x in UP], "random": UP[::-1]}
-    points = agreement.numbers([("EN-FR", table(values))])
+    points = numbers(table(values))
     assert value(points, "spearman", first="gates", second="importance") == pytest.approx(1.0)
     assert value(points, "spearman", first="gates", second="random") == pytest.approx(-1.0)
     assert value(points, "jaccard", first="gates", second="importance", kept=4) == 1.0
@@ -48,7 +54,7 @@ def test_equal_and_opposite_orders():
 
 def test_a_known_overlap():
     first, second = [1.0, 1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2.0, 1.0, 3.0, 4.0, 5.0, 6.0, 9.0, 8.0]
-    points = agreement.numbers([("EN-FR", table({"gates": first, "confidence": second}, counts=(3, 1)))])
+    points = numbers(table({"gates": first, "confidence": second}, counts=(3, 1)))
     assert value(points, "jaccard", kept=3) == 1.0
     assert value(points, "jaccard", kept=1) == 0.0
     assert agreement.jaccard({1, 2, 3}, {2, 3, 4}) == 0.5
@@ -58,7 +64,7 @@ def test_types_are_compared_alone_and_together():
     # Equal order within each type, but the types themselves stand in opposite order.
     first = [*UP, *(x + 10 for x in UP), *(x + 20 for x in UP)]
     second = [*(x + 20 for x in UP), *(x + 10 for x in UP), *UP]
-    points = agreement.numbers([("EN-FR", table({"gates": first, "relevance": second}, scope="all", counts=(8,)))])
+    points = numbers(table({"gates": first, "relevance": second}, scope="all", counts=(8,)))
     for kind in ("encoder", "decoder", "cross"):
         assert value(points, "spearman", type=kind) == pytest.approx(1.0)
     assert value(points, "spearman", type=agreement.TOGETHER) < -0.5
@@ -68,11 +74,11 @@ def test_types_are_compared_alone_and_together():
 
 
 def test_undefined_values_are_left_out_and_counted():
-    points = agreement.numbers([("EN-FR", table({"gates": UP, "confidence": [NAN, NAN, *UP[2:]]}))])
+    points = numbers(table({"gates": UP, "confidence": [NAN, NAN, *UP[2:]]}))
     row = points[points["measure"] == "spearman"].squeeze()
     assert (row["value"], row["heads"]) == (pytest.approx(1.0), 6)
     for flat in ([NAN] * 8, [0.5] * 8):
-        points = agreement.numbers([("EN-FR", table({"gates": UP, "confidence": flat}))])
+        points = numbers(table({"gates": UP, "confidence": flat}))
         assert np.isnan(value(points, "spearman"))
         assert "undefined" in agreement.shown(points).iloc[0]["ρ encoder"]
         with style.sheet():
@@ -81,7 +87,7 @@ def test_undefined_values_are_left_out_and_counted():
 
 def test_seeds_give_mean_range_and_deviation():
     tables = [table({"gates": UP, "random": own}, seed=seed) for seed, own in ((1, UP), (2, UP[::-1]))]
-    points = agreement.numbers([("EN-FR", one) for one in tables])
+    points = numbers(*tables)
     row = points[points["measure"] == "spearman"].squeeze()
     assert (row["value"], row["low"], row["high"]) == pytest.approx((0.0, -1.0, 1.0), abs=1e-12)
     assert row["seeds"] == 2
@@ -90,29 +96,30 @@ def test_seeds_give_mean_range_and_deviation():
     assert (text["ρ encoder"], text["n"]) == ("0.00 ± 1.41, 8 heads", "2")
     assert text["Jaccard"] == "4: 0.50 ± 0.71; 1: 0.50 ± 0.71"
     assert "mean ± standard deviation over n seeds" in agreement.caption(points)
-    one = agreement.numbers([("EN-FR", tables[0])])
+    one = numbers(tables[0])
     assert agreement.shown(one).iloc[0]["ρ encoder"] == "1.00, 8 heads"
     assert "n" not in agreement.shown(one)
 
 
-def test_the_stage_writes_figure_and_table(make, call, tmp_path, write):
+RUNS = {"runs": [{"corpus": "EN-FR", "model": "baseline", "seed": 1}]}
+
+
+def test_the_stage_writes_figure_and_table(stage, tmp_path, write):
     random = np.random.default_rng(3)
 
     def drawn(size: int) -> dict[str, list[float]]:
         return {name: random.random(size).tolist() for name in ("gates", "importance", "relevance", "random")}
 
     own = pd.concat([table(drawn(8)), table(drawn(24), scope="all", counts=(12, 6))])
-    files = {"figure": tmp_path / "figures/agreement", "table": tmp_path / "tables/agreement"}
-    call(agreement, settings={"titles": ["EN-FR"]}, criteria=[write("c.parquet", own)], **files)
-    markdown = (tmp_path / "tables/agreement.md").read_text(encoding="utf-8")
+    stem = stage("agreement", RUNS, criteria=[write("c.parquet", own)])
+    markdown = stem.with_suffix(".md").read_text(encoding="utf-8")
     assert "| scope | criteria | ρ encoder | ρ decoder | ρ cross | ρ all types | Jaccard |" in markdown
     assert "gates – importance" in markdown
-    assert (tmp_path / "figures/agreement.png").exists()
+    assert stem.with_suffix(".png").exists()
     with pytest.raises(UserError, match=r"none\.parquet: no such file"):
-        call(agreement, settings={"titles": ["x"]}, criteria=[tmp_path / "none.parquet"], **files)
+        stage("agreement", RUNS, criteria=[tmp_path / "none.parquet"])
 
 
-def test_one_criterion_alone_agrees_with_nothing(call, tmp_path, write):
-    files = {"figure": tmp_path / "figure", "table": tmp_path / "table"}
-    call(agreement, settings={"titles": ["EN-FR"]}, criteria=[write("c.parquet", table({"gates": UP}))], **files)
-    assert agreement.NOTHING in (tmp_path / "table.md").read_text(encoding="utf-8")
+def test_one_criterion_alone_agrees_with_nothing(stage, write):
+    stem = stage("agreement", RUNS, criteria=[write("c.parquet", table({"gates": UP}))])
+    assert agreement.NOTHING in stem.with_suffix(".md").read_text(encoding="utf-8")

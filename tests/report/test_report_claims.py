@@ -1,6 +1,7 @@
 """Claims: verdicts from values and intervals, and the claims of Michel et al. on tables whose answer is known."""
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import pytest
@@ -48,17 +49,18 @@ def test_the_interval_of_a_share_is_wilson_s() -> None:
 
 
 def test_ablation(evidence: Evidence) -> None:
-    last = of_ablation.one_left(rank=False)(evidence)
+    last = of_ablation.one_left(evidence, rank=False)
     assert (last.value, last.low, last.high) == pytest.approx((-13 / 30, -13.3 / 30, -12.7 / 30))
-    assert (of_ablation.one_left(rank=True)(evidence).value, of_ablation.one_left(rank=True)(evidence).n) == (1.0, 9)
+    rank = of_ablation.one_left(evidence, rank=True)
+    assert (rank.value, rank.n) == (1.0, 9)
     one_head = replace(evidence, single=evidence.single[evidence.single["head"] == 1])
     with pytest.raises(NotTestable, match="one head, which is all of it"):
-        of_ablation.one_left(rank=True)(one_head)
+        of_ablation.one_left(one_head, rank=True)
     assert of_ablation.two_sets(evidence).value == pytest.approx(1.0)
     other = replace(evidence, second=evidence.second.assign(delta=-evidence.second["delta"]))
     assert of_ablation.two_sets(other).value == pytest.approx(-1.0)
     empty = evidence.single.iloc[:0]
-    for measure in (of_ablation.significant, of_ablation.two_sets, of_ablation.one_left(rank=True)):
+    for measure in (of_ablation.significant, of_ablation.two_sets, partial(of_ablation.one_left, rank=True)):
         with pytest.raises(NotTestable, match="ablation.single"):
             measure(replace(evidence, single=empty, second=empty))
     with pytest.raises(NotTestable, match="ablation.second"):
@@ -81,32 +83,47 @@ def test_few_single_heads_matter_only_if_the_test_set_could_show_it(evidence: Ev
 
 def test_a_model_that_cannot_translate_is_not_judged(evidence: Evidence) -> None:
     weak = replace(evidence, scores=evidence.scores.assign(bleu=4.0))
-    measures = [of_ablation.significant, of_ablation.one_left(rank=False), of_ablation.one_left(rank=True)]
-    measures += [of_ablation.removed("cross", 0.8), of_ablation.redundant_at_the_end(0.9)]
-    for measure in (*measures, of_ablation.more_redundant_than_early(0.9)):
+    measures = [
+        of_ablation.significant,
+        partial(of_ablation.one_left, rank=False),
+        partial(of_ablation.one_left, rank=True),
+    ]
+    measures += [
+        partial(of_ablation.removed, pruned="cross", share=0.8),
+        partial(of_ablation.redundant_at_the_end, kept=0.9),
+    ]
+    for measure in (*measures, partial(of_ablation.more_redundant_than_early, kept=0.9)):
         measure(evidence)
         with pytest.raises(NotTestable, match="the baseline has less than 5 BLEU"):
             measure(weak)
 
 
 def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
-    measured = of_ablation.removed("all", 0.55)(evidence)
+    measured = of_ablation.removed(evidence, pruned="all", share=0.55)
     assert measured.value == pytest.approx(-0.1)
     assert measured.high - measured.low == pytest.approx(0.6 / 30)
-    assert of_ablation.removed("cross", 0.8)(evidence).value == pytest.approx(-0.8)
-    assert of_ablation.redundant_at_the_end(0.9)(evidence).value == pytest.approx(0.5)
+    assert of_ablation.removed(evidence, pruned="cross", share=0.8).value == pytest.approx(-0.8)
+    assert of_ablation.redundant_at_the_end(evidence, kept=0.9).value == pytest.approx(0.5)
     # After 300 updates a tenth of the heads costs a tenth of BLEU; after 100 there is too little BLEU.
-    assert of_ablation.more_redundant_than_early(0.9)(evidence).value == pytest.approx(0.5 - 0.1)
+    assert of_ablation.more_redundant_than_early(evidence, kept=0.9).value == pytest.approx(0.5 - 0.1)
     table = evidence.systematic
     for change, measure, reason in (
         (
             {"scores": evidence.scores.assign(updates=300)},
-            of_ablation.more_redundant_than_early(0.9),
+            partial(of_ablation.more_redundant_than_early, kept=0.9),
             "ablation.moments",
         ),
-        ({"systematic": table[table["moment"].isna()]}, of_ablation.more_redundant_than_early(0.9), "ablation.moments"),
-        ({"systematic": table[table["share"].isin([0, 1])]}, of_ablation.removed("cross", 0.8), "between 0% and 100%"),
-        ({"systematic": table.iloc[:0]}, of_ablation.removed("all", 0.2), "ablation.systematic"),
+        (
+            {"systematic": table[table["moment"].isna()]},
+            partial(of_ablation.more_redundant_than_early, kept=0.9),
+            "ablation.moments",
+        ),
+        (
+            {"systematic": table[table["share"].isin([0, 1])]},
+            partial(of_ablation.removed, pruned="cross", share=0.8),
+            "between 0% and 100%",
+        ),
+        ({"systematic": table.iloc[:0]}, partial(of_ablation.removed, pruned="all", share=0.2), "ablation.systematic"),
     ):
         with pytest.raises(NotTestable, match=reason):
             measure(replace(evidence, **change))

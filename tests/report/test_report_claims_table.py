@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from specialized_heads.report.claims import michel, of_heads, table, voita
-from specialized_heads.report.claims.claim import Measured
+from specialized_heads.report.claims import michel, table, voita
 from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.stage import UserError
 
@@ -35,26 +34,24 @@ def files(tmp_path: Path, evidence: Evidence) -> dict[str, list[Path]]:
 
 @pytest.fixture
 def settings() -> dict:
-    run = {"corpus": "a", "seed": 1, "moment": None}
-    head = {"corpus": "a", "seed": 1, "asked": None}
-    targets = [("all", 0.01), ("all", 0.03), ("encoder", 0.01), ("encoder", 0.02)]
-    pruned = [head | {"kind": "pruned", "scope": scope, "lam": lam} for scope, lam in targets]
+    run = {"corpus": "a", "model": "baseline", "seed": 1}
+    targets = ["all_lambda0.01", "all_lambda0.03", "encoder_lambda0.01", "encoder_lambda0.02"]
+    pruned = [run | {"model": f"pruned/{target}"} for target in targets]
     return {
         "corpora": [{"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}],
-        "heads": [head | {"kind": "baseline", "scope": "", "lam": None}, *pruned],
-        "single": [run],
-        "second": [run],
-        "systematic": [run],
+        "titles": ["a"],
+        "models": [run, *pruned],
+        "ablated": [run],
+        "moments": [run],
     }
 
 
 def test_another_result_is_another_verdict(
-    call: Callable[..., None], files: dict[str, list[Path]], settings: dict, tmp_path: Path
+    stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict
 ) -> None:
     def verdicts() -> dict[str, str]:
-        call(table, settings=settings, output=tmp_path / "claims", **files)
-        rows = pd.read_csv(tmp_path / "claims.csv").set_index("claim")
-        assert len(rows) == len(voita.claims()) + len(michel.claims())
+        rows = pd.read_csv(stage("table", settings, **files).with_suffix(".csv")).set_index("claim")
+        assert len(rows) == len([*voita.claims(), *michel.claims()])
         return rows["verdict"].to_dict()
 
     before = verdicts()
@@ -64,7 +61,7 @@ def test_another_result_is_another_verdict(
         "reproduced",
     )
     assert before["encoder_wmt"] == "partly"  # −0.82 [−1.32, −0.32] at 21%, −0.65 would do
-    written = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    written = stage("table", settings, **files).with_suffix(".md").read_text(encoding="utf-8")
     assert "−0.82 \\[−1.32, −0.32\\]" in written and "1,000 sentences" in written
 
     changed = pd.read_parquet(files["scores"][0])
@@ -84,7 +81,9 @@ def test_another_result_is_another_verdict(
     assert verdicts()["single"] == "not reproduced"
 
 
-def test_corpora_may_name_their_relations_differently(files: dict[str, list[Path]], settings: dict) -> None:
+def test_corpora_may_name_their_relations_differently(
+    stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict
+) -> None:
     """Columns of another corpus do not count for this one."""
     older = {
         name: name.replace("obj_", "dobj_") for name in pd.read_parquet(files["heads"][0]) if name.startswith("obj_")
@@ -93,19 +92,20 @@ def test_corpora_may_name_their_relations_differently(files: dict[str, list[Path
     for path, copy in zip(files["heads"], other, strict=True):
         pd.read_parquet(path).rename(columns=older).to_parquet(copy)
     described = settings | {
+        "titles": ["a", "b"],
         "corpora": [settings["corpora"][0], settings["corpora"][0] | {"title": "b"}],
-        "heads": settings["heads"] + [head | {"corpus": "b"} for head in settings["heads"]],
+        "models": settings["models"] + [head | {"corpus": "b"} for head in settings["models"]],
     }
     both = files | {"scores": files["scores"] * 2, "heads": files["heads"] + other}
-    first, second = table.gather(table.Settings.model_validate(described), **both)
-    measure = of_heads.margin("obj", "head_to_dependent")
-    assert measure(first) == measure(second) and isinstance(measure(second), Measured)
+    rows = pd.read_csv(stage("table", described, **both).with_suffix(".csv")).set_index(["claim", "corpus"])
+    first, second = (rows.loc[("obj_head_to_dependent", corpus), "value"] for corpus in ("a", "b"))
+    assert first == second
 
 
 def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence) -> None:
     baseline = evidence.scores[evidence.scores["kind"] == "baseline"]
     other = replace(evidence, title="b", pruned=False, scores=baseline)
-    rows = table.numbers([evidence, other])
+    rows = table.judged([evidence, other])
     on_heads = {claim.name for claim in voita.claims() if not claim.of_pruning}
     assert set(rows.loc[rows["corpus"] == "b", "claim"]) == on_heads
     text = table.caption(rows)
@@ -115,12 +115,12 @@ def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence
     assert (shown["corpus"] == "any").sum() == shown.loc[shown["corpus"] == "any", "claim"].nunique() > 0
 
 
-def test_a_missing_file_is_an_error(
-    call: Callable[..., None], files: dict[str, list[Path]], settings: dict, tmp_path: Path
+def test_a_missing_file_or_column_is_an_error(
+    stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict
 ) -> None:
-    with pytest.raises(UserError, match="settings: heads: 5 entries for 2 files"):
-        call(table, settings=settings, output=tmp_path / "claims", **files | {"heads": files["heads"][:2]})
+    with pytest.raises(UserError, match="settings: models: 5 models for 2 files"):
+        stage("table", settings, **files | {"heads": files["heads"][:2]})
     frame = pd.read_parquet(files["scores"][0]).drop(columns="difference_low")
     frame.to_parquet(files["scores"][0])
     with pytest.raises(UserError, match="difference_low is missing"):
-        call(table, settings=settings, output=tmp_path / "claims", **files)
+        stage("table", settings, **files)

@@ -1,6 +1,7 @@
 """Claims of Voita et al.: for each rule of judgement a planted case on either side of it."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,9 @@ from claim_tables import ALL_TYPES, WHOLE, model, scores, seeds
 from specialized_heads.report.claims import of_heads, of_scores, voita
 from specialized_heads.report.claims.claim import Claim, Measured, Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.claims.within import slope
 
 CLAIMS = {claim.name: claim for claim in voita.claims()}
-HALF = of_scores.difference("encoder", 0.5)
+HALF = partial(of_scores.difference, scope="encoder", left=0.5)
 
 
 def verdict(name: str, evidence: Evidence) -> Verdict:
@@ -37,10 +37,12 @@ def values(measured: Measured) -> tuple[float, float, float]:
 
 def test_bleu_at_a_share_is_interpolated_between_two_models(evidence: Evidence) -> None:
     assert values(HALF(evidence)) == pytest.approx((-0.2, -0.7, 0.3))
-    between = of_scores.difference("encoder", 0.75)(evidence)  # half-way from the reference to 12 of 24
+    between = of_scores.difference(evidence, scope="encoder", left=0.75)  # half-way from the reference to 12 of 24
     assert values(between) == pytest.approx((-0.1, -0.35, 0.15))
-    assert of_scores.difference("encoder", 0.3125)(evidence).value == pytest.approx(-0.6)
-    assert "smallest model has 12% of its heads left, not 10%" in reason(of_scores.difference("encoder", 0.1), evidence)
+    assert of_scores.difference(evidence, scope="encoder", left=0.3125).value == pytest.approx(-0.6)
+    assert "smallest model has 12% of its heads left, not 10%" in reason(
+        partial(of_scores.difference, scope="encoder", left=0.1), evidence
+    )
     one = replace(evidence, scores=evidence.scores[evidence.scores["lam"] != 0.01])
     assert "no model between 12% and 100%" in reason(HALF, one)
     weak = replace(evidence, scores=evidence.scores.assign(bleu=evidence.scores["bleu"] - 26))
@@ -74,7 +76,12 @@ def test_without_lambda_0_of_as_many_updates_for_every_seed_a_loss_is_not_judged
 
 
 def test_models_whose_gates_are_undecided_are_not_judged(evidence: Evidence) -> None:
-    measures = [HALF, of_heads.functions_kept(0.5), of_heads.specialised_survive, CLAIMS["encoder_first"].measure]
+    measures = [
+        HALF,
+        partial(of_heads.functions_kept, left=0.5),
+        of_heads.specialised_survive,
+        CLAIMS["encoder_first"].measure,
+    ]
     for measure in measures:
         measure(replace(evidence, scores=scores(decided=0.8)))
         assert reason(measure, replace(evidence, scores=scores(decided=0.79))).startswith(
@@ -84,7 +91,9 @@ def test_models_whose_gates_are_undecided_are_not_judged(evidence: Evidence) -> 
     some = evidence.scores.assign(
         gates_decided=evidence.scores["gates_decided"].where(evidence.scores["lam"] != 0.02, 0.5)
     )
-    assert "smallest model has 50%" in reason(of_scores.difference("encoder", 0.2), replace(evidence, scores=some))
+    assert "smallest model has 50%" in reason(
+        partial(of_scores.difference, scope="encoder", left=0.2), replace(evidence, scores=some)
+    )
     unknown = evidence.scores.assign(gates_decided=np.nan)
     assert "do not record how many gates are decided" in reason(HALF, replace(evidence, scores=unknown))
 
@@ -102,7 +111,7 @@ def test_gates_end_closed_or_open(evidence: Evidence) -> None:
 
 
 def test_scores_are_only_compared_on_the_paper_s_data(evidence: Evidence) -> None:
-    measure = of_scores.baseline_bleu("wmt")
+    measure = partial(of_scores.baseline_bleu, data="wmt")
     for data in ("", "opensubtitles"):
         assert reason(measure, replace(evidence, stands_for=data)) == "scores can only be compared on the same data"
     scored = evidence.scores.assign(bleu_tokenised_low=30.0, bleu_tokenised_high=33.0)
@@ -110,7 +119,7 @@ def test_scores_are_only_compared_on_the_paper_s_data(evidence: Evidence) -> Non
 
 
 def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None:
-    measure = of_scores.better_than("scratch")
+    measure = partial(of_scores.better_than, control="scratch")
     assert "kind scratch" in reason(measure, evidence)
     twins = [
         model("scratch", "all", 0.01, 1, 0.5, ALL_TYPES[0.01]),
@@ -137,12 +146,14 @@ def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None
 
 def test_accuracy_above_a_fixed_offset(evidence: Evidence) -> None:
     heads = evidence.baseline_heads()
-    measured = of_heads.margin("nsubj", "head_to_dependent")(evidence)
+    measured = of_heads.margin(evidence, relation="nsubj", direction="head_to_dependent")
     assert (measured.value, measured.n) == (pytest.approx(heads["nsubj_head_to_dependent"].max() - 0.4), 301)
     assert measured.high - measured.low == pytest.approx(0.06)
     few = replace(evidence, least_arcs=400)
-    assert "302 arcs" in reason(of_heads.margin("obj", "head_to_dependent"), few)
-    assert "heads.relations" in reason(of_heads.margin("conj", "head_to_dependent"), evidence)
+    assert "302 arcs" in reason(partial(of_heads.margin, relation="obj", direction="head_to_dependent"), few)
+    assert "heads.relations" in reason(
+        partial(of_heads.margin, relation="conj", direction="head_to_dependent"), evidence
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +179,7 @@ def test_confidence_of_positional_heads_and_rare_words(evidence: Evidence) -> No
     positional = heads[["positional" in names for names in heads["functions"]]]
     assert of_heads.positional_confidence(evidence).value == pytest.approx(positional["confidence"].min())
     first = heads.loc[heads["layer"] == 1, "rarest"]
-    assert of_heads.rare_words("rarest")(evidence).value == pytest.approx(first.max())
+    assert of_heads.rare_words(evidence, column="rarest").value == pytest.approx(first.max())
 
 
 def with_relevance(evidence: Evidence, *layers: list[float], **columns: object) -> Evidence:
@@ -234,16 +245,16 @@ def test_the_exception_in_layer_1_needs_three_seeds(make: SimpleNamespace) -> No
 
 def test_the_slope_within_strata() -> None:
     frame = pd.DataFrame({"seed": [1] * 4 + [2] * 4, "x": [0, 0, 1, 1] * 2, "y": [0, 0, 1, 0, 1, 0, 1, 1]})
-    pooled = slope(frame["x"], frame["y"], frame[["seed"]])
+    pooled = of_heads.slope(frame["x"], frame["y"], frame[["seed"]])
     # Mantel-Haenszel: both strata have a difference of 1/2. Variance: 1 · 3/4 / 3 in each, over (1 + 1)².
     half = 1.959964 * (0.5**0.5) / 2
     assert pooled[:3] == pytest.approx((0.5, 0.5 - half, 1.0), abs=1e-6)  # clipped
-    assert pooled.p_value == pytest.approx(0.1573, abs=1e-4)  # of z = √2
+    assert pooled[3] == pytest.approx(0.1573, abs=1e-4)  # of z = √2
     # What differs between strata alone does not count.
-    shifted = slope(frame["x"], frame["y"] + 10 * frame["seed"], frame[["seed"]])
+    shifted = of_heads.slope(frame["x"], frame["y"] + 10 * frame["seed"], frame[["seed"]])
     assert shifted == pytest.approx(pooled)
     with pytest.raises(NotTestable, match="do not differ"):
-        slope(frame["seed"], frame["y"], frame[["seed"]])
+        of_heads.slope(frame["seed"], frame["y"], frame[["seed"]])
 
 
 def test_specialised_heads_survive_within_their_layers(evidence: Evidence) -> None:
@@ -281,17 +292,17 @@ def test_verdicts_on_the_survival_of_specialised_heads(
 
 
 def test_functions_kept(evidence: Evidence) -> None:
-    assert of_heads.functions_kept(0.5)(evidence) == Measured(1.0, n=3, of="functions")
+    assert of_heads.functions_kept(evidence, left=0.5) == Measured(1.0, n=3, of="functions")
     # With 3 heads the model is near an eighth, and has positional heads only; of a third of the heads it says nothing.
-    assert of_heads.functions_kept(0.1)(evidence).value == pytest.approx(1 / 3)
-    assert "about 35%" in reason(of_heads.functions_kept(17 / 48), evidence)
+    assert of_heads.functions_kept(evidence, left=0.1).value == pytest.approx(1 / 3)
+    assert "about 35%" in reason(partial(of_heads.functions_kept, left=17 / 48), evidence)
     # A smaller model that keeps every function counts: here 7 of 24 heads for a half.
     idle = evidence.heads["lam"].eq(0.01) & evidence.heads["functions"].str.len().eq(0)
     seven = replace(evidence, heads=evidence.heads[~idle])
-    assert of_heads.functions_kept(0.5)(seven).value == of_heads.functions_kept(0.8)(seven).value == 1.0
-    assert of_heads.functions_kept(0.1)(replace(evidence, least_arcs=400)).value == pytest.approx(1 / 2)
+    assert of_heads.functions_kept(seven, left=0.5).value == of_heads.functions_kept(seven, left=0.8).value == 1.0
+    assert of_heads.functions_kept(replace(evidence, least_arcs=400), left=0.1).value == pytest.approx(1 / 2)
     none = replace(evidence, heads=evidence.heads.assign(functions=[[] for _ in range(len(evidence.heads))]))
-    assert "no function" in reason(of_heads.functions_kept(0.1), none)
+    assert "no function" in reason(partial(of_heads.functions_kept, left=0.1), none)
     assert "no layer" in reason(of_heads.specialised_survive, none)
 
 

@@ -128,30 +128,25 @@ def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(make, left_o
         criteria.draw(points)
 
 
-def test_nothing_compared(make, call, tmp_path, write):
+def test_nothing_compared(make, stage, write):
     scores = write("scores.parquet", table(make)[lambda t: t["kind"] == "baseline"])
     for paths, titles in (([], []), ([scores], ["EN-FR"])):
-        files = {"figure": tmp_path / "figures/criteria", "table": tmp_path / "tables/criteria"}
-        call(criteria, settings={"titles": titles}, scores=paths, **files)
-        assert criteria.NOTHING in (tmp_path / "tables/criteria.md").read_text(encoding="utf-8")
-        assert pd.read_csv(tmp_path / "figures/criteria.csv").empty
+        stem = stage("criteria", {"titles": titles}, scores=paths)
+        assert criteria.NOTHING in stem.with_suffix(".md").read_text(encoding="utf-8")
+        assert pd.read_csv(stem.with_suffix(".csv")).empty
 
 
-def test_the_stage_writes_figure_and_table(make, call, tmp_path, write):
+def test_the_stage_writes_figure_and_table(make, stage, write):
     tables = {"EN-FR": table(make), "EN-RU 100% & more": table(make, seeds=(1, 2))}
     paths = [write(f"{number}.parquet", scores) for number, scores in enumerate(tables.values())]
-    files = {"figure": tmp_path / "figures/criteria", "table": tmp_path / "tables/criteria"}
-    call(criteria, settings={"titles": list(tables)}, scores=paths, **files)
-    written = {path.name for path in tmp_path.glob("*/criteria.*")}
-    assert written == {f"criteria.{suffix}" for suffix in ("pdf", "svg", "png", "csv", "md", "tex", "html")}
-    markdown = (tmp_path / "tables/criteria.md").read_text(encoding="utf-8")
+    stem = stage("criteria", {"titles": list(tables)}, scores=paths)
+    written = {path.suffix for path in stem.parent.iterdir()}
+    assert written == {".pdf", ".svg", ".png", ".csv", ".md", ".tex", ".html"}
+    markdown = stem.with_suffix(".md").read_text(encoding="utf-8")
     assert "| corpus | scope | heads | criterion | n | BLEU | Δ | p | BLEU, fine-tuned |" in markdown
-    first = (tmp_path / "figures/criteria.svg").read_bytes()
-    call(criteria, settings={"titles": list(tables)}, scores=paths, **files)
-    assert (tmp_path / "figures/criteria.svg").read_bytes() == first
 
 
-def test_a_table_of_an_older_version_is_named(make, call, tmp_path, write):
+def test_a_table_of_an_older_version_is_named(make, stage, write):
     scores = write("scores.parquet", table(make).drop(columns="asked"))
     with pytest.raises(UserError, match=r"scores\.parquet: column asked is missing"):
-        call(criteria, settings={"titles": ["x"]}, scores=[scores], figure=tmp_path / "f", table=tmp_path / "t")
+        stage("criteria", {"titles": ["x"]}, scores=[scores])

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import style
-from specialized_heads.report.beyond import emergence, functions
-from specialized_heads.report.beyond.emergence import Moment, Training
+from specialized_heads.report.beyond import emergence, emergence_table, functions
+from specialized_heads.report.experiment import Model, describe
 
 
 def heads(*, previous: float, margin: float, rarest: float = 0.1) -> pd.DataFrame:
@@ -37,63 +37,64 @@ def log(*losses: float) -> pd.DataFrame:
     return pd.concat([frame, pd.DataFrame({"update": [5], "loss": [9.0], "dev_loss": [None]})], ignore_index=True)
 
 
+BASELINE = describe("baseline", corpus="C", seed=1)
+
+
+def at(tables: dict[int, pd.DataFrame]) -> dict[Model, pd.DataFrame]:
+    """Tables of heads by checkpoint, from the update at which it was kept."""
+    return {describe(f"checkpoint/update{update}", corpus="C", seed=1): table for update, table in tables.items()}
+
+
+Training = tuple[dict[Model, pd.DataFrame], dict[Model, pd.DataFrame]]
+
+
 @pytest.fixture
-def points() -> pd.DataFrame:
-    moments = [
-        (Moment(corpus="C", seed=1, update=10), heads(previous=0.1, margin=-0.3)),
-        (Moment(corpus="C", seed=1, update=100), heads(previous=0.9, margin=-0.2)),
-        (Moment(corpus="C", seed=1, update=1000), heads(previous=0.95, margin=0.2)),
-    ]
-    return emergence.numbers(moments, [(Training(corpus="C", seed=1), log(5.0, 2.0, 1.5))])
+def training() -> Training:
+    """The heads of two checkpoints and of the finished model, and the log of its training."""
+    checkpoints = at({10: heads(previous=0.1, margin=-0.3), 100: heads(previous=0.9, margin=-0.2)})
+    return checkpoints | {BASELINE: heads(previous=0.95, margin=0.2)}, {BASELINE: log(5.0, 2.0, 1.5)}
 
 
 def curve(points: pd.DataFrame, name: str) -> list[float]:
     return points[points["name"] == name]["value"].tolist()
 
 
-def test_each_curve_follows_the_best_encoder_head(points: pd.DataFrame) -> None:
+def test_each_curve_follows_the_best_encoder_head(training: Training) -> None:
+    points = emergence.numbers(*training)
     assert curve(points, "previous token") == [0.1, 0.9, 0.95]
     assert curve(points, "next token") == [0.0, 0.0, 0.0]  # no head prefers it
     assert curve(points, "obj, head → dependent") == [-0.2, -0.2, 0.2]  # before the last moment, the other head's
     assert curve(points, "layer 1") == [0.7, 0.7, 0.7]
+    assert points.loc[points["name"] == "layer 1", "update"].tolist() == [10, 100, 1000]  # the last one of the log
     assert points[points["measure"] == "loss"]["value"].tolist() == [5.0, 2.0, 1.5]
 
 
-def test_the_table_is_in_the_order_in_which_functions_come(points: pd.DataFrame) -> None:
-    rows = emergence.first_updates(points).set_index("name")
-
+def test_the_table_is_in_the_order_in_which_functions_come(training: Training) -> None:
+    rows = emergence_table.numbers(*training).set_index("name")
     assert rows.at["previous token", "half"] == 100
     assert rows.at["obj, head → dependent", "half"] == 1000
     assert rows.at["", "half"] == 100  # the loss falls, and has fallen half its way by then
-    assert emergence.first_updates(points)["half"].is_monotonic_increasing
-    assert "100" in emergence.shown(rows.reset_index())["half-way update"].tolist()
+    assert rows["half"].is_monotonic_increasing
+    assert "100" in emergence_table.shown(rows.reset_index())["half-way update"].tolist()
 
 
 def test_a_curve_that_comes_and_goes_counts_only_once_it_stays() -> None:
-    moments = [
-        (Moment(corpus="C", seed=1, update=10**n), heads(previous=share, margin=-0.3))
-        for n, share in enumerate([0.0, 0.9, 0.2, 0.8], start=1)
-    ]
-    rows = emergence.first_updates(emergence.numbers(moments, [])).set_index("name")
+    shares = {10: 0.0, 100: 0.9, 1000: 0.2, 10_000: 0.8}
+    tables = {moment: heads(previous=share, margin=-0.3) for moment, share in shares.items()}
+    rows = emergence_table.numbers(at(tables), {}).set_index("name")
     assert rows.at["previous token", "half"] == 10_000
 
 
 def test_an_experiment_without_checkpoints_has_a_figure_that_says_so() -> None:
     with style.sheet():
-        figure = emergence.draw(emergence.numbers([], []), {})
+        figure = emergence.draw(emergence.numbers({}, {}), thresholds={})
     assert "no checkpoints" in figure.axes[0].texts[0].get_text()
 
 
 def test_the_best_heads_of_a_baseline_and_its_labels() -> None:
-    baseline = Training(corpus="C", seed=1)
-    other = Training(corpus="C", seed=2)
-    rows = functions.numbers(
-        [
-            (baseline, heads(previous=0.95, margin=0.2, rarest=0.6), log(5.0, 2.0)),
-            (other, heads(previous=0.5, margin=0.05), log(5.0, 2.5)),
-        ]
-    )
-
+    other = describe("baseline", corpus="C", seed=2)
+    tables = {BASELINE: heads(previous=0.95, margin=0.2, rarest=0.6), other: heads(previous=0.5, margin=0.05)}
+    rows = functions.numbers(tables, {BASELINE: log(5.0, 2.0), other: log(5.0, 2.5)})
     assert rows[["share_-1", "share_+0", "margin", "positional", "syntactic"]].values.tolist() == [
         [0.95, 0.0, 0.2, 1, 1],
         [0.5, 0.0, 0.05, 0, 0],

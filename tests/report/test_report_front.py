@@ -32,7 +32,7 @@ def small(make):
         "pruned/encoder_lambda0.01/seed1": pd.concat([encoder, rest]),
         "pruned/all_lambda0.01/seed1": every,
     }
-    return pd.DataFrame(scores), tables
+    return pd.DataFrame(scores), make.by_model(tables)
 
 
 def test_points_are_all_heads_against_bleu(small):
@@ -48,12 +48,12 @@ def test_points_are_all_heads_against_bleu(small):
 def test_every_head_is_counted_once_with_its_functions(small):
     scores, tables = small
     heads = front.survivors(tables, scores)
-    for name, table in tables.items():
-        scope = name.split("/")[1].split("_")[0] if name.startswith("pruned") else ""
-        own = heads[heads["scope"] == scope].groupby("type")["heads"].sum()
+    for model, table in tables.items():
+        own = heads[heads["scope"] == model.scope].groupby("type")["heads"].sum()
         assert own.to_dict() == {"encoder": 0} | table["type"].value_counts().to_dict()
     whole = heads[heads["scope"] == ""].set_index(["type", "functions"])["heads"]
-    functions = tables["baseline/seed1"].loc[tables["baseline/seed1"]["type"] == "encoder", "functions"]
+    baseline = next(iter(tables.values()))
+    functions = baseline.loc[baseline["type"] == "encoder", "functions"]
     assert whole["encoder", "none found"] == (functions.map(len) == 0).sum()
     assert whole["encoder", "positional; syntactic"] == 1
     assert whole["cross", "diagonal"] == 2
@@ -68,8 +68,7 @@ def test_bars_are_as_long_as_there_are_heads_and_grey_without_a_function(small):
     scores, tables = small
     heads = front.survivors(tables, scores)
     with style.sheet():
-        figure = front.draw(front.points(scores), heads, title="EN-FR")
-        right = figure.axes[1]
+        right = front.draw(front.numbers(scores, tables), title="EN-FR").axes[1]
     bars = [patch for patch in right.patches if isinstance(patch, Rectangle) and patch.get_fill()]
     area = {}
     for bar in bars:
@@ -85,17 +84,17 @@ def test_bars_are_as_long_as_there_are_heads_and_grey_without_a_function(small):
 def test_what_is_written(small, make):
     scores, tables = small
     with style.sheet():
-        written = make.texts(front.draw(front.points(scores), front.survivors(tables, scores), title="a $x_1$ & <b>"))
+        written = make.texts(front.draw(front.numbers(scores, tables), title="a $x_1$ & <b>"))
     assert {"a $x_1$ & <b>", "no function found", "baseline, 27.0", "48", "35", "16", "λ 0.01"} <= set(written)
 
 
 def test_without_pruned_models_it_says_so(stage, write, make):
     scores = make.scores(lambdas=())
-    settings = {"names": ["baseline/seed1"], "title": "EN-FR"}
+    settings = {"runs": make.as_runs(["baseline/seed1"]), "title": "EN-FR"}
     stem = stage(
         "front", settings, scores=[write("scores.parquet", scores)], heads=[write("heads.parquet", make.heads())]
     )
     assert stem.with_suffix(".pdf").stat().st_size > 500
-    shown = front.draw(front.points(scores), front.survivors({"baseline/seed1": make.heads()}, scores), title="EN-FR")
+    shown = front.draw(front.numbers(scores, make.by_model({"baseline/seed1": make.heads()})), title="EN-FR")
     assert any("no pruned models" in text.replace("\n", " ") for text in make.texts(shown))
     assert np.isclose(shown.get_figwidth(), style.DOUBLE)

@@ -9,25 +9,12 @@ import pandas as pd
 import pytest
 
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.report import experiment, style
-from specialized_heads.report.beyond import drift, persons, similarity, survival, survival_table
+from specialized_heads.report import style
+from specialized_heads.report.beyond import drift, persons, similarity, survival
 from specialized_heads.report.voita import figure8
 from specialized_heads.stage import UserError
 
 RELATIONS = ["nsubj", "obj", "amod", "advmod"]
-
-
-def test_names_of_models():
-    baseline, by_penalty, by_number = map(
-        experiment.of_gates, ("baseline/seed2", "pruned/encoder_lambda0.01/seed1", "pruned/all_heads12/seed3")
-    )
-    assert (baseline.scope, baseline.seed) == ("", 2)
-    assert (by_penalty.scope, by_penalty.lam) == ("encoder", 0.01)
-    assert (by_number.asked, by_number.seed) == (12, 3)
-    others = ("finetuned/gates_all_heads3/seed1", "pruned/gates_all_heads3/seed1")
-    for name in ("scratch/all_lambda0.1/seed1", "pruned/encoder_lambda0.01", *others):
-        with pytest.raises(UserError, match=name):
-            experiment.of_gates(name)
 
 
 def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
@@ -38,13 +25,11 @@ def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
         "pruned/encoder_lambda0.01/seed1": make.without(table, 4),
         "pruned/encoder_lambda0.001/seed1": table,
     }
-    columns = figure8.numbers(tables)
+    columns = figure8.numbers(make.by_model(tables))
     order = ["baseline", "pruned/encoder_lambda0.001", "pruned/encoder_lambda0.01", "pruned/encoder_heads4"]
     assert columns["model"].unique().tolist() == [f"{name}/seed1" for name in order]
     with style.sheet():
         assert "4\ntarget: 4" in make.texts(figure8.draw(columns, title="EN-FR"))
-    with pytest.raises(UserError, match="pruned/all_heads4/seed1"):
-        figure8.numbers({"pruned/all_heads4/seed1": table})
 
 
 @pytest.fixture
@@ -56,12 +41,13 @@ def swept(make):
     base.at[base.index[encoder][-1], "relations"] = ["nsubj_head_to_dependent"]
     overtaken = base.copy()
     overtaken.loc[3, "nsubj_head_to_dependent"] = 0.9
-    return {
+    tables = {
         "pruned/encoder_lambda0.5/seed1": base[~encoder],
         "pruned/encoder_lambda0.01/seed1": overtaken,
         "baseline/seed1": base,
         "pruned/encoder_lambda0.1/seed1": base.drop(base.index[encoder][-1]),
     }
+    return make.by_model(tables)
 
 
 def test_drift_names_the_best_head_and_what_became_of_the_first(swept):
@@ -84,7 +70,8 @@ def test_drift_names_the_best_head_and_what_became_of_the_first(swept):
 def test_drift_of_all_types_has_their_functions_and_leaves_out_what_no_model_has(make):
     base = make.heads(2, 4)
     base[[f"amod_{direction}" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
-    cells = drift.numbers({"baseline/seed1": base, "pruned/all_heads9/seed1": base.iloc[:9]}, relations=RELATIONS)
+    tables = make.by_model({"baseline/seed1": base, "pruned/all_heads9/seed1": base.iloc[:9]})
+    cells = drift.numbers(tables, relations=RELATIONS)
     assert cells["heads"].unique().tolist() == [24, 9]
     functions = cells["function"].unique().tolist()
     assert functions[:3] == ["positional −1", "positional +1", "rare words"]
@@ -101,26 +88,28 @@ def test_drift_tells_offsets_apart(make):
     base["positional_share"] = base["positional_share"].where(base["type"] != "cross", [0.99] * 9 + [0.5, 0.6, 0.99])
     fewer = base.drop(base.index[3])
     fewer.loc[0, "positional_share"] = 0.65
-    cells = drift.numbers({"baseline/seed1": base, "pruned/all_heads11/seed1": fewer}, relations=[])
+    tables = {"baseline/seed1": base, "pruned/all_heads11/seed1": fewer}
+    cells = drift.numbers(make.by_model(tables), relations=[])
     found = {key: list(zip(own["head"].fillna(0), own["carrier"])) for key, own in cells.groupby("function")}
     assert found["positional −1"] == [(2, drift.SAME), (1, drift.MOVED)]
     assert found["positional +1"] == [(4, drift.SAME), (0, drift.NONE)]  # head 3 looks two back
     assert found["positional 0, decoder"] == [(1, drift.SAME)] * 2
     assert found["diagonal, cross"] == [(3, drift.SAME)] * 2  # not 1 or 4, which are two beside the diagonal
     grown = base.assign(positional_offset=[-1, -1, -2, 1, *[0] * 4, *[2] * 4])
-    cells = drift.numbers({"baseline/seed1": grown, "pruned/all_heads11/seed1": fewer}, relations=[])
+    cells = drift.numbers(make.by_model(tables | {"baseline/seed1": grown}), relations=[])
     crossing = cells[cells["function"] == "diagonal, cross"]
     assert crossing["carrier"].tolist() == [drift.NONE, drift.MOVED]  # the baseline has none
 
 
 def test_drift_is_drawn_cell_by_cell_or_says_that_nothing_was_pruned(stage, write, make, swept):
     paths = [write(f"{number}.parquet", table) for number, table in enumerate(swept.values())]
-    settings = {"names": list(swept), "title": "EN-FR", "relations": RELATIONS}
+    runs = make.as_runs(model.path for model in swept)
+    settings = {"runs": runs, "title": "EN-FR", "relations": RELATIONS}
     plotted = pd.read_csv(stage("drift", settings, heads=paths).with_suffix(".csv"))
     assert plotted.columns.tolist() == drift.COLUMNS
     with style.sheet():
         written = make.texts(drift.draw(drift.numbers(swept, relations=RELATIONS), title="EN-FR"))
-        nothing = drift.numbers({"baseline/seed1": make.heads()}, relations=RELATIONS)
+        nothing = drift.numbers(make.by_model({"baseline/seed1": make.heads()}), relations=RELATIONS)
         assert "no pruned models" in make.texts(drift.draw(nothing, title="EN-FR"))[0]
     assert {"nsubj v→s", "24\nnone pruned", "0\nλ 0.5"} <= set(written)
     assert sum(text == "3-8" for text in written) >= 1
@@ -204,20 +193,20 @@ def test_p_values_are_those_of_all_permutations():
 @pytest.fixture
 def models(make):
     """Baselines of two seeds, and models of both scopes: one keeps the most relevant heads, one keeps all."""
-    baselines = {f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)}
+    baselines = make.by_model({f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)})
     survivors = {}
-    for seed in (1, 2):
-        table = baselines[f"baseline/seed{seed}"]
-        whole = {kind: list(zip(own["layer"], own["head"])) for kind, own in table.groupby("type")}
-        best = table[table["type"] == "encoder"].nlargest(10, "relevance")
-        fewer = whole | {"encoder": list(zip(best["layer"], best["head"]))}
+    for seed, table in enumerate(baselines.values(), start=1):
+        best = pd.concat(
+            [table[table["type"] != "encoder"], table[table["type"] == "encoder"].nlargest(10, "relevance")]
+        )
+        whole, fewer = (set(own[survival.HEAD].itertuples(index=False, name=None)) for own in (table, best))
         survivors[f"pruned/encoder_lambda0.1/seed{seed}"] = fewer
         survivors[f"pruned/encoder_lambda0.01/seed{seed}"] = whole
         survivors[f"pruned/all_heads58/seed{seed}"] = fewer
-    return baselines, survivors
+    return baselines, make.by_model(survivors)
 
 
-def test_survival_by_scope_type_and_model(models):
+def test_survival_by_scope_type_and_model(make, models):
     rows = survival.numbers(*models)
     encoder = rows[rows["scope"] == "encoder"]
     assert encoder["target"].unique().tolist() == ["λ 0.01", "λ 0.1", survival.SWEEP]
@@ -235,9 +224,9 @@ def test_survival_by_scope_type_and_model(models):
     baselines, survivors = models
     concordant = []
     for seed in (1, 2):
-        table = baselines[f"baseline/seed{seed}"].query("type == 'encoder'")
-        left = set(survivors[f"pruned/encoder_lambda0.1/seed{seed}"]["encoder"])
-        survive = [key in left for key in zip(table["layer"], table["head"])]
+        table = baselines[make.model(f"baseline/seed{seed}")].query("type == 'encoder'")
+        left = survivors[make.model(f"pruned/encoder_lambda0.1/seed{seed}")]
+        survive = [("encoder", *key) in left for key in zip(table["layer"], table["head"])]
         concordant.append(area(table["functions"].map(bool).astype(float), survive))
     assert found.loc[("λ 0.1", "specialised"), "auc"] == pytest.approx(np.mean(concordant))
     assert found.loc[("λ 0.1", "specialised"), "labelled"] == 14
@@ -245,10 +234,11 @@ def test_survival_by_scope_type_and_model(models):
     assert decoder["auc"].isna().all() and not set(survival.ENCODER_ONLY) & set(decoder["score"])
 
 
-def test_a_model_without_its_baseline_is_a_mistake(models):
+def test_a_model_without_its_baseline_is_a_mistake(make, models):
     baselines, survivors = models
+    first = make.model("baseline/seed1")
     with pytest.raises(UserError, match="no baseline of seed 2"):
-        survival.numbers({"baseline/seed1": baselines["baseline/seed1"]}, survivors)
+        survival.numbers({first: baselines[first]}, survivors)
 
 
 def test_survival_without_labels_or_without_models_says_so(make, models):
@@ -258,7 +248,7 @@ def test_survival_without_labels_or_without_models_says_so(make, models):
     rows = survival.numbers(baselines, survivors)
     assert rows.loc[rows["score"] == "specialised", "auc"].isna().all()
     assert rows.loc[(rows["score"] == "relevance") & (rows["target"] == "λ 0.1"), "auc"].tolist() == [1.0]
-    shown = survival_table.shown(rows)
+    shown = survival.shown(rows)
     assert set(shown["specialised"]) == {"–"} and shown["with a function"].tolist()[0] == "0"
     with style.sheet():
         written = make.texts(survival.draw(rows, title="EN-FR"))
@@ -275,17 +265,17 @@ def test_survival_reads_descriptions_of_models(stage, write, make, tmp_path):
         }
     }  # fmt: skip
     path = write("model.json", description)
-    assert survival.left_heads(path)["encoder"] == [(1, 1), (1, 3), (3, 8)]
-    settings = {"baselines": ["baseline/seed1"], "models": ["pruned/encoder_lambda0.1/seed1"], "title": "EN-FR"}
+    encoder = {("encoder", 1, 1), ("encoder", 1, 3), ("encoder", 3, 8)}
+    assert {head for head in survival.left_heads(path) if head[0] == "encoder"} == encoder
+    pruned = make.as_runs(["pruned/encoder_lambda0.1/seed1"])
+    settings = {"baselines": make.as_runs(["baseline/seed1"]), "pruned": pruned, "title": "EN-FR"}
     files = {"heads": [write("heads.parquet", make.heads())], "models": [path]}
     stem = stage("survival", settings, **files)
     rows = pd.read_csv(stem.with_suffix(".csv"))
     assert rows.loc[rows["target"] == "λ 0.1", "survivors"].unique().tolist() == [3]
-    table = stage("survival_table", settings, **files)
-    pd.testing.assert_frame_equal(pd.read_csv(table.with_suffix(".csv")), rows)
-    assert "| encoder heads pruned | encoder | λ 0.1 | 3 of 24 | 7 |" in table.with_suffix(".md").read_text()
-    with pytest.raises(UserError, match="2 models for 1 files"):
-        stage("survival", settings | {"models": settings["models"] * 2}, **files)
+    assert "| encoder heads pruned | encoder | λ 0.1 | 3 of 24 | 7 |" in stem.with_suffix(".md").read_text()
+    with pytest.raises(UserError, match="2 pruned for 1 files"):
+        stage("survival", settings | {"pruned": pruned * 2}, **files)
 
 
 def test_similarity_places_each_pair_on_both_sides(stage, write, make):
@@ -314,7 +304,7 @@ def test_persons_of_subjects():
     forms = [("I", "PRON"), ("We", "PRON"), ("you", "PRON"), ("it", "PRON"), ("Who", "PRON"), ("US", "PROPN")]
     trees = [subject(*form) for form in forms]
     trees += [subject("dogs", "NOUN", "nsubj:pass"), subject("two", "NUM"), subject("me", "PRON", "obj")]
-    rows = persons.numbers({"EN-FR": trees}, {"EN-FR": "en"})
+    rows = persons.numbers({"EN-FR": trees}, languages=["en"])
     assert rows.set_index("person")["count"].to_dict() == {
         "first person": 2, "second person": 1, "third person": 1, "other pronoun": 1, "noun": 2, "other": 1,
     }  # fmt: skip
@@ -332,7 +322,7 @@ def test_persons_of_subjects():
     ],
 )  # fmt: skip
 def test_personal_pronouns_are_told_by_their_form_and_the_rest_by_its_tag(form: str, upos: str, person: str) -> None:
-    rows = persons.numbers({"EN-FR": [subject(form, upos)]}, {"EN-FR": "en-GB"}).set_index("person")
+    rows = persons.numbers({"EN-FR": [subject(form, upos)]}, languages=["en-GB"]).set_index("person")
     assert rows["count"].to_dict() == dict.fromkeys(persons.PERSONS, 0) | {person: 1}
     assert rows["untagged"].unique().tolist() == [int(upos == "_")]
 

@@ -52,9 +52,10 @@ def test_a_caption_is_printed_as_it_is():
     assert r"\caption{5\% of \texttt{a\_b} and c}" in latex.figure("f.pdf", "5% of ``a_b`` and c", inches=1)
 
 
-def test_each_figure_needs_its_caption(stage, drawn):
+def test_each_figure_needs_its_caption(call, drawn):
+    figures = [drawn / "figures" / "one.pdf"] * 2
     with pytest.raises(UserError, match="1 captions for 2 files"):
-        stage("latex", {"captions": ["x"]}, figures=[drawn / "figures" / "one.pdf"] * 2, tables=[])
+        call(latex, settings={"captions": ["x"]}, figures=figures, tables=[], output=drawn / "figures.tex")
 
 
 def test_fonts_of_figures_are_embedded_as_outlines(drawn):

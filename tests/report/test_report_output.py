@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from specialized_heads.report import output, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, read_all
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files
 from specialized_heads.stage import UserError
 
 NASTY = "_100% of $x_1 & #{a}~b\\c | <d> ^"
@@ -31,7 +31,7 @@ def run_all(stage, write, make):
         sentences = ["▁the ▁cat ▁sat", "▁$1 ▁a_b ▁{", "▁Мария ▁читает ▁книгу"]
         examples = [write("examples.json", make.examples(sentences))]
         pruned = write("pruned.parquet", make.without(tables[0], 5))
-        names = ["baseline/seed1", "pruned/encoder_lambda0.01/seed1"]
+        runs = make.as_runs(["baseline/seed1", "pruned/encoder_lambda0.01/seed1"])
         return {
             "figure1": stage("figure1", {"titles": titles[:1]}, heads=heads[:1]),
             "figure2": stage("figure2", {"titles": titles[1:]}, heads=heads[1:]),
@@ -40,7 +40,7 @@ def run_all(stage, write, make):
             "figure5": stage("figure5", {"titles": titles[:1]}, examples=examples),
             "figure6": stage("figure6"),
             "figure7": stage("figure7", {"titles": titles}, scores=scores),
-            "figure8": stage("figure8", {"title": titles[0], "names": names}, heads=[heads[0], pruned]),
+            "figure8": stage("figure8", {"title": titles[0], "runs": runs}, heads=[heads[0], pruned]),
             "figure9": stage("figure9", {"titles": titles}, scores=scores),
             "figure10": stage("figure10", {"titles": titles}, scores=scores),
             "table1": stage("table1", {"titles": titles}, heads=heads, relations=relations),
@@ -69,7 +69,7 @@ def test_titles_are_shown_as_they_are_and_never_as_mathematics(make):
 @pytest.mark.parametrize("module", ["figure1", "figure6"])
 def test_bytes_do_not_depend_on_the_run(module, write, make, tmp_path):
     heads = write("heads.parquet", make.heads())
-    command = [sys.executable, "-m", f"specialized_heads.report.voita.{module}"]
+    command = [sys.executable, "-m", "specialized_heads.report.make", f"specialized_heads.report.voita.{module}"]
     if module == "figure1":
         command += ["--heads", str(heads), "--settings", '{"titles": ["EN-FR"]}']
     made = []
@@ -142,14 +142,13 @@ def test_markdown_cells_keep_their_columns(tmp_path):
 
 def test_mistakes_in_the_inputs_are_named(write, make, tmp_path):
     path = write("heads.parquet", make.heads().drop(columns="functions"))
-    with pytest.raises(UserError, match="column functions is missing"):
-        read_all([path], ["EN-FR"], columns=HEAD_COLUMNS)
-    with pytest.raises(UserError, match="2 titles for 1 files"):
-        read_all([path], ["EN-FR", "EN-RU"], columns=HEAD_COLUMNS)
+    for wrong, message in ((path, "column functions is missing"), (tmp_path / "none.parquet", "no such file")):
+        with pytest.raises(UserError, match=message):
+            Files(HEAD_COLUMNS).several([wrong], ["EN-FR"])
+    with pytest.raises(UserError, match="settings: titles: 2 titles for 1 files; give one per file"):
+        Files(HEAD_COLUMNS).several([path], ["EN-FR", "EN-RU"])
     with pytest.raises(UserError, match="two are the same"):
-        read_all([path, path], ["EN-FR", "EN-FR"], columns=HEAD_COLUMNS)
-    with pytest.raises(UserError, match="no such file"):
-        read_all([tmp_path / "none.parquet"], ["EN-FR"], columns=HEAD_COLUMNS)
+        Files(HEAD_COLUMNS).several([path, path], ["EN-FR", "EN-FR"])
 
 
 @pytest.mark.parametrize("name", ["front", "training_curves", "models", "run_times", "environment"])

@@ -8,6 +8,8 @@ import pytest
 from specialized_heads.pruning import dead_heads as stage_dead_heads
 from specialized_heads.report import style
 from specialized_heads.report.beyond import controls, dead_heads, gates
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import read_log
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -18,17 +20,15 @@ def record(update: int, values: dict[str, list[float]]) -> dict:
     return {"update": update, "loss": 1.0, "open": values}
 
 
-def series(count: int) -> list[gates.Row]:
-    return [gates.Row(scope="encoder", lam=(1 + n) / 1000, asked=None) for n in range(count)]
+def series(make, count: int, log: pd.DataFrame) -> dict[Model, pd.DataFrame]:
+    return make.by_model({f"pruned/encoder_lambda{(1 + n) / 1000}/seed1": log for n in range(count)})
 
 
-def test_gates_over_time() -> None:
-    rows = [gates.Row(scope="encoder", lam=0.01, asked=None), gates.Row(scope="all", lam=None, asked=3)]
-    logs = [
-        pd.DataFrame([record(5, {"encoder.1": [0.9, 0.8]}), record(9, {"encoder.1": [0.7, 0.1]})]),
-        pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.2": [0.3, 0.4]})]),
-    ]
-    table = gates.numbers(rows, logs)
+def test_gates_over_time(make) -> None:
+    first = pd.DataFrame([record(5, {"encoder.1": [0.9, 0.8]}), record(9, {"encoder.1": [0.7, 0.1]})])
+    second = pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.2": [0.3, 0.4]})])
+    logs = {"pruned/encoder_lambda0.01/seed1": first, "pruned/all_heads3/seed1": second}
+    table = gates.numbers(make.by_model(logs))
     assert table.fillna(-1).to_numpy().tolist() == [
         ["encoder", 0.01, -1, "encoder", 1, 1, 5, 0.9],
         ["encoder", 0.01, -1, "encoder", 1, 2, 5, 0.8],
@@ -41,8 +41,8 @@ def test_gates_over_time() -> None:
 
 
 def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(make) -> None:
-    rows = [*series(12), gates.Row(scope="all", lam=0.5, asked=None)]
-    table = gates.numbers(rows, [pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.1": [0.9]})])] * 13)
+    log = pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.1": [0.9]})])
+    table = gates.numbers(series(make, 12, log) | make.by_model({"pruned/all_lambda0.5/seed1": log}))
     assert table["lam"].nunique() == 13
     with style.sheet():
         figure = gates.draw(table, title="EN-FR")
@@ -55,7 +55,7 @@ def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(make
 def test_panels_of_gates(make) -> None:
     log = pd.DataFrame([record(10, {f"encoder.{n}": [0.9] * 8 for n in (1, 2)})])
     with style.sheet():
-        figure = gates.draw(gates.numbers(series(3), [log] * 3), title="EN-FR")
+        figure = gates.draw(gates.numbers(series(make, 3, log)), title="EN-FR")
     written = make.texts(figure)
     assert {"λ 0.001", "λ 0.002", "λ 0.003", "EN-FR: gates during pruning"} <= set(written)
     assert len(figure.axes) == 3 + 1  # and the colour bar
@@ -63,19 +63,19 @@ def test_panels_of_gates(make) -> None:
 
 
 def test_without_pruned_models_the_gates_say_so(stage, make) -> None:
-    stem = stage("gates", {"title": "EN-FR", "rows": []}, records=[])
+    stem = stage("gates", {"title": "EN-FR", "runs": []}, records=[])
     assert stem.with_suffix(".csv").read_text(encoding="utf-8") == ",".join(gates.COLUMNS) + "\n"
     with style.sheet():
-        assert "no pruned models" in " ".join(make.texts(gates.draw(gates.numbers([], []), title="EN-FR")))
+        assert "no pruned models" in " ".join(make.texts(gates.draw(gates.numbers({}), title="EN-FR")))
 
 
 def test_a_log_without_gates_is_a_mistake(tmp_path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"update": 5, "loss": 1.0}\n', encoding="utf-8")
     with pytest.raises(UserError, match=r"log\.jsonl: has no column open"):
-        gates.read_records(path)
+        read_log(path, column="open")
     with pytest.raises(UserError, match=r"none\.jsonl: cannot be read"):
-        gates.read_records(tmp_path / "none.jsonl")
+        read_log(tmp_path / "none.jsonl")
 
 
 @pytest.fixture
@@ -148,8 +148,9 @@ def test_no_dead_heads_at_all(dead, stage, write) -> None:
 
 def test_remarks_are_a_column_where_there_are_any(dead) -> None:
     models = dead({**ENCODER, "rows": [gate("encoder", 1, 1, False)]})
-    assert "remark" not in dead_heads.shown({"EN-FR": models})
-    assert dead_heads.shown({"EN-FR": models + dead({**ALL, "rows": []})})["remark"].tolist() == ["", "a sentence"]
+    assert "remark" not in dead_heads.shown(dead_heads.numbers({"EN-FR": models}))
+    both = dead_heads.numbers({"EN-FR": models + dead({**ALL, "rows": []})})
+    assert dead_heads.shown(both)["remark"].tolist() == ["", "a sentence"]
 
 
 def scores(make, seeds: tuple[int, ...] = (1,)) -> pd.DataFrame:
@@ -165,20 +166,19 @@ def scores(make, seeds: tuple[int, ...] = (1,)) -> pd.DataFrame:
 
 
 def test_controls_stand_beside_their_pruned_model(make) -> None:
-    models = controls.groups({"EN-FR": scores(make)})
-    table = controls.shown(models)
+    numbers = controls.numbers({"EN-FR": scores(make)})
+    table = controls.shown(numbers)
     assert table["model"].tolist() == ["baseline", *["pruned", "soft", "scratch", "count", "regularised"] * 2]
     assert table["target"].tolist() == ["", *["λ 0.01"] * 5, *["12 heads"] * 5]
     assert table["enc/dec/cross"].tolist()[:2] == ["16/16/16", "8/16/2"]
     assert table["BLEU"].tolist()[1] == "25.5 [24.8, 26.2]"
     assert "n" not in table
-    numbers = controls.numbers(models)
     assert numbers["bleu"].tolist()[1] == 25.5 and numbers["bleu_sd"].isna().all()
 
 
 def test_controls_over_seeds(make, stage, write) -> None:
     frame = scores(make, seeds=(1, 2, 3))
-    numbers = controls.numbers(controls.groups({"EN-FR": frame}))
+    numbers = controls.numbers({"EN-FR": frame})
     pruned = numbers[(numbers["kind"] == "pruned") & (numbers["lam"] == 0.01)].squeeze()
     assert (pruned["seeds"], pruned["bleu"], pruned["bleu_sd"]) == (3, 26.0, pytest.approx(0.5))
     own = frame[(frame["kind"] == "pruned") & (frame["lam"] == 0.01)]

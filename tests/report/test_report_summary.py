@@ -11,7 +11,8 @@ import pytest
 import specialized_heads
 from specialized_heads.report.beyond import environment, run_times, training_curves
 from specialized_heads.report.beyond import models as models_table
-from specialized_heads.report.experiment import describe
+from specialized_heads.report.experiment import Corpus, describe
+from specialized_heads.report.inputs import read_log
 from specialized_heads.report.output import save_table
 from specialized_heads.stage import UserError
 
@@ -56,7 +57,9 @@ def test_a_models_name_says_what_it_is():
     assert np.isnan([known.lam, known.moment]).all() and (known.asked, known.seed) == (12, 3)
     assert describe("checkpoint/update500", corpus="EN-FR", seed=1).moment == 500
     assert describe("pruned/encoder_lambda1e-05", corpus="EN-FR", seed=1).lam == 1e-5
-    with pytest.raises(UserError, match="'pruned/cross_lambda1' is not the name of a model"):
+    with pytest.raises(
+        UserError, match="settings: 'pruned/cross_lambda1' is not the name of a model; use names such as"
+    ):
         describe("pruned/cross_lambda1", corpus="EN-FR", seed=1)
 
 
@@ -76,22 +79,23 @@ def test_curves_of_every_trained_model(stage, results, make):
     assert "12 heads" in written
 
 
-def test_curves_without_any_model_say_so(make):
-    assert "no models" in make.texts(training_curves.draw(training_curves.numbers([], [])))[0].replace("\n", " ")
+def test_curves_without_any_model_say_so(make, tmp_path):
+    nothing = training_curves.numbers(tmp_path, corpora=[], seeds=[])
+    assert "no models" in make.texts(training_curves.draw(nothing))[0].replace("\n", " ")
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"update": 1}\n'])
 def test_a_log_that_is_none_is_named(tmp_path, text):
     (tmp_path / "log.jsonl").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=r"log\.jsonl"):
-        training_curves.read_records(tmp_path / "log.jsonl")
+        read_log(tmp_path / "log.jsonl")
 
 
 DECODING = {"beam": 4, "length_penalty": 0.6, "max_length_ratio": 2.0}
 
 
 def test_table_of_models(stage, results):
-    settings = listed(logged=NAMES[:3], decoding=DECODING)
+    settings = listed(logged=NAMES[:3], decoding=DECODING) | {"titles": ["EN-FR"]}
     stem = stage("models", settings, scores=[results / "en_fr" / "scores.parquet"], results=[results])
     rows = pd.read_csv(stem.with_suffix(".csv"))
     assert rows["kind"].tolist() == ["baseline", "pruned", "scratch", "soft"] * 2
@@ -112,16 +116,24 @@ def test_a_model_without_scores_is_named(stage, results):
     table = pd.read_parquet(scores)
     table[table["kind"] != "soft"].to_parquet(scores)
     with pytest.raises(UserError, match=r"scores of EN-FR: Model\(.*kind='soft'"):
-        stage("models", listed(logged=[], decoding=DECODING), scores=[scores], results=[results])
+        settings = listed(logged=[], decoding=DECODING) | {"titles": ["EN-FR"]}
+        stage("models", settings, scores=[scores], results=[results])
 
 
 def test_corpora_translated_differently_are_told_apart():
     rows = pd.DataFrame({"corpus": ["A", "B"], "signature": ["s"] * 2, "signature_tokenised": ["t"] * 2})
     rows["signature_chrf"] = "c"
     rows["sentences"] = [10, 20]
-    same, other = (models_table.Decoding(**DECODING | {"length_penalty": penalty}) for penalty in (1.0, 0.0))
-    assert len(models_table.notes(rows, {"A": same, "B": same})) == 4
-    *_, first, second = models_table.notes(rows, {"A": same, "B": other})
+
+    def corpora(*penalties: float) -> list[models_table.Translated]:
+        named = {"name": "", "models": [], "logged": []}
+        return [
+            models_table.Translated(title=title, decoding=DECODING | {"length_penalty": penalty}, **named)
+            for title, penalty in zip("AB", penalties, strict=True)
+        ]
+
+    assert len(models_table.notes(rows, corpora=corpora(1.0, 1.0))) == 4
+    *_, first, second = models_table.notes(rows, corpora=corpora(1.0, 0.0))
     assert first.startswith("Translation of A (10 test sentences): ")
     assert "not normalised" in second
 
@@ -168,7 +180,7 @@ def test_run_times_are_added_up_by_rule_for_the_models_there_are(stage, measurem
 
 
 def test_run_times_without_any_measurement(tmp_path):
-    jobs = run_times.numbers(tmp_path, run_times.Settings(**listed(), rules={}))
+    jobs = run_times.numbers(tmp_path, corpora=[], seeds=[], rules={})
     assert run_times.shown(jobs)["jobs"].tolist() == ["0"]
 
 
@@ -181,18 +193,22 @@ def test_a_broken_measurement_is_named(stage, measurements):
 
 def test_measurements_of_what_a_criterion_left_belong_by_their_number_of_heads():
     models = ["cut/gates_all_heads12", "checkpoint/update500", "pruned/all_lambda0.02"]
-    settings = run_times.Settings(**listed(models), rules={})
+    corpora = [Corpus(name="en_fr", title="EN-FR", models=models)]
+
+    def belongs(rule: str, wildcards: dict[str, str]) -> bool:
+        return run_times.belongs(rule, wildcards, corpora=corpora, seeds=[1, 2])
+
     job = {"corpus": "en_fr", "criterion": "gates", "scope": "all", "seed": "1"}
-    assert run_times.belongs("cut", job | {"heads": "12"}, settings)
-    assert not run_times.belongs("cut", job | {"heads": "6"}, settings)
+    assert belongs("cut", job | {"heads": "12"})
+    assert not belongs("cut", job | {"heads": "6"})
     moment = {"corpus": "en_fr", "seed": "2"}
-    assert run_times.belongs("baseline_checkpoint", moment | {"moment": "500"}, settings)
-    assert not run_times.belongs("baseline_checkpoint", moment | {"moment": "400"}, settings)
+    assert belongs("baseline_checkpoint", moment | {"moment": "500"})
+    assert not belongs("baseline_checkpoint", moment | {"moment": "400"})
     # What was made of these models before the configuration left it out.
-    assert not run_times.belongs("finetune", job | {"heads": "12"}, settings)
+    assert not belongs("finetune", job | {"heads": "12"})
     target = {"corpus": "en_fr", "scope": "all", "target": "lambda0.02", "seed": "1"}
-    assert run_times.belongs("prune", target, settings)
-    assert not run_times.belongs("train_from_scratch", target, settings)
+    assert belongs("prune", target)
+    assert not belongs("train_from_scratch", target)
 
 
 def test_environment_names_versions_and_code(stage):

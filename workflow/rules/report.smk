@@ -21,12 +21,13 @@ for result in all_results(experiment):
         conda:
             "../../envs/pipeline.yaml"
         params:
-            code=code(f"report.{result.module}"),
+            code=code(f"report.{result.module}", "report.make"),
             module=f"specialized_heads.report.{result.module}",
             flags=arguments(experiment, result),
             settings=run_time_settings(result) if result.rule == "run_times" else constant(**result.settings),
         shell:
-            "python -m {params.module:q} {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+            "python -m specialized_heads.report.make {params.module:q} {params.flags:q} --settings {params.settings:q} "
+            "> {log:q} 2>&1"
 
 
 rule configuration:

@@ -12,7 +12,7 @@ from typing import Any
 
 from specialized_heads.config.experiment import Experiment
 from specialized_heads.planning.inputs import HEADS, MODEL
-from specialized_heads.planning.models import KINDS, TRAINED, Run, columns, corpora, emerging, models, paths, runs
+from specialized_heads.planning.models import KINDS, TRAINED, Run, corpora, emerging, models, paths, runs
 
 # Categories of the report, which sorts them, and the labels within each, as text.
 CLAIMS = "Claims"
@@ -65,12 +65,13 @@ def row(
     category: str,
     stem: str,
     label: str,
-    of: Sequence[Run | str] = (),
     *,
+    titles: Sequence[str] | None = None,
+    runs: Sequence[Run] | None = None,
     module: str = "",
     rule: str = "",
-    outputs: dict[str, str] | None = None,
-    needs: list[str] | None = None,
+    both: bool = False,
+    needs: Sequence[str] = (),
     folder: bool = False,
     settings: dict[str, Any] | None = None,
     wanted: bool = True,
@@ -85,29 +86,33 @@ def row(
         stem: its path below the experiment's folder, such as `figures/entropy`. The last part names the module, the rule and
             the caption, unless `module` and `rule` give other names.
         label: how the report names it.
-        of: the corpora or runs that it shows.
+        titles: the corpora that it shows; the module gets their titles as the setting of this name.
+        runs: the models that it shows; the module gets their corpora, names and seeds as the setting of this name.
         module: see `stem`.
         rule: see `stem`.
-        outputs: the paths by argument, for a module that makes two results.
+        both: whether the module makes a figure and a table, each of this name.
         needs: files that must exist first and that no argument names.
         folder: pass the experiment's folder as `--results`.
-        settings: unless given, the titles of the corpora in `of`.
+        settings: further settings.
         wanted: whether it is made where no target is named.
-        inputs: by argument, the files, or a pattern for the path of one file for each of `of`.
+        inputs: by argument, the files, or a pattern for the path of one file for each of `runs`, or else of `titles`.
     """
     name = PurePosixPath(stem).name
-    files = {flag: paths(experiment, each, of) if isinstance(each, str) else each for flag, each in inputs.items()}
+    shown: Sequence[Run | str] = runs if runs is not None else titles or ()
+    files = {flag: paths(experiment, each, shown) if isinstance(each, str) else each for flag, each in inputs.items()}
+    known = {} if titles is None else {"titles": _titles(experiment, titles)}
+    known |= {} if runs is None else {"runs": _described(experiment, runs)}
     return Result(
         rule=rule or name,
         module=f"{package}.{module or name}",
         category=category,
         label=label,
         caption=name,
-        outputs=outputs or {"output": stem},
+        outputs={"figure": f"figures/{name}", "table": f"tables/{name}"} if both else {"output": stem},
         inputs=files,
-        needs=needs or [],
+        needs=list(needs),
         folder=folder,
-        settings={"titles": _titles(experiment, of)} if settings is None else settings,
+        settings=known | (settings or {}),
         wanted=wanted,
     )
 
@@ -144,33 +149,31 @@ def _paper(experiment: Experiment) -> list[Result]:
     first, others, swept = every[:1], every[1:], _swept(experiment, "all")
     encoder = _swept(experiment, "encoder") or first
     series = runs(experiment, encoder, "baseline", "pruned", scopes=["encoder"], seeds=experiment.seeds[:1])
-    figure8 = {"names": _names(series), "title": _titles(experiment, encoder)[0]}
-    both = {"heads": HEADS, "relations": RELATIONS}
+    figure8 = {"runs": series, "heads": HEADS, "settings": _title(experiment, encoder)}
+    both = {"titles": every, "heads": HEADS, "relations": RELATIONS}
     return [
-        paper("figures/figure1", "Figure \u20071: relevance and function of each head", first, heads=HEADS),
-        paper("figures/figure2", "Figure \u20072: the same, further corpora", others, heads=HEADS),
-        paper("figures/figure3", "Figure \u20073: positions of dependents", first, relations=RELATIONS),
-        paper("figures/figure4", "Figure \u20074: accuracy of syntactic heads", every, **both),
-        paper("figures/figure5", "Figure \u20075: attention of the rare-words head", first, examples=EXAMPLES),
+        paper("figures/figure1", "Figure \u20071: relevance and function of each head", titles=first, heads=HEADS),
+        paper("figures/figure2", "Figure \u20072: the same, further corpora", titles=others, heads=HEADS),
+        paper("figures/figure3", "Figure \u20073: positions of dependents", titles=first, relations=RELATIONS),
+        paper("figures/figure4", "Figure \u20074: accuracy of syntactic heads", **both),
+        paper("figures/figure5", "Figure \u20075: attention of the rare-words head", titles=first, examples=EXAMPLES),
         paper("figures/figure6", "Figure \u20076: Hard Concrete distribution"),
-        paper("figures/figure7", "Figure \u20077: BLEU as encoder heads go", pruned, scores=SCORES),
-        paper("figures/figure8", "Figure \u20078: functions of the heads left", series, heads=HEADS, settings=figure8),
-        paper("figures/figure9", "Figure \u20079: heads left by attention type", swept, scores=SCORES),
-        paper("figures/figure10", "Figure 10: heads left by layer", swept, scores=SCORES),
-        paper("tables/table1", "Table \u20071: syntactic heads", every, **both),
-        paper("tables/table2", "Table \u20072: pruned and from scratch", pruned, scores=SCORES),
+        paper("figures/figure7", "Figure \u20077: BLEU as encoder heads go", titles=pruned, scores=SCORES),
+        paper("figures/figure8", "Figure \u20078: functions of the heads left", **figure8),
+        paper("figures/figure9", "Figure \u20079: heads left by attention type", titles=swept, scores=SCORES),
+        paper("figures/figure10", "Figure 10: heads left by layer", titles=swept, scores=SCORES),
+        paper("tables/table1", "Table \u20071: syntactic heads", **both),
+        paper("tables/table2", "Table \u20072: pruned and from scratch", titles=pruned, scores=SCORES),
     ]
 
 
 def _data(experiment: Experiment) -> list[Result]:
     """The text and its trees."""
-    data = partial(row, experiment, "beyond", DATA)
-    every = corpora(experiment)
-    languages = [experiment.corpora[name].source_language for name in every]
-    persons = {"titles": _titles(experiment, every), "languages": languages}
+    data = partial(row, experiment, "beyond", DATA, titles=corpora(experiment))
+    languages = {"languages": [corpus.source_language for corpus in experiment.corpora.values()]}
     return [
-        data("tables/data_card", "Data card", every, cards=CARD, counts=COUNTS),
-        data("tables/persons", "Persons of subjects", every, parses=PARSES, settings=persons),
+        data("tables/data_card", "Data card", cards=CARD, counts=COUNTS),
+        data("tables/persons", "Persons of subjects", parses=PARSES, settings=languages),
     ]
 
 
@@ -179,44 +182,40 @@ def _functions(experiment: Experiment) -> list[Result]:
     functions = partial(row, experiment, "beyond", FUNCTIONS)
     every = corpora(experiment)
     swept = _swept(experiment, "encoder", "all") or every[:1]
-    title, relations = _titles(experiment, swept)[0], experiment.for_corpus(swept[0]).heads.relations
+    title = _title(experiment, swept)
     first_seed = runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1])
-    drift = {"names": _names(first_seed), "title": title, "relations": relations}
+    drift = {"settings": title | {"relations": experiment.for_corpus(swept[0]).heads.relations}}
     baselines, pruned = runs(experiment, swept, "baseline"), runs(experiment, swept, "pruned")
-    survival: dict[str, Any] = {
+    survival = {
         "heads": paths(experiment, HEADS, baselines),
         "models": paths(experiment, DESCRIPTION, pruned),
-        "settings": {"baselines": _names(baselines), "models": _names(pruned), "title": title},
+        "settings": title | {"baselines": _described(experiment, baselines), "pruned": _described(experiment, pruned)},
     }
     several = [name for name in every if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
-    every_baseline = runs(experiment, every, "baseline")
-    reached = {"baselines": [_corpus_and_seed(experiment, run) for run in every_baseline]}
     checkpoints = emerging(experiment)
     followed = runs(experiment, dict.fromkeys(run.corpus for run in checkpoints), "baseline")
-    moments = {
-        "heads": paths(experiment, HEADS, checkpoints + followed),
+    trainings = {"trainings": _described(experiment, followed)}
+    emergence: dict[str, Any] = {
+        "runs": checkpoints + followed,
+        "heads": HEADS,
         "records": paths(experiment, LOG, followed),
-        "settings": {
-            "moments": [
-                _corpus_and_seed(experiment, run) | {"update": _update(experiment, run)}
-                for run in checkpoints + followed
-            ],
-            "trainings": [_corpus_and_seed(experiment, run) for run in followed],
-            "thresholds": _thresholds(experiment, every[0]),
-        },
-        "outputs": {"figure": "figures/emergence", "table": "tables/emergence"},
         "wanted": bool(checkpoints),
     }
+    curves = emergence | {"settings": trainings | {"thresholds": _thresholds(experiment, every[0])}}
+    moments = emergence | {"settings": trainings, "module": "emergence_table", "rule": "emergence_table"}
+    reached = {"runs": runs(experiment, every, "baseline"), "heads": HEADS, "records": LOG}
     return [
-        functions("tables/functions", "Functions", every_baseline, heads=HEADS, records=LOG, settings=reached),
-        functions("figures/emergence", "Emergence of functions", **moments),
-        functions("figures/drift", "Drift of functions", first_seed, heads=HEADS, settings=drift),
-        functions("figures/survival", "Survival of heads", rule="survival_figure", **survival),
+        functions("tables/functions", "Functions", **reached),
+        functions("figures/emergence", "Emergence of functions", **curves),
+        functions("tables/emergence", "Emergence of functions, table", **moments),
+        functions("figures/drift", "Drift of functions", runs=first_seed, heads=HEADS, **drift),
+        functions("figures/survival", "Survival of heads", rule="survival_of_heads", both=True, **survival),
         functions(
-            "tables/survival", "Survival of heads, table", module="survival_table", rule="survival_table", **survival
+            "figures/similarity", "Similarity of heads", titles=every[:1], rule="similarity_figure", pairs=SIMILARITY
         ),
-        functions("figures/similarity", "Similarity of heads", every[:1], rule="similarity_figure", pairs=SIMILARITY),
-        functions("figures/relevance_rules", "Rules of relevance", several, relevance=RELEVANCE, wanted=bool(several)),
+        functions(
+            "figures/relevance_rules", "Rules of relevance", titles=several, relevance=RELEVANCE, wanted=bool(several)
+        ),
     ]
 
 
@@ -228,24 +227,21 @@ def _pruning(experiment: Experiment) -> list[Result]:
     # The figure of gates shows one corpus; if no corpus has any gates, it says so.
     shown = (gated or corpora(experiment))[:1]
     logs = runs(experiment, shown, "pruned", seeds=experiment.seeds[:1])
-    rows = [{key: columns(run.model)[key] for key in ("scope", "lam", "asked")} for run in logs]
-    gates = {"title": _titles(experiment, shown)[0], "rows": rows}
+    gates = {"runs": logs, "records": LOG, "settings": _title(experiment, shown), "wanted": bool(gated)}
+    dead = {"titles": pruned, "dead": DEAD, "rule": "dead_heads_table", "wanted": bool(gated)}
     controlled = any(models(experiment, name, "soft", "count", "regularised") for name in pruned)
     compared = [name for name in pruned if models(experiment, name, "cut")]
-    tables = [Run(name, "baseline", seed) for name in compared for seed in experiment.seeds]
+    criteria = {"titles": compared, "scores": SCORES, "both": True, "wanted": bool(compared)}
+    agreement = {"runs": runs(experiment, compared, "baseline"), "criteria": CRITERIA, "both": True}
     timed = [name for name in pruned if experiment.for_corpus(name).pruning.speed]
     timed = [name for name in timed if models(experiment, name, "pruned", scopes=["encoder"])]
-
-    def both(name: str) -> dict[str, Any]:
-        return {"outputs": {"figure": f"figures/{name}", "table": f"tables/{name}"}, "wanted": bool(compared)}
-
     return [
-        pruning("figures/gates", "Gates during pruning", logs, records=LOG, settings=gates, wanted=bool(gated)),
-        pruning("tables/dead_heads", "Dead heads", pruned, rule="dead_heads_table", dead=DEAD, wanted=bool(gated)),
-        pruning("tables/controls", "Controls", pruned, scores=SCORES, wanted=controlled),
-        pruning("figures/criteria", "Criteria", compared, scores=SCORES, **both("criteria")),
-        pruning("figures/agreement", "Agreement of criteria", tables, criteria=CRITERIA, **both("agreement")),
-        pruning("tables/speed", "Speed", timed, speed=SPEED, wanted=bool(timed)),
+        pruning("figures/gates", "Gates during pruning", **gates),
+        pruning("tables/dead_heads", "Dead heads", **dead),
+        pruning("tables/controls", "Controls", titles=pruned, scores=SCORES, wanted=controlled),
+        pruning("figures/criteria", "Criteria", **criteria),
+        pruning("figures/agreement", "Agreement of criteria", **agreement, wanted=bool(compared)),
+        pruning("tables/speed", "Speed", titles=timed, speed=SPEED, wanted=bool(timed)),
     ]
 
 
@@ -253,44 +249,21 @@ def _michel(experiment: Experiment) -> list[Result]:
     """Ablation of single heads, and pruning in order of importance (Michel et al. 2019)."""
     michel = partial(row, experiment, "michel", MICHEL)
     single, systematic = _ablated(experiment, "single"), _ablated(experiment, "systematic")
-    during = _ablated(experiment, "systematic", "checkpoint", "baseline")
     # Heads of different seeds have nothing to do with each other: single heads are shown for the first one.
     heads = [run for run in single if run.seed == experiment.seeds[0]]
+    single_heads = {"runs": heads, "rule": "single_heads", "both": True, "wanted": bool(heads)}
+    alone = {"runs": single, "rule": "table_alone", "wanted": bool(single)}
     second = {experiment.corpora[run.corpus].title: _second_name(experiment, run.corpus) for run in single}
-    sets = {"runs": _described(experiment, single), "second": second}
-
-    def of(shown: list[Run]) -> dict[str, Any]:
-        return {"of": shown, "settings": {"runs": _described(experiment, shown)}, "wanted": bool(shown)}
-
+    sets = {"rule": "figure_ablation_sets", "second": SECOND, "settings": {"second_names": second}}
+    finished = {"runs": systematic, "rule": "figure_systematic", "wanted": bool(systematic)}
+    during = _ablated(experiment, "systematic", "checkpoint", "baseline")
+    moments = {"runs": during, "rule": "figure_moments", "wanted": len(during) > len(systematic)}
     return [
-        michel("figures/ablation", "Single heads", rule="figure_ablation", tables=ABLATION, **of(heads)),
-        michel(
-            "tables/ablation",
-            "Single heads, table",
-            module="ablation_table",
-            rule="table_ablation",
-            tables=ABLATION,
-            **of(heads),
-        ),
-        michel("tables/alone", "One head alone in its layer", rule="table_alone", tables=ABLATION, **of(single)),
-        michel(
-            "figures/ablation_sets",
-            "Single heads on two test sets",
-            rule="figure_ablation_sets",
-            tables=ABLATION,
-            second=SECOND,
-            **of(single) | {"settings": sets},
-        ),
-        michel(
-            "figures/systematic", "Systematic pruning", rule="figure_systematic", tables=SYSTEMATIC, **of(systematic)
-        ),
-        michel(
-            "figures/moments",
-            "Systematic pruning during training",
-            rule="figure_moments",
-            tables=SYSTEMATIC,
-            **of(during) | {"wanted": len(during) > len(systematic)},
-        ),
+        michel("figures/ablation", "Single heads", tables=ABLATION, **single_heads),
+        michel("tables/alone", "One head alone in its layer", tables=ABLATION, **alone),
+        michel("figures/ablation_sets", "Single heads on two test sets", tables=ABLATION, **alone | sets),
+        michel("figures/systematic", "Systematic pruning", tables=SYSTEMATIC, **finished),
+        michel("figures/moments", "Systematic pruning during training", tables=SYSTEMATIC, **moments),
     ]
 
 
@@ -298,51 +271,31 @@ def _claims(experiment: Experiment) -> list[Result]:
     """The study at a glance, and the claims of both papers."""
     every = corpora(experiment)
     swept = _swept(experiment, "encoder", "all") or every[:1]
-    first_seed = runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1])
-    heads = [
-        Run(corpus, model, seed)
-        for corpus in every
-        for model in models(experiment, corpus, "baseline", "pruned")
-        for seed in experiment.seeds
-    ]
+    shown = {
+        "runs": runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1]),
+        "heads": HEADS,
+        "scores": paths(experiment, SCORES, swept),
+        "settings": _title(experiment, swept),
+    }
+    heads = runs(experiment, every, "baseline", "pruned")
     single, during = _ablated(experiment, "single"), _ablated(experiment, "systematic", "checkpoint", "baseline")
-    keys = ("kind", "scope", "lam", "asked")
-    claims = {
-        "corpora": [_claimed(experiment, name) for name in every],
-        "heads": [
-            {"corpus": experiment.corpora[run.corpus].title, "seed": run.seed}
-            | {key: columns(run.model)[key] for key in keys}
-            for run in heads
-        ],
-        "single": _described(experiment, single),
-        "second": _described(experiment, single),
-        "systematic": _described(experiment, during),
+    evidence = {
+        "titles": every,
+        "scores": SCORES,
+        "heads": paths(experiment, HEADS, heads),
+        "single": paths(experiment, ABLATION, single),
+        "second": paths(experiment, SECOND, single),
+        "systematic": paths(experiment, SYSTEMATIC, during),
+        "settings": {
+            "corpora": [_claimed(experiment, name) for name in every],
+            "models": _described(experiment, heads),
+            "ablated": _described(experiment, single),
+            "moments": _described(experiment, during),
+        },
     }
     return [
-        row(
-            experiment,
-            "beyond",
-            CLAIMS,
-            "figures/front",
-            "At a glance",
-            scores=paths(experiment, SCORES, swept),
-            heads=paths(experiment, HEADS, first_seed),
-            settings={"names": _names(first_seed), "title": _titles(experiment, swept)[0]},
-        ),
-        row(
-            experiment,
-            "claims",
-            CLAIMS,
-            "claims",
-            "Claims of both papers",
-            module="table",
-            scores=paths(experiment, SCORES, every),
-            heads=paths(experiment, HEADS, heads),
-            single=paths(experiment, ABLATION, single),
-            second=paths(experiment, SECOND, single),
-            systematic=paths(experiment, SYSTEMATIC, during),
-            settings=claims,
-        ),
+        row(experiment, "beyond", CLAIMS, "figures/front", "At a glance", **shown),
+        row(experiment, "claims", CLAIMS, "claims", "Claims of both papers", module="table", **evidence),
     ]
 
 
@@ -356,25 +309,27 @@ def _runs(experiment: Experiment) -> list[Result]:
     for corpus in listing["corpora"]:
         corpus["logged"] = models(experiment, corpus["name"], *TRAINED)
         corpus["decoding"] = experiment.for_corpus(corpus["name"]).decoding.model_dump()
-    label = "Models, scores, signatures"
+    table = {"titles": every, "scores": SCORES, "rule": "models_table", "needs": needs, "settings": listing}
+    curves = {"needs": logs, "settings": _listed(experiment, *TRAINED)}
     return [
-        listed("tables/models", label, every, rule="models_table", scores=SCORES, needs=needs, settings=listing),
-        listed("figures/training_curves", "Training curves", needs=logs, settings=_listed(experiment, *TRAINED)),
+        listed("tables/models", "Models, scores, signatures", **table),
+        listed("figures/training_curves", "Training curves", **curves),
     ]
 
 
-def _titles(experiment: Experiment, items: Iterable[Run | str]) -> list[str]:
-    """The titles of the corpora of these runs, or of these corpora."""
-    return [experiment.corpora[item if isinstance(item, str) else item.corpus].title for item in items]
+def _titles(experiment: Experiment, names: Iterable[str]) -> list[str]:
+    """The titles of these corpora."""
+    return [experiment.corpora[name].title for name in names]
 
 
-def _corpus_and_seed(experiment: Experiment, run: Run) -> dict[str, Any]:
-    return {"corpus": experiment.corpora[run.corpus].title, "seed": run.seed}
+def _title(experiment: Experiment, names: Sequence[str]) -> dict[str, str]:
+    """The setting of a figure of one corpus, the first of these."""
+    return {"title": experiment.corpora[names[0]].title}
 
 
-def _update(experiment: Experiment, run: Run) -> Any:
-    """The update of its training that a baseline, or a checkpoint of it, is of."""
-    return columns(run.model)["moment"] or experiment.for_corpus(run.corpus).training.updates
+def _described(experiment: Experiment, shown: Iterable[Run]) -> list[dict[str, Any]]:
+    """The setting that names these runs (`report.experiment.Run`)."""
+    return [run._asdict() | {"corpus": experiment.corpora[run.corpus].title} for run in shown]
 
 
 def _thresholds(experiment: Experiment, corpus: str) -> dict[str, float]:
@@ -387,10 +342,6 @@ def _thresholds(experiment: Experiment, corpus: str) -> dict[str, float]:
     }
 
 
-def _names(shown: Iterable[Run]) -> list[str]:
-    return [f"{run.model}/seed{run.seed}" for run in shown]
-
-
 def _swept(experiment: Experiment, *scopes: str) -> list[str]:
     """The corpus that a figure about pruning shows: the first with models that are pruned in one of these scopes."""
     pruned = corpora(experiment, pruned=True)
@@ -399,18 +350,8 @@ def _swept(experiment: Experiment, *scopes: str) -> list[str]:
 
 def _ablated(experiment: Experiment, key: str, *kinds: str) -> list[Run]:
     """The models whose heads are ablated: baselines unless said otherwise; `key`: single or systematic."""
-    return [
-        Run(corpus, model, seed)
-        for corpus in corpora(experiment, pruned=True)
-        if getattr(experiment.for_corpus(corpus).ablation, key)
-        for model in models(experiment, corpus, *(kinds or ("baseline",)))
-        for seed in experiment.seeds
-    ]
-
-
-def _described(experiment: Experiment, shown: Iterable[Run]) -> list[dict[str, Any]]:
-    """Runs by title of the corpus, seed, and updates of training (None: the finished model)."""
-    return [_corpus_and_seed(experiment, run) | {"moment": columns(run.model)["moment"]} for run in shown]
+    ablated = [name for name in corpora(experiment, pruned=True) if getattr(experiment.for_corpus(name).ablation, key)]
+    return runs(experiment, ablated, *(kinds or ("baseline",)))
 
 
 def _second_name(experiment: Experiment, corpus: str) -> str:

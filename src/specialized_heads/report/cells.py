@@ -4,11 +4,10 @@ The most relevant head of a layer is on top. Values are printed in the cells as 
 value is hatched; a layer with fewer heads than another ends earlier.
 """
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import FigureBase
 
 from specialized_heads.report import style
 from specialized_heads.report.inputs import encoder_heads, stack
@@ -21,11 +20,7 @@ COLUMNS = ["corpus", "layer", "rank", "head", "relevance", "confidence", "functi
 
 
 def ranked_heads(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The encoder heads of each corpus with their rank by relevance within the layer, 1 for the most relevant.
-
-    Returns:
-        one row per head: corpus, layer, rank, head, relevance, confidence, functions (joined by "; ").
-    """
+    """The encoder heads of each corpus with their rank by relevance within the layer, 1 for the most relevant."""
     frames = []
     for title, table in tables.items():
         heads = encoder_heads(table).sort_values(["layer", "relevance", "head"], ascending=[True, False, True])
@@ -33,29 +28,23 @@ def ranked_heads(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return stack(frames, COLUMNS)
 
 
-def value_grid(axes: Axes, heads: pd.DataFrame, *, column: str, low: float, high: float, cell_width: float) -> QuadMesh:
-    """Draw one value of the heads of a model as a heat map.
+def value_grid(
+    block: FigureBase, axes: Axes, heads: pd.DataFrame, column: str, ends: tuple[float, float], *, cell_width: float
+) -> None:
+    """Draw one value of the heads of a model as a heat map, with a colour bar from one end to the other.
 
-    Args:
-        axes: where.
-        heads: rows of `ranked_heads`, one model.
-        column: which value.
-        low: value of the lightest colour.
-        high: value of the darkest colour.
-        cell_width: in inches; in narrow cells numbers are not printed.
-
-    Returns:
-        the mesh, for a colour bar.
+    `cell_width` is in inches; numbers are not printed in narrow cells.
     """
-    values = np.full((int(heads["rank"].max()), int(heads["layer"].max())), np.nan)
-    values[heads["rank"] - 1, heads["layer"] - 1] = heads[column]
+    values = heads.pivot(index="rank", columns="layer", values=column)
+    values = values.reindex(index=range(1, heads["rank"].max() + 1), columns=range(1, heads["layer"].max() + 1))
     size = min(7.0, cell_width * 72 / 2.7, CELL_HEIGHT * 72 / 1.6)
-    digits = "z.2f" if size >= SMALLEST_TEXT else ""
-    mesh = style.heat_map(axes, values, colours=VALUES, low=low, high=high, first=1, digits=digits, size=size)
+    text = {"digits": "z.2f" if size >= SMALLEST_TEXT else "", "size": size}
+    scale = {"colours": VALUES, "low": ends[0], "high": ends[1]}
+    mesh = style.heat_map(axes, values.to_numpy(float), first=1, **scale, **text)
     for head in heads[heads[column].isna()].itertuples():
         style.hatched_cell(axes, head.layer, head.rank)
     _axes(axes, heads)
-    return mesh
+    style.colour_bar(block, mesh, axes, pad=0.02, aspect=18)
 
 
 def function_grid(axes: Axes, heads: pd.DataFrame, *, cell_width: float) -> None:

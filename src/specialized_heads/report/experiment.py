@@ -1,23 +1,17 @@
 """The models of an experiment: what their names say, and where their files are.
 
 A command line has no room for the paths of hundreds of models. So the stages about all of them take the experiment's folder
-and, for each corpus, the names of its models (`models` in the workflow), each of which exists once per seed.
+and, for each corpus, the names of its models, each of which exists once per seed.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
-
+from specialized_heads.planning.names import Name
 from specialized_heads.stage import Section, UserError
 
-NAME = re.compile(
-    r"(?P<kind>baseline)|(?P<kept>checkpoint)/update(?P<moment>\d+)"
-    r"|(?P<made>[a-z]+)/(?:(?P<criterion>[a-z]+)_)?(?P<scope>encoder|all)_(?:lambda(?P<lam>[^/_]+)|heads(?P<asked>\d+))"
-)
 SCOPES = {"encoder": "encoder heads pruned", "all": "heads of all types pruned"}
 
 
@@ -27,11 +21,12 @@ class Corpus(Section):
     models: list[str]  # of one seed, in the order of the experiment's tables
 
 
-class Models(Section):
-    """Settings: all models of an experiment."""
+class Run(Section):
+    """A model, in the settings of a figure or table."""
 
-    corpora: list[Corpus]
-    seeds: list[int]
+    corpus: str  # its title
+    model: str  # as in paths, without the seed
+    seed: int
 
 
 class Model(NamedTuple):
@@ -45,6 +40,7 @@ class Model(NamedTuple):
     asked: float
     moment: float
     seed: int
+    path: str  # below the folder of the corpus's models
 
 
 def describe(name: str, *, corpus: str, seed: int) -> Model:
@@ -53,43 +49,21 @@ def describe(name: str, *, corpus: str, seed: int) -> Model:
     Raises:
         UserError: it is not the name of a model.
     """
-    match = NAME.fullmatch(name)
-    if not match:
-        raise UserError(f"settings: {name!r} is not the name of a model; use names such as pruned/all_lambda0.01")
-    return Model(
-        corpus=corpus,
-        kind=match["kind"] or match["kept"] or match["made"],
-        scope=match["scope"] or "",
-        criterion=match["criterion"] or "",
-        **{part: float(match[part] or nan) for part in ("lam", "asked", "moment")},
-        seed=seed,
-    )
+    try:
+        parts = Name.parse(name)
+    except ValueError:
+        raise UserError(
+            f"settings: {name!r} is not the name of a model; use names such as pruned/all_lambda0.01"
+        ) from None
+    numbers = (parts.target.lambda_, parts.target.heads, parts.update)
+    lam, asked, moment = (nan if number is None else float(number) for number in numbers)
+    return Model(corpus, parts.kind, parts.scope, parts.criterion, lam, asked, moment, seed, f"{name}/seed{seed}")
 
 
-def of_gates(name: str) -> Model:
-    """Parse the path of a baseline or of a model pruned with gates, such as `pruned/encoder_lambda0.01/seed1`.
-
-    Raises:
-        UserError: it is another kind of model.
-    """
-    path, _, seed = name.rpartition("/seed")
-    model = describe(path, corpus="", seed=int(seed)) if NAME.fullmatch(path) and seed.isdecimal() else None
-    if not model or model.criterion or model.kind not in ("baseline", "pruned"):
-        raise UserError(f"settings: {name!r} is neither a baseline nor a model pruned with gates, with its seed")
-    return model
-
-
-def label(lam: float, asked: float) -> str:
-    """A model's target as the label of a column, above or below the number of heads that are left."""
-    if pd.notna(lam):
-        return f"λ {lam:g}"
-    return f"target: {asked:.0f}" if pd.notna(asked) else "none pruned"
-
-
-def all_models(models: Models, results: Path) -> Iterator[tuple[Model, Path]]:
+def all_models(corpora: Sequence[Corpus], seeds: Sequence[int], results: Path) -> Iterator[tuple[Model, Path]]:
     """Every model with its folder: by corpus, then by seed, then in the order of the names."""
-    for corpus in models.corpora:
-        for seed in models.seeds:
+    for corpus in corpora:
+        for seed in seeds:
             for name in corpus.models:
                 model = describe(name, corpus=corpus.title, seed=seed)
-                yield model, results / corpus.name / "models" / name / f"seed{seed}"
+                yield model, results / corpus.name / "models" / model.path

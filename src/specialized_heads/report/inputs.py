@@ -1,19 +1,14 @@
-"""What figures and tables read, and the one `main` that most of them share.
+"""What figures and tables read: the files of each option of the command line, and what each file is of."""
 
-Settings name the contents of the files, in their order, which is also the order in which they are shown: the title of each
-file's corpus (`Titles`), the name of each file's model (`Named`), or corpus, seed and training step (`Runs`).
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from specialized_heads import tables
-from specialized_heads.report.output import save_figure, save_table
-from specialized_heads.stage import Section, UserError, arguments
+from specialized_heads.report.experiment import Model, Run, describe
+from specialized_heads.stage import UserError
 
 HEAD_COLUMNS = ("type", "layer", "head", "relevance", "confidence", "functions", "relations")
 RELATION_COLUMNS = (
@@ -23,119 +18,56 @@ SCORE_COLUMNS = (
     "kind", "scope", "lam", "asked", "seed", "bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised",
     "sentences", "encoder_heads", "decoder_heads", "cross_heads", "encoder_total", "decoder_total", "cross_total",
 )  # fmt: skip
-
-T = TypeVar("T")
-Columns = Iterable[str]
-Reader = Callable[[Path], Any]
-
-
-class Titles(Section):
-    """Settings of most figures and tables: the title of each file's corpus."""
-
-    titles: list[str]
-
-    def read(self, paths: list[Path], reader: Callable[[Path], T]) -> dict[str, T]:
-        """Each file's contents by the title of its corpus."""
-        return read_named(paths, self.titles, reader)
+ABLATION_COLUMNS = ("what", "type", "layer", "head", "bleu", "bleu_full", "delta", "p_value", "sentences")
+SYSTEMATIC_COLUMNS = (
+    "pruned", "removed", "heads", "share", "bleu", "bleu_full", "delta", "p_value", "sentences",
+)  # fmt: skip
 
 
-class Named(Section):
-    """Settings of figures on pruned models of one corpus: the model of each file, as in paths, and the corpus's title."""
+class Files(NamedTuple):
+    """The files of an option: how one is read, and the setting that says what each belongs to, in their order.
 
-    names: list[str]
-    title: str
-
-    def read(self, paths: list[Path], reader: Callable[[Path], T]) -> dict[str, T]:
-        """Each file's contents by the name of its model."""
-        return read_named(paths, self.names, reader, what="names")
-
-
-def figure(
-    description: str | None,
-    numbers: Callable[..., pd.DataFrame],
-    draw: Callable[..., Figure],
-    *,
-    settings: type[Titles | Named] = Titles,
-    given: Sequence[str] = (),
-    **inputs: Columns | Reader,
-) -> None:
-    """The `main` of a figure: read the files, collect the numbers, draw them, and write both.
-
-    Args:
-        description: the module's docstring.
-        numbers: makes the table of what is plotted from the contents of the options, in their order.
-        draw: draws that table.
-        settings: the model of `--settings`, with a method `read(paths, reader)`.
-        given: the settings that `draw` takes as keyword arguments.
-        inputs: options that take any number of files; for each, the columns that its parquet tables must have, or a function
-            that reads one file.
+    `read` is a function, or the columns that a parquet table must have. The setting holds titles of corpora if it is `titles`,
+    and runs otherwise. An option without a setting takes a single file.
     """
-    output, known, contents = _read(description, settings, inputs)
-    rows = numbers(*contents)
-    save_figure(output, rows, lambda: draw(rows, **{name: getattr(known, name) for name in given}))
+
+    read: Callable[[Path], Any] | Sequence[str]
+    by: str = "titles"
+
+    @property
+    def owners(self) -> type:
+        """The type of the setting."""
+        return list[str] if self.by == "titles" else list[Run]
+
+    def one(self, path: Path) -> Any:
+        """The contents of a file."""
+        return self.read(path) if callable(self.read) else read_table(path, self.read)
+
+    def several(self, paths: Sequence[Path], owners: Sequence[str | Run]) -> dict[str | Model, Any]:
+        """The contents of each file, by the title or the model that it belongs to.
+
+        Raises:
+            UserError: files and owners differ in number, two owners are the same, or a file cannot be read.
+        """
+        one_per_file(self.by, owners, paths)
+        if len(set(owners)) != len(owners):
+            raise UserError(
+                f"settings: {self.by}: two are the same, so figures could not tell them apart; make them different"
+            )
+        keys = [
+            owner if isinstance(owner, str) else describe(owner.model, corpus=owner.corpus, seed=owner.seed)
+            for owner in owners
+        ]
+        return dict(zip(keys, map(self.one, paths), strict=True))
 
 
-def table(
-    description: str | None,
-    numbers: Callable[..., pd.DataFrame],
-    shown: Callable[[pd.DataFrame], pd.DataFrame],
-    caption: str | Callable[[pd.DataFrame], str],
-    *,
-    settings: type[Titles | Named] = Titles,
-    **inputs: Columns | Reader,
-) -> None:
-    """The `main` of a table, as `figure`; `shown` makes the text of its cells from the numbers."""
-    output, _, contents = _read(description, settings, inputs)
-    rows = numbers(*contents)
-    save_table(output, rows, shown(rows), caption=caption if isinstance(caption, str) else caption(rows))
+def one_per_file(setting: str, values: Sequence[object], files: Collection[object]) -> None:
+    """Check that a setting has one value per file; a `UserError` where it has fewer or more."""
+    if len(values) != len(files):
+        raise UserError(f"settings: {setting}: {len(values)} {setting} for {len(files)} files; give one per file")
 
 
-def _read(
-    description: str | None, settings: type[Titles | Named], inputs: Mapping[str, Columns | Reader]
-) -> tuple[Path, Titles | Named, list[Any]]:
-    """The output path, the settings, and the contents of each option's files."""
-    args = arguments(description, files=["output"], many=list(inputs))
-    known = settings.model_validate(args.settings)
-    contents = []
-    for option, needed in inputs.items():
-        # A function that reads a file, or the columns of a parquet table.
-        reader = needed if callable(needed) else lambda path, columns=needed: read_table(path, columns)
-        contents.append(known.read(getattr(args, option), reader))
-    return args.output, known, contents
-
-
-def one_per_file(what: str, values: Sequence[object], paths: Sequence[Path]) -> None:
-    """Check that a setting has one value per file.
-
-    Raises:
-        UserError: it has fewer or more.
-    """
-    if len(values) != len(paths):
-        raise UserError(f"settings: {what}: {len(values)} {what} for {len(paths)} files; give one per file")
-
-
-def read_named(
-    paths: list[Path], names: list[str], reader: Callable[[Path], T], *, what: str = "titles"
-) -> dict[str, T]:
-    """The contents of each file by its name.
-
-    Raises:
-        UserError: paths and names differ in number, a name is given twice, or a file cannot be read.
-    """
-    one_per_file(what, names, paths)
-    if len(set(names)) != len(names):
-        raise UserError(
-            f"settings: {what}: two are the same, so figures could not tell them apart; make them different"
-        )
-    return {name: reader(path) for name, path in zip(names, paths, strict=True)}
-
-
-def read_all(paths: list[Path], titles: list[str], *, columns: Columns) -> dict[str, pd.DataFrame]:
-    """Parquet tables by title, with at least these columns; errors as for `read_named` and `read_table`."""
-    return read_named(paths, titles, lambda path: read_table(path, columns))
-
-
-def read_table(path: Path, columns: Columns = ()) -> pd.DataFrame:
+def read_table(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
     """A parquet table with at least these columns; a `UserError` where it is missing, damaged or lacks one."""
     frame = tables.read_table(path).to_pandas()
     if missing := [column for column in columns if column not in frame]:
@@ -143,12 +75,8 @@ def read_table(path: Path, columns: Columns = ()) -> pd.DataFrame:
     return frame
 
 
-def read_log(path: Path, *, column: str) -> pd.DataFrame:
-    """The log of a training run, one row per record, which must have `update` and another column.
-
-    Raises:
-        UserError: it is missing, damaged, or lacks them.
-    """
+def read_log(path: Path, *, column: str = "loss") -> pd.DataFrame:
+    """The log of a training run, one row per record; a `UserError` unless it has `update` and this column."""
     try:
         records = pd.read_json(path, lines=True)
     except (FileNotFoundError, ValueError) as error:
@@ -162,6 +90,12 @@ def stack(frames: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFram
     """These columns of the frames that have rows, one below the other; an empty table with them where none has."""
     filled = [frame.reindex(columns=columns) for frame in frames if len(frame)]
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
+
+
+def stack_models(tables: dict[Model, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """These columns of the tables of several models, with the corpus, seed and moment of each."""
+    frames = [table.assign(corpus=of.corpus, seed=of.seed, moment=of.moment) for of, table in tables.items()]
+    return stack(frames, [*columns, "corpus", "seed", "moment"]).astype({"moment": "Int64"})
 
 
 def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:

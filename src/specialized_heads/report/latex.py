@@ -73,12 +73,7 @@ def figure(path: str, caption: str, *, inches: float) -> str:
 
 
 def document(figures: list[tuple[str, str, float]], tables: list[str]) -> str:
-    """The whole document.
-
-    Args:
-        figures: path, caption and width in inches of each.
-        tables: the path of each.
-    """
+    """The whole document, from the path, caption and width in inches of each figure, and the path of each table."""
     parts = [figure(path, caption, inches=inches) for path, caption, inches in figures]
     parts += [rf"\input{{{path}}}" for path in tables]
     return DOCUMENT.replace("%s", "\n\n".join(parts))

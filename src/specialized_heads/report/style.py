@@ -123,11 +123,7 @@ def ordered(index: int, count: int) -> Series:
 
 @contextmanager
 def sheet(more_fonts: Sequence[str] = ()) -> Iterator[None]:
-    """Draw and save with this style sheet alone, whatever the user's own matplotlib settings are.
-
-    Args:
-        more_fonts: families for letters that the sheet's own font lacks.
-    """
+    """Draw and save with this style sheet alone, whatever the user's own matplotlib settings are; `more_fonts`: fallbacks."""
     with matplotlib.style.context(["default", SHEET, {"font.family": [FONT, *more_fonts]}]):
         yield
 
@@ -158,15 +154,7 @@ def message(axes: Axes, text: str, *, inches: float) -> None:
 def panels(
     count: int, *, across: int, height: float, more_height: float = 0.0, width: float = DOUBLE, **options: object
 ) -> tuple[Figure, np.ndarray, list[Axes]]:
-    """A figure with a grid of panels, the spare ones hidden.
-
-    Args:
-        count: number of panels.
-        across: at most this many in a row.
-        height: of each row, in inches.
-        more_height: of the figure, for titles and legends.
-        width: of the figure.
-        options: for `Figure.subplots`.
+    """A figure with a grid of panels, at most `across` in a row, the spare ones hidden.
 
     Returns:
         the figure, all axes (rows, columns), and the axes in use in reading order.
@@ -180,12 +168,29 @@ def panels(
     return figure, grid, list(grid.flat[:count])
 
 
+def label_lowest(grid: np.ndarray, label: str) -> None:
+    """Label the x axis of the lowest panel in use of each column."""
+    for column in grid.T:
+        [axes for axes in column if axes.axison][-1].set_xlabel(label)
+
+
+def evenly(count: int, *, most: int) -> list[int]:
+    """At most so many of `count` places, evenly spaced, both ends among them."""
+    return np.linspace(0, count - 1, min(most, count)).round().astype(int).tolist()
+
+
 def blocks(figure: Figure, corpora: Sequence[str], **options: object) -> list[FigureBase]:
     """One subfigure per corpus, one below the other, each with the corpus's title."""
     rows = list(figure.subfigures(len(corpora), 1, squeeze=False, **options)[:, 0])
     for row, corpus in zip(rows, corpora, strict=True):
         row.suptitle(wrap(corpus, inches=DOUBLE, size=8))
     return rows
+
+
+def panel_per_type(block: FigureBase, rows: pd.DataFrame) -> Iterator[tuple[Axes, str, pd.DataFrame]]:
+    """Three panels beside each other: the axes, the name of the attention type, and its rows."""
+    for axes, (kind, (name, _)) in zip(block.subplots(1, len(TYPES)), TYPES.items(), strict=True):
+        yield axes, name, rows[rows["type"] == kind]
 
 
 def by(rows: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
@@ -201,14 +206,8 @@ def key(look: Series, label: str, **options: object) -> Line2D:
 
 def marker_key(label: str, *, color: str = "#777777", marker: str = "o", **options: object) -> Line2D:
     """The legend entry of a kind of marker, whatever its series; hollow unless `options` say otherwise."""
-    return Line2D(
-        [], [], label=label, **({"markerfacecolor": "white", "linestyle": "none"} | options), color=color, marker=marker
-    )
-
-
-def hollow(axes: Axes, x: pd.Series, y: pd.Series, look: Series) -> None:
-    """Make the markers at these points of a series hollow: differences that are significant."""
-    axes.plot(x, y, color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none")
+    look = {"color": color, "marker": marker, "markerfacecolor": "white", "linestyle": "none"}
+    return Line2D([], [], label=label, **(look | options))
 
 
 def colour_bar(figure: FigureBase, mesh: Artist, axes: object, label: str = "", **options: object) -> None:
@@ -236,21 +235,17 @@ def heat_map(
     size: float = 6.5,
     **options: object,
 ) -> QuadMesh:
-    """Draw a matrix as cells, its first row on top.
+    """Draw a matrix as cells, its first row on top; NaN leaves a cell empty. Return the mesh, for a colour bar.
 
     Args:
         axes: where.
-        values: (rows, columns); NaN for cells that stay empty.
+        values: (rows, columns).
         colours: from `low` to `high`.
-        low: value of the first colour.
-        high: value of the last colour.
+        low, high: values of the first and the last colour.
         first: coordinate of the first row and of the first column.
-        digits: format of the numbers in the cells, such as "z.2f"; by default there are none.
+        digits: format of the numbers in the cells, such as "z.2f"; "": none.
         size: of these numbers, in points.
         options: for `pcolormesh`.
-
-    Returns:
-        the mesh, for a colour bar.
     """
     rows, columns = values.shape
     edges = np.arange(columns + 1) + first - 0.5, np.arange(rows + 1) + first - 0.5
@@ -265,6 +260,23 @@ def heat_map(
     axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
     bare(axes)
     return mesh
+
+
+def correlations(
+    axes: Axes, pairs: pd.DataFrame, first: str, second: str, value: str, *, size: float = 6.5
+) -> tuple[QuadMesh, list[str], list[str]]:
+    """Draw the correlation of each pair of names below the diagonal; an undefined one is hatched.
+
+    Returns:
+        the mesh, for a colour bar, and the names of the columns and of the rows.
+    """
+    columns, rows = list(pairs[first].unique()), list(pairs[second].unique())
+    values = pairs.pivot(index=second, columns=first, values=value).reindex(rows)[columns].to_numpy(float)
+    scale = {"colours": matplotlib.colormaps["PuOr_r"], "low": -1, "high": 1}
+    mesh = heat_map(axes, values, digits="z.2f", size=size, **scale)
+    for pair in pairs[pairs[value].isna()].to_dict("records"):
+        hatched_cell(axes, columns.index(pair[first]), rows.index(pair[second]))
+    return mesh, columns, rows
 
 
 def is_dark(colour: tuple[float, ...]) -> bool:

@@ -8,22 +8,18 @@ and standard deviation.
 
 import warnings
 from itertools import combinations
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from scipy import stats
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Titles, read_table
-from specialized_heads.report.output import save_figure, save_table
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import Files
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import arguments, run
 
+READS = {"criteria": Files((), by="runs")}
 HEAD = ["type", "layer", "head"]
 TOGETHER = "all types"
 KEYS = ["corpus", "measure", "scope", "type", "kept", "first", "second"]
@@ -53,26 +49,25 @@ def jaccard(first: set, second: set) -> float:
     return len(first & second) / len(first | second) if first | second else 1.0
 
 
-def numbers(tables: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """Agreement of each pair of criteria.
 
     Args:
-        tables: title of the corpus and the criteria's values of its heads, one table per seed (`pruning.compare`).
+        tables: the criteria's values of all heads (`pruning.compare`), one table per corpus and seed.
 
     Returns:
-        one row per corpus, measure (spearman, jaccard), scope, type, kept (number of heads; for jaccard) and pair (first,
-        second), with heads (compared, the fewest over seeds), seeds (how many), value (mean), low and high (range), sd
-        (missing for one seed).
+        one row per corpus, measure (spearman, jaccard), scope, type, kept (number of heads, for jaccard) and pair; heads: how
+        many are compared, the fewest over seeds; value, low, high, sd: mean, range and standard deviation over seeds.
     """
     rows = []
-    for title, table in tables:
+    for of, table in tables.items():
         for scope, heads in table.groupby("scope", sort=False):
             values = heads.pivot(index=HEAD, columns="criterion", values="value")
             kept = heads.explode("counts").dropna(subset="counts")
             sets = {key: set(same[HEAD].itertuples(index=False)) for key, same in kept.groupby(["criterion", "counts"])}
             kinds = [kind for kind in style.TYPES if kind in set(heads["type"])]
             for first, second in combinations(heads["criterion"].unique(), 2):
-                pair = {"corpus": title, "scope": scope, "first": first, "second": second}
+                pair = {"corpus": of.corpus, "scope": scope, "first": first, "second": second}
                 for kind in [*kinds, TOGETHER] if len(kinds) > 1 else kinds:
                     part = values if kind == TOGETHER else values.loc[[kind]]
                     value, count = spearman(part[first], part[second])
@@ -83,7 +78,7 @@ def numbers(tables: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
                     rows.append(pair | {"type": kinds[0] if len(kinds) == 1 else TOGETHER} | measured)
     groups = pd.DataFrame(rows, columns=[*KEYS, "heads", "value"]).groupby(KEYS, sort=False, dropna=False)
     merged = groups["value"].agg(seeds="count", value="mean", low="min", high="max", sd="std")
-    return merged.assign(heads=groups["heads"].min()).reset_index().astype({"kept": "Int64"})[COLUMNS]
+    return merged.assign(heads=groups["heads"].min()).reset_index().astype({"kept": "Int64"})
 
 
 def draw(points: pd.DataFrame) -> Figure:
@@ -100,7 +95,10 @@ def draw(points: pd.DataFrame) -> Figure:
     grid = drawn.subplots(len(corpora), columns, squeeze=False)
     for row, corpus, panels in zip(grid, corpora, rows, strict=True):
         for axes, ((scope, kind), pairs) in zip(row, panels):
-            mesh = _heat_map(axes, pairs, labels=axes is row[0])
+            mesh, names, others = style.correlations(axes, pairs, "first", "second", "value", size=4.8)
+            axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+            axes.set_yticks(range(len(others)), others if axes is row[0] else [""] * len(others))
+            axes.tick_params(labelsize=6)
             axes.set_title(f"pruning {scope}:\n{kind}, n = {pairs['heads'].min()}", size=6.5)
         for axes in row[len(panels) :]:
             axes.set_axis_off()
@@ -112,22 +110,10 @@ def draw(points: pd.DataFrame) -> Figure:
     return drawn
 
 
-def _heat_map(axes: Axes, pairs: pd.DataFrame, *, labels: bool) -> QuadMesh:
-    """Criteria against criteria, below the diagonal; an undefined value is hatched."""
-    columns, rows = list(pairs["first"].unique()), list(pairs["second"].unique())
-    values = pairs.pivot(index="second", columns="first", values="value").reindex(rows)[columns].to_numpy(float)
-    look = {"colours": matplotlib.colormaps["PuOr_r"], "low": -1, "high": 1}
-    mesh = style.heat_map(axes, values, digits="z.2f", size=4.8, **look)
-    for pair in pairs[pairs["value"].isna()].itertuples():
-        style.hatched_cell(axes, columns.index(pair.first), rows.index(pair.second))
-    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(rows)), rows if labels else [""] * len(rows))
-    axes.tick_params(labelsize=6)
-    return mesh
-
-
 def shown(points: pd.DataFrame) -> pd.DataFrame:
     """The table as text: one row per corpus, scope and pair; n (seeds) where there are several, ρ by type, the overlaps."""
+    if points.empty:
+        return pd.DataFrame(columns=["scope", "criteria", "Jaccard"])
     rows = []
     for (corpus, scope, first, second), same in points.groupby(["corpus", "scope", "first", "second"], sort=False):
         row = {"corpus": corpus, "scope": scope, "criteria": f"{first} – {second}", "n": str(same["seeds"].max())}
@@ -135,11 +121,8 @@ def shown(points: pd.DataFrame) -> pd.DataFrame:
             row[f"ρ {point.type}"] = f"{_cell(point)}, {point.heads} heads"
         overlaps = same[same["measure"] == "jaccard"].itertuples()
         rows.append(row | {"Jaccard": "; ".join(f"{point.kept}: {_cell(point)}" for point in overlaps)})
-    if not rows:
-        return pd.DataFrame(columns=["scope", "criteria", "Jaccard"])
     table = pd.DataFrame(rows).fillna("")
     table["Jaccard"] = table.pop("Jaccard")  # after the correlations of all scopes
-    table = table.drop(columns="n") if (table["n"] == "1").all() else table
     return sweep.without_constant(table, "corpus")
 
 
@@ -151,19 +134,3 @@ def caption(points: pd.DataFrame) -> str:
     if points.empty:
         return f"{CAPTION}; {NOTHING}."
     return CAPTION + ("; mean ± standard deviation over n seeds." if points["seeds"].max() > 1 else ".")
-
-
-def read(paths: list[Path], titles: list[str]) -> list[tuple[str, pd.DataFrame]]:
-    """The tables, one per corpus and seed, with the titles of their corpora."""
-    return list(zip(titles, map(read_table, paths), strict=True))
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["figure", "table"], many=["criteria"])
-    points = numbers(read(args.criteria, Titles.model_validate(args.settings).titles))
-    save_figure(args.figure, points, lambda: draw(points))
-    save_table(args.table, points, shown(points), caption=caption(points))
-
-
-if __name__ == "__main__":
-    run(main)

@@ -14,11 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, Titles, read_all, stack
-from specialized_heads.report.output import save_figure, save_table
+from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import arguments, run
 
+READS = {"scores": Files((*SCORE_COLUMNS, "criterion", "updates"))}
 LABELS = {"gates": "heads that gates keep", "random": "random, one draw per seed", "pruned": "pruned by gates"}
 ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
@@ -37,17 +36,10 @@ BASELINE = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": "--"}
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The points of each corpus.
+    """The points of each corpus with cut models, one row each (`sweep.over_seeds`).
 
-    Args:
-        tables: scores by title of the corpus.
-
-    Returns:
-        one row per point: corpus, scope, finetuned, criterion ("baseline" for the baselines, "pruned" for models pruned by
-        gates), heads (of the scope), seeds (how many), bleu with `_low` and `_high` (range over seeds; with one the bootstrap
-        interval) and `_sd`, delta (BLEU minus the baseline of the same seed) with its range, p_value (`sweep.p_of_seeds`),
-        updates, sentences (of the test set). `_sd` and the range of delta are missing for one seed. No rows where nothing
-        was cut.
+    criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope; delta: BLEU minus that of the
+    baseline of the same seed.
     """
     frames = []
     for title, scores in tables.items():
@@ -99,10 +91,9 @@ def draw(points: pd.DataFrame) -> Figure:
     handles = [style.key(look, LABELS.get(name, name)) for name, look in looks.items()]
     handles.append(Line2D([], [], label="baseline", **BASELINE))
     if (seeds := points["seeds"].max()) > 1:
-        label = f"mean and range of {seeds} seeds"
-        handles.append(Patch(color=style.PAPER_COLOUR, alpha=0.15, linewidth=0, label=label))
-    label = f"differs from the baseline, p < {sweep.SIGNIFICANT}"
-    handles.append(style.marker_key(label, color=style.PAPER_COLOUR))
+        band = {"color": style.PAPER_COLOUR, "alpha": 0.15, "linewidth": 0}
+        handles.append(Patch(label=f"mean and range of {seeds} seeds", **band))
+    handles.append(style.marker_key(f"differs from the baseline, p < {sweep.SIGNIFICANT}", color=style.PAPER_COLOUR))
     drawn.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn
 
@@ -112,25 +103,23 @@ def _series(axes: Axes, series: pd.DataFrame, *, look: style.Series) -> None:
         band = series["bleu_low"], series["bleu_high"]
         axes.fill_between(series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0)
     axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
-    different = series[series["p_value"] < sweep.SIGNIFICANT]
-    style.hollow(axes, different["heads"], different["bleu"], look)
+    sweep.hollow(axes, series, x="heads", y="bleu", look=look, level=sweep.SIGNIFICANT)
 
 
 def shown(points: pd.DataFrame) -> pd.DataFrame:
     """The table as text: one row per corpus, scope, number of heads and criterion; corpus and n where there are several."""
+    if points.empty:
+        return pd.DataFrame(columns=["scope", "heads", "criterion"])
     rows = []
-    for key, same in points.groupby(["corpus", "scope", "heads", "criterion"], sort=False):
-        row = dict(zip(("corpus", "scope", "heads", "criterion"), map(str, key)))
-        row |= {"n": str(same["seeds"].max())}
+    keys = ["corpus", "scope", "heads", "criterion"]
+    for key, same in points.groupby(keys, sort=False):
+        row = dict(zip(keys, map(str, key))) | {"n": str(same["seeds"].max())}
         for finetuned, suffix in ((False, ""), (True, ", fine-tuned")):
             models = same[same["finetuned"] == finetuned].to_dict("records")
             cells = _cells(models[0]) if models else ("", "", "")
             row |= dict(zip((f"BLEU{suffix}", f"Δ{suffix}", f"p{suffix}"), cells))
         rows.append(row)
-    if not rows:
-        return pd.DataFrame(columns=["scope", "heads", "criterion"])
-    table = pd.DataFrame(rows)
-    return sweep.without_constant(table.drop(columns="n") if points["seeds"].max() == 1 else table, "corpus")
+    return sweep.without_constant(pd.DataFrame(rows), "corpus")
 
 
 def _cells(point: dict) -> tuple[str, str, str]:
@@ -145,15 +134,3 @@ def caption(points: pd.DataFrame) -> str:
         return f"{CAPTION}; {NOTHING}."
     sentences = ", ".join(f"{number:,}" for number in points["sentences"].unique())
     return f"{CAPTION}; {sentences} sentences" + ("; n: seeds." if points["seeds"].max() > 1 else ".")
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["figure", "table"], many=["scores"])
-    titles = Titles.model_validate(args.settings).titles
-    points = numbers(read_all(args.scores, titles, columns=(*SCORE_COLUMNS, "asked", "criterion", "updates")))
-    save_figure(args.figure, points, lambda: draw(points))
-    save_table(args.table, points, shown(points), caption=caption(points))
-
-
-if __name__ == "__main__":
-    run(main)

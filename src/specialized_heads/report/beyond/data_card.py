@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from specialized_heads.report.inputs import table
-from specialized_heads.stage import read_json, run
+from specialized_heads.report.inputs import Files
+from specialized_heads.stage import read_json
 
+READS = {"cards": Files(read_json), "counts": Files(read_json)}
 CAPTION = (
     "Data card: source, licence and size of each corpus, and the pairs removed by reading, cleaning and splitting, each counted "
     "under the first reason that applied. Reading starts from pairs, and from pages and blocks that yielded none. Lengths are in "
@@ -23,12 +24,7 @@ Value = str | int | float
 
 
 def quantities(card: dict[str, Any], counts: dict[str, Any]) -> Iterator[tuple[str, str, Value]]:
-    """Everything known of one corpus: the step, the quantity, and its value.
-
-    Args:
-        card: the description of the source by the raw stage.
-        counts: the counts of the split stage.
-    """
+    """Step, quantity and value of everything that the raw stage's card and the split stage's counts say of one corpus."""
     yield "source", "kind", card["kind"]
     yield "source", "licence", card["licence"]
     for number, file in enumerate(card["files"], start=1):
@@ -79,18 +75,4 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _text(value: Value) -> str:
-    match value:
-        case float():
-            return f"{value:.1f}"
-        case int():
-            return f"{value:,}"
-        case _:
-            return value
-
-
-def main() -> None:
-    table(__doc__, numbers, shown, CAPTION, cards=read_json, counts=read_json)
-
-
-if __name__ == "__main__":
-    run(main)
+    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:.1f}"

@@ -4,16 +4,14 @@ The table has one row per model and seed and lists heads by layer; the CSV has o
 models whose gates collapsed.
 """
 
-from math import nan
-
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Titles
-from specialized_heads.report.output import save_table
+from specialized_heads.report.inputs import Files
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import arguments, read_json, run
+from specialized_heads.stage import read_json
 
+READS = {"dead": Files(read_json)}
 CAPTION = (
     "Heads removed by pruning, as layer: heads, both counted from 1; a dash: no gates on this type of attention; in "
     "brackets, how many of the gated heads are dead; open (expected): expected number of open heads; decided: share of the gates "
@@ -21,65 +19,44 @@ CAPTION = (
     "(hard) and before (soft); remark: where the gates missed their target."
 )
 GATES = ["expected", "decided", "loss_hard", "loss_soft"]
-COLUMNS = ["corpus", "scope", "lam", "asked", "seed", "type", "layer", "head", *GATES, "remark"]
-Models = dict[str, list[dict]]  # by title of the corpus, the contents of `dead_heads.json`
+MODEL = ["corpus", "scope", "lam", "asked", "seed"]
+COLUMNS = [*MODEL, "type", "layer", "head", *GATES, "remark"]
 
 
-def numbers(models: Models) -> pd.DataFrame:
-    """One row per dead head, and one for each model without any.
+def numbers(models: dict[str, list[dict]]) -> pd.DataFrame:
+    """One row per dead head, and one for each model without any, from the contents of `dead_heads.json` by corpus.
 
-    Returns:
-        corpus, scope, lam or asked (number of heads), seed, type, layer and head (missing where no head of a model is dead),
-        expected (number of open heads), decided (share of the gates), loss_hard and loss_soft (on the development set, with the
-        gates made 0 or 1 and before), remark (on the gates of the model, if any).
+    expected: number of open heads; decided: share of the gates; loss_hard and loss_soft: on the development set, with the gates
+    made 0 or 1 and before; by type, the number of gated heads.
     """
     rows = []
-    for title, model in _each(models):
+    for title, model in ((title, model) for title, same in models.items() for model in same):
         row = {"corpus": title, "scope": model["scope"], "lam": model["penalty"], "asked": model["heads"]}
-        row |= {"seed": model["seed"], "remark": model["collapse"]} | {key: model[key] for key in GATES}
+        row |= {"seed": model["seed"], "remark": model["collapse"] or ""}
+        row |= {key: model[key] for key in GATES} | model["gated"]
         dead = [{"type": kind, **head} for kind, heads in model["dead"].items() for head in heads]
         rows += [row | head for head in dead or [{}]]
-    return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(("asked", "layer", "head"), "Int64"))
+    types = dict.fromkeys(("asked", "layer", "head"), "Int64")
+    return pd.DataFrame(rows, columns=[*COLUMNS, *style.TYPES]).astype(types)
 
 
-def shown(models: Models) -> pd.DataFrame:
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per model and seed; columns for seeds only where there are several, and for remarks where there are any."""
-    rows = []
-    for title, model in _each(models):
-        lam, asked = (nan if model[name] is None else model[name] for name in ("penalty", "heads"))
-        heads = [_heads(model, kind) for kind in style.TYPES]
-        remark = model["collapse"] or ""
-        losses = f"{model['loss_hard']:.3f} / {model['loss_soft']:.3f}"
-        gates = [f"{model['expected']:.1f}", f"{model['decided']:.0%}", losses]
-        rows.append([title, model["scope"], sweep.target(lam, asked), str(model["seed"]), *heads, *gates, remark])
+    lines = []
+    for _, same in rows.groupby(MODEL, dropna=False, sort=False):
+        first = same.iloc[0]
+        model = [first["corpus"], first["scope"], sweep.target(first["lam"], first["asked"]), str(first["seed"])]
+        heads = [_heads(same[same["type"] == kind], first[kind]) for kind in style.TYPES]
+        losses = f"{first['loss_hard']:.3f} / {first['loss_soft']:.3f}"
+        lines.append([*model, *heads, f"{first['expected']:.1f}", f"{first['decided']:.0%}", losses, first["remark"]])
     names = [name for name, _ in style.TYPES.values()]
     names += ["open (expected)", "decided", "dev loss hard / soft"]
-    table = pd.DataFrame(rows, columns=["corpus", "scope", "model", "seed", *names, "remark"])
+    table = pd.DataFrame(lines, columns=["corpus", "scope", "model", "seed", *names, "remark"])
     table = sweep.without_constant(table, "seed")
     return table.drop(columns="remark") if (table["remark"] == "").all() else table
 
 
-def _each(models: Models) -> list[tuple[str, dict]]:
-    return [(title, model) for title, same in models.items() for model in same]
-
-
-def _heads(model: dict, kind: str) -> str:
+def _heads(dead: pd.DataFrame, gated: int) -> str:
     """`1: 2 3 5; 3: 1 [4/24]`, layer by layer; a dash where the scope has no gates of this type."""
-    gated, dead = model["gated"][kind], model["dead"][kind]
-    if not gated:
-        return "–"
-    layers: dict[int, list[str]] = {}
-    for head in dead:
-        layers.setdefault(head["layer"], []).append(str(head["head"]))
-    listed = "; ".join(f"{layer}: {' '.join(heads)}" for layer, heads in layers.items())
-    return f"{listed} [{len(dead)}/{gated}]".strip()
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["dead"])
-    models = Titles.model_validate(args.settings).read(args.dead, read_json)
-    save_table(args.output, numbers(models), shown(models), caption=CAPTION)
-
-
-if __name__ == "__main__":
-    run(main)
+    layers = [f"{layer}: {' '.join(map(str, same['head']))}" for layer, same in dead.groupby("layer")]
+    return f"{'; '.join(layers)} [{len(dead)}/{gated}]".strip() if gated else "–"

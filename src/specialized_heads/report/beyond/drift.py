@@ -8,6 +8,7 @@ function; one that does is in bold. Attention to the previous, to the current an
 has the one of its preferred offset.
 """
 
+from itertools import product
 from math import nan
 
 import pandas as pd
@@ -18,22 +19,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from specialized_heads.heads.functions import BESIDE
+from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import experiment, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, Named, read_table, stack
-from specialized_heads.report.output import save_figure
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files, stack
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.stage import arguments, run
 
+READS = {"heads": Files((*HEAD_COLUMNS, "positional_offset", "positional_share", "rarest"), by="runs")}
 COLUMNS = [
     "scope", "model", "lam", "asked", "seed", "heads", "type", "function", "layer", "head", "score", "baseline",
     "labelled", "carrier",
 ]  # fmt: skip
-SAME, MOVED, LOST, NONE = (
-    "the same head",
-    "another head",
-    "another head, the first one is pruned",
-    "no head has a score",
-)
+SAME, MOVED, NONE = "the same head", "another head", "no head has a score"
+LOST = "another head, the first one is pruned"
 ROW = 0.2  # inches: height of a cell
 SCORES = LinearSegmentedColormap.from_list("scores", ["#F4F7F2", "#A8CDA0", "#2F7D4F"])
 EDGES = {SAME: ("#777777", "-", 0.6), MOVED: ("#332288", "--", 1.1), LOST: ("#C2410C", "-", 1.1)}
@@ -47,46 +45,36 @@ POSITIONS = [
     ("decoder", "positional −1, decoder", (-1,), "positional"),
     ("cross", "diagonal, cross", range(-BESIDE, BESIDE + 1), "diagonal"),
 ]
-DIRECTIONS = ("head_to_dependent", "dependent_to_head")
 
 
-class Settings(Named):
-    relations: list[str]  # whose accuracies the files hold
-
-
-def numbers(tables: dict[str, pd.DataFrame], *, relations: list[str]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame], *, relations: list[str]) -> pd.DataFrame:
     """The best head for each function in each model.
 
     Args:
-        tables: per-head table by model name, see `experiment.of_gates`; the baseline among them.
+        tables: per-head tables of the baseline and of pruned models.
         relations: whose accuracies the tables hold.
 
     Returns:
-        one row per scope (of pruning; the baseline is the first model of each), model and function: scope, model, lam, asked
-        (both missing: the baseline), seed, heads (left, of the types that the scope prunes), type, function, layer, head,
-        score, baseline (accuracy of the best fixed offset, for relations), labelled (whether the head has the function),
-        carrier (whether it is the head that carries it in the baseline). Models by falling number of heads, functions in the
-        order of the figure; a function without a score in any model, such as a relation without arcs or an offset that no head
-        prefers, is left out.
+        one row per scope of pruning, model (the baseline first) and function; heads: left, of the types that the scope prunes;
+        baseline: accuracy of the best fixed offset; labelled: whether the head has the function; carrier: whether it is the
+        baseline's head. A function without a score in any model, such as a relation without arcs, is left out.
     """
     frames = []
     for scope in experiment.SCOPES:
-        models = {name: experiment.of_gates(name) for name in tables}
-        models = {name: model for name, model in models.items() if model.scope in ("", scope)}
+        models = {model.path: model for model in tables if model.scope in ("", scope)}
         if len(models) < 2:
             continue
         types = ["encoder"] if scope == "encoder" else list(style.TYPES)
         rows = []
-        for name, model in models.items():
-            heads = int(tables[name]["type"].isin(types).sum())
-            shared = {"scope": scope, "model": name, "lam": model.lam, "asked": model.asked, "seed": model.seed}
+        for path, model in models.items():
+            heads = int(tables[model]["type"].isin(types).sum())
+            shared = {"scope": scope, "model": path, "lam": model.lam, "asked": model.asked, "seed": model.seed}
             shared |= {"heads": heads, "whole": not model.scope}
-            rows += [shared | carrier for carrier in _carriers(tables[name], types, relations)]
+            rows += [shared | carrier for carrier in _carriers(tables[model], types, relations)]
         frame = pd.DataFrame(rows)
         first = frame[frame["whole"]].set_index("function")
-        frame["carrier"] = [
-            _moved(row, first.loc[row["function"]], tables[row["model"]]) for row in frame.to_dict("records")
-        ]
+        cells = frame.to_dict("records")
+        frame["carrier"] = [_moved(cell, first.loc[cell["function"]], tables[models[cell["model"]]]) for cell in cells]
         frame = frame[frame.groupby("function")["score"].transform("count") > 0]
         frames.append(sweep.in_order(frame, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST}))
     return stack(frames, COLUMNS).astype({"layer": "Int64", "head": "Int64"})
@@ -97,11 +85,9 @@ def _carriers(table: pd.DataFrame, types: list[str], relations: list[str]) -> li
     positions = [(kind, name, "positional_share", label, offsets) for kind, name, offsets, label in POSITIONS]
     functions = [row for row in positions if row[0] == "encoder"]
     functions.append(("encoder", "rare words", "rarest", "rare words", None))
-    for relation in relations:
-        for direction in DIRECTIONS:
-            column = f"{relation}_{direction}"
-            name = f"{relation} {paper.direction_label(relation, direction)}"
-            functions.append(("encoder", name, column, column, None))
+    for relation, direction in product(relations, DIRECTIONS):
+        column, name = f"{relation}_{direction}", f"{relation} {paper.direction_label(relation, direction)}"
+        functions.append(("encoder", name, column, column, None))
     functions += [row for row in positions if row[0] != "encoder" and row[0] in types]
     rows = []
     for kind, function, column, label, offsets in functions:
@@ -167,33 +153,16 @@ def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None
                 style.hatched_cell(axes, x, y, width=0.92, height=0.84)
                 continue
             face = SCORES(cell.score)
-            corner = x - 0.46, y - 0.42
-            axes.add_patch(Rectangle(corner, 0.92, 0.84, facecolor=face, **_edge(cell.carrier)))
-            look = {
-                "weight": "bold" if cell.labelled else "normal",
-                "color": "white" if style.is_dark(face) else "black",
-            }
+            axes.add_patch(Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, facecolor=face, **_edge(cell.carrier)))
             if size >= 4.5:
-                axes.text(x, y, f"{cell.layer}-{cell.head}", size=size, ha="center", va="center_baseline", **look)
+                look = {"size": size, "weight": "bold" if cell.labelled else "normal"}
+                look["color"] = "white" if style.is_dark(face) else "black"
+                axes.text(x, y, f"{cell.layer}-{cell.head}", ha="center", va="center_baseline", **look)
     first = [model.iloc[0] for model in models.values()]
-    labels = [f"{row['heads']}\n{experiment.label(row['lam'], row['asked'])}" for row in first]
+    labels = [f"{row['heads']}\n{sweep.label(row['lam'], row['asked'])}" for row in first]
     axes.set_xticks(range(len(models)), [label.replace(" ", "\n") if columns > 8 else label for label in labels])
     axes.set_yticks(range(len(functions)), functions)
     style.bare(axes)
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(len(functions) - 0.5, -0.5))
     what = "encoder heads left" if scope == "encoder" else "heads left, of all types"
     axes.set_title(f"{experiment.SCOPES[scope]}; below each column: {what}")
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["heads"])
-    settings = Settings.model_validate(args.settings)
-    columns = [f"{name}_{direction}" for name in settings.relations for direction in DIRECTIONS]
-    columns += [*HEAD_COLUMNS, "positional_offset", "positional_share", "rarest"]
-    tables = settings.read(args.heads, lambda path: read_table(path, columns))
-    cells = numbers(tables, relations=settings.relations)
-    save_figure(args.output, cells, lambda: draw(cells, title=settings.title))
-
-
-if __name__ == "__main__":
-    run(main)

@@ -14,9 +14,9 @@ import pandas as pd
 import torch
 
 import specialized_heads
-from specialized_heads.report.output import save_table
-from specialized_heads.stage import Section, arguments, code_hash, run
+from specialized_heads.stage import code_hash
 
+READS = {}
 CAPTION = (
     "Software, machine and code of the job that wrote this table, after all others. It differs from machine to machine."
 )
@@ -26,13 +26,6 @@ PACKAGES = (
 )  # fmt: skip
 ROOT = Path(specialized_heads.__file__).parents[2]
 CODE = ("Snakefile", "src", "workflow")  # below the root; an edit of these can change results
-
-
-class Settings(Section):
-    """The parts of the configuration that decide which packages and devices are used."""
-
-    engines: list[str]  # of dependency parsing
-    device: str
 
 
 def installed(package: str) -> str:
@@ -45,10 +38,9 @@ def installed(package: str) -> str:
 
 def git(*arguments: str) -> str:
     """The output of git in the project's folder; "" where it fails or is not installed."""
+    command = ["git", "-C", str(ROOT), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True, timeout=60
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
@@ -66,28 +58,16 @@ def commit() -> str:
 
 def processor() -> str:
     """The name of the processor, as far as the system gives it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def gigabytes() -> str:
-    """The machine's memory."""
-    try:
-        return f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.1f} GB"
-    except (OSError, ValueError):
-        return "unknown"
-
-
-def numbers(settings: Settings) -> pd.DataFrame:
-    """One row per fact: part (software, machine, code), name, value (text)."""
-    used = {"stanza": ["stanza"], "spacy": ["spacy"]}
-    parsers = [package for engine in sorted(set(settings.engines)) for package in used.get(engine, [])]
+def numbers(*, engines: list[str], device: str) -> pd.DataFrame:
+    """One row per fact, with the packages of these engines of dependency parsing."""
+    parsers = sorted({"stanza", "spacy"} & set(engines))
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     rows = [("software", "Python", platform.python_version())]
     rows += [("software", package, installed(package)) for package in (*PACKAGES, *parsers)]
     rows += [
@@ -95,11 +75,11 @@ def numbers(settings: Settings) -> pd.DataFrame:
         ("machine", "system", platform.platform()),
         ("machine", "processor", processor()),
         ("machine", "instructions that torch uses", torch.backends.cpu.get_cpu_capability()),
-        ("machine", "processors of this job", str(cores)),
+        ("machine", "processors of this job", str(len(os.sched_getaffinity(0)))),
         ("machine", "processors of the machine", str(os.cpu_count())),
-        ("machine", "memory", gigabytes()),
+        ("machine", "memory", f"{memory / 1e9:.1f} GB"),
         ("machine", "GPU", ", ".join(gpus) or "none visible to this job"),
-        ("machine", "configured device", settings.device),
+        ("machine", "configured device", device),
         ("code", "version", specialized_heads.__version__),
         ("code", "git commit", commit()),
         ("code", "SHA-256 of the source files", code_hash(".")),
@@ -107,11 +87,5 @@ def numbers(settings: Settings) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["part", "name", "value"])
 
 
-def main() -> None:
-    args = arguments(__doc__, files=["output"])
-    rows = numbers(Settings.model_validate(args.settings))
-    save_table(args.output, rows, rows, caption=CAPTION)
-
-
-if __name__ == "__main__":
-    run(main)
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows

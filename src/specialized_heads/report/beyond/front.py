@@ -6,18 +6,17 @@ long as the unpruned model has heads. Encoder heads can be positional, syntactic
 positional, and those of cross-attention diagonal, which shares the colour of positional. Heads that pass no threshold are grey.
 """
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.report import experiment, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, SCORE_COLUMNS, Named, read_table, stack
-from specialized_heads.report.output import save_figure
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import HEAD_COLUMNS, SCORE_COLUMNS, Files, stack
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import arguments, run
 
+READS = {"scores": Files(SCORE_COLUMNS, by=""), "heads": Files(HEAD_COLUMNS, by="runs")}
 NONE = "none found"
 COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}
 ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name not in ("positional", "other"))]
@@ -29,14 +28,14 @@ POINTS = [
 KEYS = ["scope", "lam", "asked", "seed"]
 
 
-def points(scores: pd.DataFrame) -> pd.DataFrame:
-    """The left panel.
+def numbers(scores: pd.DataFrame, tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of both panels, from the scores of one corpus and the per-head tables of its models, baseline first."""
+    panels = {"left": points(scores), "right": survivors(tables, scores)}
+    return pd.concat([rows.assign(panel=panel) for panel, rows in panels.items()], ignore_index=True)
 
-    Returns:
-        one row per scope and target, the baselines of every scope first: scope, kind (baseline, pruned), lam or asked, seeds
-        (how many), retained (heads of all types) and bleu, each with `_low` and `_high` (range over seeds; for the bleu of
-        one seed the bootstrap interval).
-    """
+
+def points(scores: pd.DataFrame) -> pd.DataFrame:
+    """The left panel: one row per scope and target (`sweep.over_seeds`); retained: heads of all types."""
     frames = []
     for scope in LOOKS:
         models = sweep.models(scores, scope=scope)
@@ -45,26 +44,21 @@ def points(scores: pd.DataFrame) -> pd.DataFrame:
     return stack(frames, POINTS)
 
 
-def survivors(tables: dict[str, pd.DataFrame], scores: pd.DataFrame) -> pd.DataFrame:
-    """The right panel.
+def survivors(tables: dict[Model, pd.DataFrame], scores: pd.DataFrame) -> pd.DataFrame:
+    """The right panel: numbers of heads by model (scope "": the baseline), attention type and functions, with the model's BLEU.
 
-    Args:
-        tables: per-head table by model name (`baseline/seed1`, `pruned/all_lambda0.01/seed1`), the baseline first.
-        scores: of these models among others.
-
-    Returns:
-        numbers of heads by model, attention type and functions (joined by "; ", or "none found"): scope ("" for the baseline),
-        lam, asked, seed, type, functions, heads, bleu (of the model). Attention types without heads have one row, of 0 heads.
+    Attention types without heads have one row, of 0 heads.
     """
     scored = scores.loc[scores["kind"].isin(["baseline", "pruned"]), [*KEYS, "bleu"]]
     rows = []
-    for name, table in tables.items():
-        model = experiment.of_gates(name)._asdict()
+    for model, table in tables.items():
         for kind in style.TYPES:
             functions = table.loc[table["type"] == kind, "functions"]
             counts = functions.map(lambda names: "; ".join(sorted(names, key=ORDER.index)) or NONE).value_counts()
             for functions in sorted(counts.index, key=_place) or [NONE]:
-                rows.append(model | {"type": kind, "functions": functions, "heads": int(counts.get(functions, 0))})
+                rows.append(
+                    model._asdict() | {"type": kind, "functions": functions, "heads": int(counts.get(functions, 0))}
+                )
     counted = pd.DataFrame(rows, columns=[*KEYS, "type", "functions", "heads"])
     return counted.merge(scored.astype({"lam": float, "asked": float}), on=KEYS, how="left", validate="many_to_one")
 
@@ -74,8 +68,10 @@ def _place(functions: str) -> list[int]:
     return [len(ORDER)] if functions == NONE else [ORDER.index(name) for name in functions.split("; ")]
 
 
-def draw(curve: pd.DataFrame, heads: pd.DataFrame, *, title: str) -> Figure:
+def draw(rows: pd.DataFrame, *, title: str) -> Figure:
     """Draw the curve on the left and the survivors on the right."""
+    curve, heads = (rows[rows["panel"] == panel] for panel in ("left", "right"))
+    heads = heads.astype({"heads": int, "seed": int})
     if curve.empty:
         return style.message_figure(f"The study at a glance: {sweep.NO_PRUNED}", width=style.DOUBLE)
     models = list(heads.groupby(KEYS, dropna=False, sort=False))
@@ -119,7 +115,7 @@ def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:
     """One row per model: a frame per attention type, filled from the left with the heads that are left."""
     whole = models[0][1].groupby("type", sort=False)["heads"].sum()
     total = whole.sum()
-    starts = dict(zip(whole.index, whole.cumsum() - whole + GAP * total * np.arange(len(whole)), strict=True))
+    starts = whole.cumsum() - whole + GAP * total * pd.Series(range(len(whole)), index=whole.index)
     columns = [(1 + 2 * GAP + share) * total for share in (0.14, 0.29)]  # right ends of the two columns of numbers
     for kind, x in starts.items():
         axes.text(x + whole[kind] / 2, -0.62, kind, size=6.5, ha="center", va="bottom")
@@ -131,9 +127,8 @@ def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:
         if scope != above:
             y, above, look = y + 1.0, scope, LOOKS[scope]
             axes.plot(0.02 * total, y - 0.8, color=look.colour, marker=look.marker)
-            axes.text(
-                0.05 * total, y - 0.8, experiment.SCOPES[scope], size=6.5, va="center_baseline", color=look.colour
-            )
+            name = {"size": 6.5, "va": "center_baseline", "color": look.colour}
+            axes.text(0.05 * total, y - 0.8, experiment.SCOPES[scope], **name)
         for kind, cells in rows[rows["type"].map(whole) > 0].groupby("type", sort=False):
             corner = starts[kind], y - 0.38
             axes.add_patch(Rectangle(corner, whole[kind], 0.76, fill=False, edgecolor="#BBBBBB", linewidth=0.6))
@@ -166,17 +161,3 @@ def _key() -> list[Patch]:
         for name, fill in style.FUNCTIONS.items()
     ]
     return [*patches, Patch(facecolor="white", edgecolor="#BBBBBB", linewidth=0.6, label="pruned")]
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["scores", "output"], many=["heads"])
-    settings = Named.model_validate(args.settings)
-    scores = read_table(args.scores, SCORE_COLUMNS)
-    curve = points(scores)
-    heads = survivors(settings.read(args.heads, lambda path: read_table(path, HEAD_COLUMNS)), scores)
-    shown = pd.concat([curve.assign(panel="left"), heads.assign(panel="right")], ignore_index=True)
-    save_figure(args.output, shown, lambda: draw(curve, heads, title=settings.title))
-
-
-if __name__ == "__main__":
-    run(main)

@@ -7,12 +7,12 @@ For each function the best head, and how many heads have its label. Corpora can 
 import pandas as pd
 
 from specialized_heads.parsing.relations import DIRECTIONS
-from specialized_heads.report.beyond.emergence import NEIGHBOURS, Training, relation_name
-from specialized_heads.report.inputs import read_log, read_table
-from specialized_heads.report.output import save_table
-from specialized_heads.stage import Section, UserError, arguments, run
+from specialized_heads.report.beyond.emergence import NEIGHBOURS, relation_name
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import Files, read_log
 
 NEEDED = ("type", "layer", "head", "functions", "relations_certain", "positional_offset", "positional_share", "rarest")
+READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="runs")}
 CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
     "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset with its 95% interval "
@@ -21,25 +21,22 @@ CAPTION = (
 )
 
 
-class Settings(Section):
-    baselines: list[Training]  # what each table of heads, and the log of its training, is of
+def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per baseline, from its table of heads and the log of its training.
 
-
-def numbers(baselines: list[tuple[Training, pd.DataFrame, pd.DataFrame]]) -> pd.DataFrame:
-    """One row per baseline.
-
-    Args:
-        baselines: what each is, its table of heads, and the log of its training.
-
-    Returns:
-        corpus, seed, updates, dev_loss, heads (of the encoder), `share_<offset>` (the best share at each neighbour), relation,
-        margin, margin_low, margin_high (of the largest margin), rarest, positional, syntactic, rare_words (labelled heads).
+    heads: of the encoder; `share_<offset>`: the best share at each neighbour; margin: the largest, with interval and relation;
+    positional, syntactic, rare_words: heads with this label.
     """
     rows = []
-    for baseline, heads, records in baselines:
-        encoder = heads[heads["type"] == "encoder"]
-        measured = records.dropna(subset="dev_loss").iloc[-1]
-        row = baseline.model_dump() | {"updates": int(measured["update"]), "dev_loss": measured["dev_loss"]}
+    for of, table in heads.items():
+        encoder = table[table["type"] == "encoder"]
+        measured = records[of].dropna(subset="dev_loss").iloc[-1]
+        row = {
+            "corpus": of.corpus,
+            "seed": of.seed,
+            "updates": int(measured["update"]),
+            "dev_loss": measured["dev_loss"],
+        }
         row["heads"] = len(encoder)
         for offset in NEIGHBOURS:
             at_offset = encoder.loc[encoder["positional_offset"] == offset, "positional_share"]
@@ -48,11 +45,9 @@ def numbers(baselines: list[tuple[Training, pd.DataFrame, pd.DataFrame]]) -> pd.
         head, column = margins.stack().idxmax()
         row |= {"relation": column.removesuffix("_margin"), "margin": encoder.at[head, column]}
         row |= {f"margin_{end}": encoder.at[head, f"{column}_{end}"] for end in ("low", "high")}
-        row["rarest"] = encoder["rarest"].max()
-        for label in ("positional", "rare words"):
-            row[label.replace(" ", "_")] = int(
-                encoder["functions"].map(lambda names, label=label: label in names).sum()
-            )
+        labels = [name for names in encoder["functions"] for name in names]
+        row |= {"rarest": encoder["rarest"].max(), "positional": labels.count("positional")}
+        row["rare_words"] = labels.count("rare words")
         row["syntactic"] = int((encoder["relations_certain"].map(len) > 0).sum())
         rows.append(row)
     return pd.DataFrame(rows)
@@ -80,21 +75,3 @@ def between(values: pd.Series, form: str) -> str:
     """Lowest to highest value, or the one that all share."""
     low, high = form.format(values.min()), form.format(values.max())
     return low if low == high else f"{low} to {high}"
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["heads", "records"])
-    baselines = Settings.model_validate(args.settings).baselines
-    if not len(baselines) == len(args.heads) == len(args.records):
-        raise UserError("settings: give one baseline per table of heads, and one per log")
-    rows = numbers(
-        [
-            (baseline, read_table(heads, NEEDED), read_log(records, column="loss"))
-            for baseline, heads, records in zip(baselines, args.heads, args.records)
-        ]
-    )
-    save_table(args.output, rows, shown(rows), caption=CAPTION)
-
-
-if __name__ == "__main__":
-    run(main)

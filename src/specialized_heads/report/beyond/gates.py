@@ -15,42 +15,21 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import one_per_file, read_log
-from specialized_heads.report.output import save_figure
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import Files, read_log
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import Section, arguments, run
 
+READS = {"records": Files(partial(read_log, column="open"), by="runs")}
 MOST = 5  # panels beside each other
 SCOPES = {"encoder": "encoder only", "all": "all types"}
 COLUMNS = ["scope", "lam", "asked", "type", "layer", "head", "update", "p_open"]
 
 
-class Row(Section):
-    """A pruned model, in the order of `--records`."""
-
-    scope: str
-    lam: float | None
-    asked: int | None
-
-
-class Settings(Section):
-    title: str
-    rows: list[Row]
-
-
-def numbers(rows: list[Row], records: list[pd.DataFrame]) -> pd.DataFrame:
-    """P(open) of each gate of each model.
-
-    Args:
-        rows: the target of each model.
-        records: the log of each model's training, one row per record.
-
-    Returns:
-        one row per gate and record: scope, lam or asked (number of heads), type, layer and head (from 1), update, p_open.
-    """
+def numbers(records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per gate and record of the log of a model's training, with P(open)."""
     gates = [
-        [*row.model_dump().values(), *name.split("."), head, update, p_open]
-        for row, record in zip(rows, records, strict=True)
+        [of.scope, of.lam, of.asked, *name.split("."), head, update, p_open]
+        for of, record in records.items()
         for update, layers in zip(record["update"], record["open"], strict=True)
         for name, values in layers.items()
         for head, p_open in enumerate(values, start=1)
@@ -67,8 +46,7 @@ def draw(table: pd.DataFrame, *, title: str) -> Figure:
         for kind, gates in style.by(models, "type").items():
             ordered = sweep.in_order(gates, sweep.WEAKEST_FIRST)
             panels = list(ordered.groupby(["lam", "asked"], dropna=False, sort=False))
-            places = np.linspace(0, len(panels) - 1, min(MOST, len(panels))).round().astype(int)
-            blocks.append((scope, kind, [panels[place] for place in places]))
+            blocks.append((scope, kind, [panels[place] for place in style.evenly(len(panels), most=MOST)]))
         if len(panels) > MOST:
             notes.append(f"{SCOPES[scope]}: {MOST} of {len(panels)} models shown")
     tallest = max(panel.groupby(["layer", "head"]).ngroups for *_, panels in blocks for _, panel in panels)
@@ -85,9 +63,7 @@ def draw(table: pd.DataFrame, *, title: str) -> Figure:
             axes.tick_params(labelleft=axes is line[0])
         name = style.wrap(style.TYPES[kind][0], inches=0.9, size=6.5)
         line[0].set_ylabel(f"{name}\n({SCOPES[scope]})\nlayer", size=6.5)
-    for column in grid.T:
-        lowest = [axes for axes in column if axes.axison][-1]
-        lowest.set_xlabel("update")
+    style.label_lowest(grid, "update")
     drawn.colorbar(mesh, ax=grid, location="bottom", shrink=0.3, aspect=30, label="P(gate is open)")
     return drawn
 
@@ -107,18 +83,3 @@ def _panel(axes: Axes, panel: pd.DataFrame) -> QuadMesh:
     axes.invert_yaxis()
     axes.spines[["left", "bottom"]].set_visible(False)
     return mesh
-
-
-read_records = partial(read_log, column="open")
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["records"])
-    settings = Settings.model_validate(args.settings)
-    one_per_file("rows", settings.rows, args.records)
-    table = numbers(settings.rows, [read_records(path) for path in args.records])
-    save_figure(args.output, table, lambda: draw(table, title=settings.title))
-
-
-if __name__ == "__main__":
-    run(main)

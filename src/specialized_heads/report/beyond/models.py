@@ -4,17 +4,15 @@ Parameters are given with and without the three embedding matrices (source, targ
 they are. Notes below the table give the signatures of the scores, each once, and how each corpus was translated.
 """
 
-import math
-from typing import Any
+from math import nan
+from pathlib import Path
 
 import pandas as pd
 
-from specialized_heads.report.beyond.training_curves import read_records
-from specialized_heads.report.experiment import Corpus, Model, Models, all_models
-from specialized_heads.report.inputs import read_all
-from specialized_heads.report.output import save_table
+from specialized_heads.report.experiment import Corpus, all_models
+from specialized_heads.report.inputs import Files, read_log
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import Section, UserError, arguments, read_json, run
+from specialized_heads.stage import Section, UserError, read_json
 
 CAPTION = (
     "All models. Target: λ per head, number of heads, or the updates of the baseline's training after which the checkpoint was "
@@ -32,6 +30,7 @@ SIGNATURES = {
 }
 SCORES = ["updates", "bleu", "bleu_low", "bleu_high", "chrf", *SIGNATURES.values(), "sentences"]
 COLUMNS = ["corpus", *KEYS, *COUNTS, "parameters_without_embeddings", "dev_loss", *SCORES]
+READS = {"scores": Files((*KEYS, *COUNTS, *SCORES)), "results": Files(Path, by="")}
 
 
 class Decoding(Section):
@@ -47,29 +46,25 @@ class Translated(Corpus):
     decoding: Decoding
 
 
-class Settings(Models):
-    corpora: list[Translated]
-
-
 def numbers(
-    models: list[Model], architectures: list[dict[str, Any]], dev_losses: list[float], scores: dict[str, pd.DataFrame]
+    scores: dict[str, pd.DataFrame], results: Path, *, corpora: list[Translated], seeds: list[int]
 ) -> pd.DataFrame:
-    """One row per model, in the order given.
-
-    Args:
-        models: the models.
-        architectures: of each model, as in its JSON.
-        dev_losses: at the end of each model's training, in nats per target token; NaN without a log.
-        scores: table of scores by title of the corpus.
-
-    Returns:
-        corpus, kind, scope, criterion, lam, asked, moment, seed; heads by type, parameters, parameters_without_embeddings,
-        dev_loss, updates; BLEU with its interval, chrF, their signatures, and sentences of the test set.
+    """One row per model; dev_loss: at the end of its training, in nats per target token, missing without a log.
 
     Raises:
         UserError: a model has no scores.
     """
-    embedded = [a["width"] * (a["source_vocabulary"] + 2 * a["target_vocabulary"]) for a in architectures]
+    logged = [corpus.model_copy(update={"models": corpus.logged}) for corpus in corpora]
+    with_log = {folder for _, folder in all_models(logged, seeds, results)}
+    models, embedded, dev_losses = [], [], []
+    for model, folder in all_models(corpora, seeds, results):
+        architecture = read_json(folder / "model.json")["architecture"]
+        models.append(model)
+        embedded.append(
+            architecture["width"] * (architecture["source_vocabulary"] + 2 * architecture["target_vocabulary"])
+        )
+        records = read_log(folder / "log.jsonl") if folder in with_log else pd.DataFrame()
+        dev_losses.append(float(records["dev_loss"].iloc[-1]) if "dev_loss" in records else nan)
     known = pd.concat([table.assign(corpus=title) for title, table in scores.items()], ignore_index=True)
     known = known.astype(dict.fromkeys(("lam", "asked", "moment"), float))
     # pandas matches NaN with NaN.
@@ -79,8 +74,7 @@ def numbers(
         raise UserError(
             f"scores of {model.corpus}: {model} is missing; delete the corpus's scores.parquet and run again"
         )
-    rows["parameters_without_embeddings"] = rows["parameters"] - embedded
-    return rows.assign(dev_loss=dev_losses)[COLUMNS]
+    return rows.assign(parameters_without_embeddings=rows["parameters"] - embedded, dev_loss=dev_losses)
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -98,55 +92,30 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                 "enc/dec/cross": "/".join(str(row[name]) for name in COUNTS[:3]),
                 "BLEU": sweep.value_text(row["bleu"], low=row["bleu_low"], high=row["bleu_high"]),
                 "chrF": f"{row['chrf']:.1f}",
-                "dev loss": "" if math.isnan(row["dev_loss"]) else f"{row['dev_loss']:.3f}",
+                "dev loss": sweep.value_text(row["dev_loss"], digits=3),
                 "updates": f"{row['updates']:,}",
                 "parameters": f"{row['parameters']:,}",
                 "without embeddings": f"{row['parameters_without_embeddings']:,}",
             }
         )
-    table = pd.DataFrame(lines)
-    return table.drop(columns="seed") if rows["seed"].nunique() == 1 else table
+    return sweep.without_constant(pd.DataFrame(lines), "seed")
 
 
-def notes(rows: pd.DataFrame, decoding: dict[str, Decoding]) -> list[str]:
+def notes(rows: pd.DataFrame, *, corpora: list[Translated]) -> list[str]:
     """The signatures of the scores, with their corpora where they differ; then how each corpus was translated."""
     lines = []
     for name, column in SIGNATURES.items():
-        corpora = rows.groupby(column, sort=False)["corpus"].unique()
-        for signature, titles in corpora.items():
-            of = f" of {', '.join(titles)}" if len(corpora) > 1 else ""
+        signed = rows.groupby(column, sort=False)["corpus"].unique()
+        for signature, titles in signed.items():
+            of = f" of {', '.join(titles)}" if len(signed) > 1 else ""
             lines.append(f"{name}{of}: {signature}")
     sizes = rows.groupby("corpus", sort=False)["sentences"].first()
-    for how in dict.fromkeys(decoding.values()):
-        sets = [f"{title} ({sizes[title]:,} test sentences)" for title, settings in decoding.items() if settings == how]
+    for how in dict.fromkeys(corpus.decoding for corpus in corpora):
+        titles = [corpus.title for corpus in corpora if corpus.decoding == how]
+        sets = [f"{title} ({sizes[title]:,} test sentences)" for title in titles]
         penalty = f"log P / length^{how.length_penalty:g}" if how.length_penalty else "log P, not normalised by length"
         lines.append(
             f"Translation of {', '.join(sets)}: beam search with {how.beam} hypotheses, ranked by {penalty}; at most "
             f"{how.max_length_ratio:g} times the source's subwords, plus 10."
         )
     return lines
-
-
-def main() -> None:
-    """Read one `--scores` per corpus and, below `--results`, description and log of every model; write the table `--output`."""
-    args = arguments(__doc__, files=["results", "output"], many=["scores"])
-    settings = Settings.model_validate(args.settings)
-    titles = [corpus.title for corpus in settings.corpora]
-    scores = read_all(args.scores, titles, columns=[*KEYS, *COUNTS, *SCORES])
-    logged = settings.model_copy(
-        update={"corpora": [c.model_copy(update={"models": c.logged}) for c in settings.corpora]}
-    )
-    with_log = {folder for _, folder in all_models(logged, args.results)}
-    models, architectures, dev_losses = [], [], []
-    for model, folder in all_models(settings, args.results):
-        models.append(model)
-        architectures.append(read_json(folder / "model.json")["architecture"])
-        records = read_records(folder / "log.jsonl") if folder in with_log else pd.DataFrame()
-        dev_losses.append(float(records["dev_loss"].iloc[-1]) if "dev_loss" in records else math.nan)
-    rows = numbers(models, architectures, dev_losses, scores)
-    decoding = {corpus.title: corpus.decoding for corpus in settings.corpora}
-    save_table(args.output, rows, shown(rows), caption=CAPTION, notes=notes(rows, decoding))
-
-
-if __name__ == "__main__":
-    run(main)

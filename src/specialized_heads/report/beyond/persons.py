@@ -11,10 +11,9 @@ import pandas as pd
 from specialized_heads.languages import without_region
 from specialized_heads.parsing.relations import arcs
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.report.inputs import Titles, one_per_file
-from specialized_heads.report.output import save_table
-from specialized_heads.stage import arguments, run
+from specialized_heads.report.inputs import Files, one_per_file
 
+READS = {"parses": Files(lambda path: list(read_parses(path).values()))}
 CAPTION = (
     "Person of subjects: share of the dependents of nsubj (passive ones included) in the analysis sentences that are personal "
     "pronouns of each person (by their form), other pronouns (this, who, everyone), nouns and proper names, or other words "
@@ -33,31 +32,22 @@ NOUNS = ("NOUN", "PROPN")
 COLUMNS = ["corpus", "language", "subjects", "untagged", "person", "count", "share"]
 
 
-class Settings(Titles):
-    languages: list[str]  # of the parsed side of each corpus
+def numbers(parses: dict[str, list[list[Word]]], *, languages: list[str]) -> pd.DataFrame:
+    """One row per corpus and person; count and share are missing where the language has no list of pronouns.
 
-
-def numbers(parses: dict[str, list[list[Word]]], languages: dict[str, str]) -> pd.DataFrame:
-    """Count the subjects of each corpus.
-
-    Args:
-        parses: trees by title of the corpus.
-        languages: the language of each, a code such as `en` or `en-GB`.
-
-    Returns:
-        one row per corpus and person: corpus, language, subjects (arcs of nsubj), untagged (those without a part of speech),
-        person, count, share (missing where the language has no list of pronouns, or there are no subjects).
+    subjects: arcs of nsubj; untagged: those without a part of speech; `languages`: of each corpus, such as `en` or `en-GB`.
     """
+    one_per_file("languages", languages, parses)
     rows = []
-    for title, trees in parses.items():
+    for (title, trees), language in zip(parses.items(), languages, strict=True):
         subjects = [words[arc.dependent] for words in trees for arc in arcs(words, ["nsubj"])]
         untagged = sum(word.upos in (None, "", "_") for word in subjects)
-        forms = FORMS.get(without_region(languages[title]))
+        forms = FORMS.get(without_region(language))
         persons = [person_of(word, forms) for word in subjects] if forms else []
         for person in PERSONS:
             count = persons.count(person) if forms else None
             share = count / len(subjects) if persons else None
-            rows.append([title, languages[title], len(subjects), untagged, person, count, share])
+            rows.append([title, language, len(subjects), untagged, person, count, share])
     return pd.DataFrame(rows, columns=COLUMNS).astype({"count": "Int64", "share": float})
 
 
@@ -81,22 +71,8 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         if pd.isna(first["count"]):
             line["note"] = f"no list of pronouns for language {first['language']}"
         elif first["untagged"]:
-            line["note"] = (
-                f"{first['untagged']:,} subjects without part of speech, counted as other unless personal pronouns"
-            )
+            untagged = f"{first['untagged']:,} subjects without part of speech"
+            line["note"] = f"{untagged}, counted as other unless personal pronouns"
         lines.append(line)
     table = pd.DataFrame(lines)
     return table if table["note"].any() else table.drop(columns="note")
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["parses"])
-    settings = Settings.model_validate(args.settings)
-    one_per_file("languages", settings.languages, args.parses)
-    trees = settings.read(args.parses, lambda path: list(read_parses(path).values()))
-    rows = numbers(trees, dict(zip(settings.titles, settings.languages, strict=True)))
-    save_table(args.output, rows, shown(rows), caption=CAPTION)
-
-
-if __name__ == "__main__":
-    run(main)

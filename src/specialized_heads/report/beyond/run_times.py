@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from specialized_heads.report.experiment import Models
-from specialized_heads.report.output import save_table
-from specialized_heads.stage import UserError, arguments, run
+from specialized_heads.planning.names import Name, Target
+from specialized_heads.report.experiment import Corpus
+from specialized_heads.report.inputs import Files
+from specialized_heads.stage import UserError
 
+READS = {"results": Files(Path, by="")}
 CAPTION = (
     "Run times by rule, of the jobs that made this experiment's results; they are measured and differ from run to run. Wall "
     "time is the sum over jobs, including those that ran in parallel. CPU time and memory are sampled, in long jobs every 30 s, "
@@ -34,47 +36,36 @@ KINDS = {
 }
 
 
-class Settings(Models):
-    rules: dict[str, str]  # rule -> regular expression for the paths of its measurements, with a group per wildcard
-
-
-def belongs(rule: str, wildcards: dict[str, str], settings: Settings) -> bool:
+def belongs(rule: str, wildcards: dict[str, str], *, corpora: list[Corpus], seeds: list[int]) -> bool:
     """Whether the experiment as it is configured now has this job, by its rule and the wildcards for corpus, model and seed."""
-    models = {corpus.name: corpus.models for corpus in settings.corpora}.get(wildcards.get("corpus", ""), [])
-    if "seed" in wildcards and int(wildcards["seed"]) not in settings.seeds:
+    models = {corpus.name: corpus.models for corpus in corpora}.get(wildcards.get("corpus", ""), [])
+    if "seed" in wildcards and int(wildcards["seed"]) not in seeds:
         return False
     if "model" in wildcards:
         return wildcards["model"] in models
     if "moment" in wildcards:
-        return f"checkpoint/update{wildcards['moment']}" in models
+        return str(Name("checkpoint", update=int(wildcards["moment"]))) in models
     if "scope" in wildcards:
-        target = wildcards.get("target") or f"heads{wildcards['heads']}"
-        name = "_".join(filter(None, [wildcards.get("criterion"), wildcards["scope"], target]))
-        return f"{KINDS[rule]}/{name}" in models
+        target = Target.parse(wildcards["target"]) if "target" in wildcards else Target(heads=int(wildcards["heads"]))
+        return str(Name(KINDS[rule], wildcards["scope"], target, wildcards.get("criterion", ""))) in models
     return True
 
 
-def numbers(results: Path, settings: Settings) -> pd.DataFrame:
-    """The measurements of every job, in the order of rules and files.
+def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int], rules: dict[str, str]) -> pd.DataFrame:
+    """One row per job; cpu_seconds and megabytes (largest resident set) are missing where it was too short to be sampled.
 
     Args:
-        results: the experiment's folder, by the path that the regular expressions begin with.
-        settings: its rules, corpora, models and seeds.
-
-    Returns:
-        one row per job: rule, corpus (title; missing for what belongs to none), file (below `results`), seconds (wall),
-        cpu_seconds and megabytes (largest resident set), both missing where the job was too short to be sampled.
-
-    Raises:
-        UserError: a file is not a measurement by Snakemake.
+        results: the experiment's folder.
+        corpora, seeds: what the experiment has.
+        rules: by rule, the regular expression for the paths of its measurements, with a group per wildcard.
     """
-    titles = {corpus.name: corpus.title for corpus in settings.corpora}
+    titles = {corpus.name: corpus.title for corpus in corpora}
     files = [path.as_posix() for path in sorted(results.rglob("*.tsv")) if "benchmarks" in path.parts]
     rows = []
-    for rule, pattern in settings.rules.items():
+    for rule, pattern in rules.items():
         for path in files:
             match = re.fullmatch(pattern, path)
-            if not match or not belongs(rule, match.groupdict(), settings):
+            if not match or not belongs(rule, match.groupdict(), corpora=corpora, seeds=seeds):
                 continue
             measured = pd.read_csv(path, sep="\t", na_values=["-"])
             if not set(MEASURES) <= set(measured) or len(measured) != 1:
@@ -104,13 +95,3 @@ def shown(jobs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines)
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["results", "output"])
-    jobs = numbers(args.results, Settings.model_validate(args.settings))
-    save_table(args.output, jobs, shown(jobs), caption=CAPTION)
-
-
-if __name__ == "__main__":
-    run(main)

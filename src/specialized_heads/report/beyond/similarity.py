@@ -13,17 +13,16 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import figure, stack
-from specialized_heads.stage import run
+from specialized_heads.report.inputs import Files, stack
 
 PAIR_COLUMNS = ("type", "layer", "head", "other_layer", "other_head", "distance", "queries")
-COLUMNS = ["corpus", *PAIR_COLUMNS]
+READS = {"pairs": Files(PAIR_COLUMNS)}
 DISTANCES = LinearSegmentedColormap.from_list("distances", ["#FFF8E5", "#E39A4A", "#6B2A17"])
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The pairs of heads of each corpus: corpus and the columns of the similarity stage, each pair once."""
-    return stack([table.assign(corpus=title) for title, table in tables.items()], COLUMNS)
+    """The pairs of heads of each corpus, each pair once."""
+    return stack([table.assign(corpus=title) for title, table in tables.items()], ["corpus", *PAIR_COLUMNS])
 
 
 def draw(pairs: pd.DataFrame, *, titles: list[str]) -> Figure:
@@ -33,10 +32,8 @@ def draw(pairs: pd.DataFrame, *, titles: list[str]) -> Figure:
     heights = [2.4 if title in set(pairs["corpus"]) else 0.7 for title in titles]
     drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 0.2), layout="constrained")
     for row, title in zip(style.blocks(drawn, titles, height_ratios=heights), titles, strict=True):
-        panels = row.subplots(1, len(style.TYPES))
         mesh = None
-        for axes, (kind, (name, _)) in zip(panels, style.TYPES.items(), strict=True):
-            same = pairs[(pairs["corpus"] == title) & (pairs["type"] == kind)]
+        for axes, name, same in style.panel_per_type(row, pairs[pairs["corpus"] == title]):
             if same["distance"].notna().any():
                 axes.set_title(f"{name} (n = {same['queries'].iloc[0]:,})", size=6.5)
                 mesh = _panel(axes, same, low=low, high=high)
@@ -44,7 +41,7 @@ def draw(pairs: pd.DataFrame, *, titles: list[str]) -> Figure:
                 why = "fewer than two heads" if same.empty else "no target sentences"
                 style.message(axes, f"{name}: {why}", inches=style.DOUBLE / 3 - 0.3)
         if mesh:
-            style.colour_bar(row, mesh, list(panels), "Jensen-Shannon distance", pad=0.01, aspect=18)
+            style.colour_bar(row, mesh, list(row.axes), "Jensen-Shannon distance", pad=0.01, aspect=18)
     return drawn
 
 
@@ -62,15 +59,8 @@ def _panel(axes: Axes, pairs: pd.DataFrame, *, low: float, high: float) -> QuadM
         axes.axhline(start - 0.5, color="white", linewidth=1.2)
         axes.axvline(start - 0.5, color="white", linewidth=1.2)
     middles = [(first + last - 1) / 2 for first, last in zip(starts, starts[1:])]
-    for set_ticks in (axes.set_xticks, axes.set_yticks):
-        set_ticks(middles, [str(layers[start]) for start in starts[:-1]])
+    names = [str(layers[start]) for start in starts[:-1]]
+    axes.set_xticks(middles, names)
+    axes.set_yticks(middles, names)
     axes.set(xlabel="layer", ylabel="layer", aspect="equal")
     return mesh
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, given=["titles"], pairs=PAIR_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

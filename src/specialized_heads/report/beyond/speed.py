@@ -6,12 +6,12 @@ because models differ in how many tokens they generate.
 
 import pandas as pd
 
-from specialized_heads.report.inputs import stack, table
-from specialized_heads.stage import run
+from specialized_heads.report.inputs import Files, stack
 
 MEASURED = (
     "heads", "sentences", "tokens", "encoder_seconds", "masked_seconds", "translation_seconds", "parameters", "device",
 )  # fmt: skip
+READS = {"speed": Files(MEASURED)}
 COLUMNS = ["corpus", *MEASURED, "encoder_speedup", "translation_speedup"]
 CAPTION = (
     "Time per batch with encoder heads removed from the weights, and, for the encoder, with the same heads multiplied by "
@@ -52,11 +52,3 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 def caption(rows: pd.DataFrame) -> str:
     return f"{CAPTION} ({', '.join(rows['device'].unique())})."
-
-
-def main() -> None:
-    table(__doc__, numbers, shown, caption, speed=MEASURED)
-
-
-if __name__ == "__main__":
-    run(main)

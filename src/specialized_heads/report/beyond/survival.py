@@ -9,8 +9,8 @@ no interval. P-values come from random permutations of the heads' survival withi
 head: it shows what depth alone would predict.
 """
 
-import math
 from collections.abc import Sequence
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,12 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from specialized_heads.model.checkpoint import architecture_of
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.pruning.scopes import SCOPES, Head, heads_of
 from specialized_heads.report import experiment, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, one_per_file, read_all
-from specialized_heads.report.output import save_figure
-from specialized_heads.report.voita.sweep import NO_PRUNED
-from specialized_heads.stage import Section, UserError, arguments, run
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files
+from specialized_heads.report.voita.sweep import NO_PRUNED, label
+from specialized_heads.stage import UserError
 
 PERMUTATIONS = 1999
 NORMAL = stats.norm.ppf(0.975)  # standard deviations on each side that hold 95% of a normal distribution
@@ -43,19 +43,30 @@ SCORES = {
     "layer": lambda heads: heads["layer"],
 }
 ENCODER_ONLY = ("syntactic margin", "rarest token")
+HEAD = ["type", "layer", "head"]
 COLUMNS = [
     "scope", "target", "lam", "asked", "type", "score", "seeds", "heads", "survivors", "labelled",
     "auc", "low", "high", "p_value",
 ]  # fmt: skip
 AREA = COLUMNS[-4:]
+CAPTION = (
+    "Survival of heads under pruning: area under the ROC curve with which a score of the unpruned model tells heads that survive "
+    "from heads that do not (Newcombe's 95% interval; p: two-sided, by permutation, not corrected for the number of scores and "
+    "models). 0.5 is chance; below it, lower scores survive. With a single head on one side there is no interval. specialised: "
+    "whether the head has a function; layer: its layer, for reference, because scores differ by depth. The last row of a block "
+    "compares heads by the number of models in which they survive, without an interval."
+)
 
 
-class Settings(Section):
-    """Names of the baselines and of the pruned models, each in the order of the files, and the corpus's title."""
+def left_heads(path: Path) -> set[Head]:
+    """The heads that a model has, from the description beside its weights."""
+    return set(heads_of(architecture_of(path), scope="all"))
 
-    baselines: list[str]
-    models: list[str]
-    title: str
+
+READS = {
+    "heads": Files((*HEAD_COLUMNS, "entropy", "positional_share", "rarest"), by="baselines"),
+    "models": Files(left_heads, by="pruned"),
+}
 
 
 def concordance(
@@ -66,8 +77,7 @@ def concordance(
     With outcomes 0 and 1 this is the area under the ROC curve.
 
     Args:
-        scores: of the heads of each stratum; only heads of the same stratum are compared.
-        outcomes: of the same heads.
+        scores, outcomes: of the heads of each stratum; only heads of the same stratum are compared.
         seed: of the permutations.
 
     Returns:
@@ -87,12 +97,12 @@ def concordance(
         for head in range(len(score)):  # comparisons that each head wins
             wins += (fates[:, head, None] > fates) @ better[head]
     if not pairs:
-        return math.nan, math.nan, math.nan, math.nan
+        return nan, nan, nan, nan
     areas = wins / pairs
     away = np.abs(areas - 0.5)
     p_value = float((away >= away[0] - 1e-12).mean())
     binary = set(np.concatenate(outcomes)) <= {0, 1}
-    low, high = newcombe(areas[0], sides) if binary else (math.nan, math.nan)
+    low, high = newcombe(areas[0], sides) if binary else (nan, nan)
     return float(areas[0]), low, high, p_value
 
 
@@ -100,18 +110,16 @@ def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, floa
     """The 95% interval of an area under the ROC curve (Newcombe 2006, Statistics in Medicine 25, method 5).
 
     It holds the areas θ from which the measured one is at most 1.96 standard deviations away, by Hanley and McNeil's variance at
-    θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their numbers of pairs.
+    θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their numbers of pairs. Both
+    ends are NaN where one side has a single head in all strata.
 
     Args:
         area: measured, over all strata.
         sides: survivors m and others n of each stratum.
-
-    Returns:
-        lower and upper end; NaN where one side has a single head in all strata.
     """
     sides = [(m, n) for m, n in sides if m * n]  # the others compare nothing
     if not sides or min(map(sum, zip(*sides))) < 2:
-        return math.nan, math.nan
+        return nan, nan
     pairs = sum(m * n for m, n in sides)
     variance = np.zeros_like(AREAS)
     for m, n in sides:
@@ -121,79 +129,70 @@ def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, floa
     return float(inside[0]), float(inside[-1])
 
 
-def numbers(baselines: dict[str, pd.DataFrame], survivors: dict[str, dict[str, list[tuple[int, int]]]]) -> pd.DataFrame:
+def numbers(baselines: dict[Model, pd.DataFrame], survivors: dict[Model, set[Head]]) -> pd.DataFrame:
     """Areas under the curve.
 
     Args:
-        baselines: per-head table by name, one per seed: `baseline/seed1`.
-        survivors: by name of the pruned model and attention type, (layer, head) of the heads that are left, from 1.
+        baselines: per-head tables, one per seed.
+        survivors: of each pruned model, the heads that are left.
 
     Returns:
-        one row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score: scope, target, lam,
-        asked, type, score, seeds (how many), heads (compared, over all seeds), survivors (of them; missing for the sweep),
-        labelled (heads with a function, of them), auc, low, high (missing for the sweep, too), p_value (missing where all heads
-        survive, or none; for `specialised` also where no head has a function, or all have one).
+        one row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score; heads: compared, over
+        all seeds; labelled: of these, heads with a function. An area is missing where all heads survive, or none, or where all
+        have the same score.
+
+    Raises:
+        UserError: the baseline of a pruned model is missing.
     """
-    tables = {experiment.of_gates(name).seed: table for name, table in baselines.items()}
-    models = {name: experiment.of_gates(name) for name in survivors}
-    if missing := {model.seed for model in models.values()} - set(tables):
+    tables = {model.seed: table for model, table in baselines.items()}
+    if missing := {model.seed for model in survivors} - set(tables):
         raise UserError(f"settings: baselines: there is no baseline of seed {min(missing)}; add it")
     rows = []
-    for scope in experiment.SCOPES:
-        targets: dict[str, list[str]] = {}
-        for name, model in models.items():
+    for scope, kinds in SCOPES.items():
+        targets: dict[str, list[Model]] = {}
+        for model in survivors:
             if model.scope == scope:
-                targets.setdefault(experiment.label(model.lam, model.asked), []).append(name)
+                targets.setdefault(label(model.lam, model.asked), []).append(model)
         # From the most heads to the fewest.
-        left = {name: sum(map(len, heads.values())) for name, heads in survivors.items()}
-        order = sorted(targets, key=lambda target: -sum(left[name] for name in targets[target]))
-        sweep = [name for target in order for name in targets[target]]
-        for kind in ("encoder",) if scope == "encoder" else KINDS:
-            heads = {seed: table[table["type"] == kind] for seed, table in tables.items()}
-            for target in order:
-                first = models[targets[target][0]]
-                shared = {"scope": scope, "target": target, "lam": first.lam, "asked": first.asked, "type": kind}
-                rows += _areas(heads, targets[target], models, survivors, shared)
-            if order:
-                rows += _areas(heads, sweep, models, survivors, {"scope": scope, "target": SWEEP, "type": kind})
+        targets = dict(sorted(targets.items(), key=lambda item: -sum(len(survivors[model]) for model in item[1])))
+        targets |= {SWEEP: [model for models in targets.values() for model in models]} if targets else {}
+        for kind in kinds:
+            for target, models in targets.items():
+                lam, asked = (nan, nan) if target == SWEEP else (models[0].lam, models[0].asked)
+                shared = {"scope": scope, "target": target, "lam": lam, "asked": asked, "type": kind}
+                strata, outcomes = [], []
+                for seed, table in tables.items():
+                    heads = table[table["type"] == kind]
+                    kept = [survivors[model] for model in models if model.seed == seed]
+                    if kept:
+                        strata.append(heads)
+                        left = [
+                            sum(head in own for own in kept) for head in heads[HEAD].itertuples(index=False, name=None)
+                        ]
+                        outcomes.append(np.array(left, dtype=float))
+                rows += _areas(strata, outcomes, shared)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"survivors": "Int64"})
 
 
 def _areas(
-    heads: dict[int, pd.DataFrame],
-    names: list[str],
-    models: dict[str, experiment.Model],
-    survivors: dict[str, dict[str, list[tuple[int, int]]]],
-    shared: dict[str, object],
+    strata: list[pd.DataFrame], outcomes: list[np.ndarray], shared: dict[str, object]
 ) -> list[dict[str, object]]:
-    """One row per score: heads of one type by seed, and in how many of the named models of that seed each is left."""
-    strata, outcomes = [], []
-    for seed, table in heads.items():
-        kept = [set(survivors[name][shared["type"]]) for name in names if models[name].seed == seed]
-        if kept:
-            keys = zip(table["layer"], table["head"], strict=True)
-            strata.append(table)
-            outcomes.append(np.array([sum(key in heads_left for heads_left in kept) for key in keys], dtype=float))
+    """One row per score, of the heads of one type by seed, with the number of models in which each is left."""
     shared = shared | {"seeds": len(strata), "heads": sum(map(len, strata))}
     shared["survivors"] = None if shared["target"] == SWEEP else int(sum(outcome.sum() for outcome in outcomes))
     shared["labelled"] = int(sum(SCORES["specialised"](table).sum() for table in strata))
-    return [
-        shared | {"score": score} | _area([of(table) for table in strata], outcomes, sweep=shared["target"] == SWEEP)
-        for score, of in SCORES.items()
-        if score not in ENCODER_ONLY or shared["type"] == "encoder"
-    ]
-
-
-def _area(scores: list[pd.Series], outcomes: list[np.ndarray], *, sweep: bool) -> dict[str, float]:
-    """One area; missing where the score is missing for a head, or the same for all."""
-    values = [score.to_numpy(dtype=float) for score in scores]
-    together = np.concatenate(values) if values else np.zeros(0)
-    if np.isnan(together).any() or len(np.unique(together)) < 2:
-        return dict.fromkeys(AREA, math.nan)
-    auc, low, high, p_value = concordance(values, outcomes)
-    if sweep:  # of a single target the outcomes are 0 and 1 as well
-        low = high = math.nan
-    return dict(zip(AREA, (auc, low, high, p_value), strict=True))
+    rows = []
+    for score, of in SCORES.items():
+        if score in ENCODER_ONLY and shared["type"] != "encoder":
+            continue
+        values = [of(table).to_numpy(dtype=float) for table in strata]
+        area = [nan, nan, nan, nan]
+        if not np.isnan(together := np.concatenate(values)).any() and len(np.unique(together)) > 1:
+            area = list(concordance(values, outcomes))
+        if shared["target"] == SWEEP:  # of a single target the outcomes are 0 and 1 as well
+            area[1:3] = nan, nan
+        rows.append(shared | {"score": score} | dict(zip(AREA, area, strict=True)))
+    return rows
 
 
 def draw(rows: pd.DataFrame, *, title: str) -> Figure:
@@ -250,30 +249,26 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, scope: str, kind: str) -> None:
     axes.set_title(f"{style.TYPES[kind][0]}, {experiment.SCOPES[scope]}\n{note}")
 
 
-def left_heads(path: Path) -> dict[str, list[tuple[int, int]]]:
-    """(layer, head), from 1, of the heads that a model has, by attention type, from the description beside its weights."""
-    architecture = architecture_of(path)
-    return {
-        kind: [(layer, head + 1) for layer, heads in enumerate(getattr(architecture, kind), start=1) for head in heads]
-        for kind in KINDS
-    }
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and attention type, one column per score; a dash where an area is missing."""
+    lines = []
+    for (scope, kind, target), same in rows.groupby(["scope", "type", "target"], sort=False):
+        first = same.iloc[0]
+        survivors = "" if pd.isna(first["survivors"]) else f"{first['survivors']} of {first['heads']}"
+        line = {"scope": experiment.SCOPES[scope], "type": kind, "model": target, "survivors": survivors}
+        line["with a function"] = str(first["labelled"])
+        lines.append(line | {row["score"]: _text(row) for row in same.to_dict("records")})
+    columns = ["scope", "type", "model", "survivors", "with a function", *SCORES]
+    return pd.DataFrame(lines, columns=columns).fillna("")
 
 
-def read_inputs(args: object, settings: Settings) -> pd.DataFrame:
-    """The numbers, from the command line of the figure or of the table."""
-    one_per_file("models", settings.models, args.models)
-    columns = (*HEAD_COLUMNS, "entropy", "positional_share", "rarest")
-    baselines = read_all(args.heads, settings.baselines, columns=columns)
-    survivors = {name: left_heads(path) for name, path in zip(settings.models, args.models, strict=True)}
-    return numbers(baselines, survivors)
+def _text(row: dict) -> str:
+    if pd.isna(row["auc"]):
+        return "–"
+    interval = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+    p_value = "p < 0.001" if row["p_value"] < 0.001 else f"p {row['p_value']:.3f}"
+    return f"{row['auc']:.2f}{interval}, {p_value}"
 
 
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["heads", "models"])
-    settings = Settings.model_validate(args.settings)
-    rows = read_inputs(args, settings)
-    save_figure(args.output, rows, lambda: draw(rows, title=settings.title))
-
-
-if __name__ == "__main__":
-    run(main)
+def caption(rows: pd.DataFrame, *, title: str) -> str:
+    return f"{title}. {CAPTION}"

@@ -8,21 +8,20 @@ baseline or should equal it.
 """
 
 import math
-from functools import partial
+from collections.abc import Iterator
+from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model, Models, all_models
-from specialized_heads.report.inputs import read_log, stack
-from specialized_heads.report.output import save_figure
+from specialized_heads.report.experiment import Corpus, all_models
+from specialized_heads.report.inputs import Files, read_log, stack
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import arguments, run
 
+READS = {"results": Files(Path, by="")}
 ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
 MOST = 6  # entries of a panel's legend; of more models that many are named, evenly spaced
 ROOM = 0.15  # space above the lines for each row of the legend, but for at least two, as a share of their height
@@ -39,18 +38,10 @@ DEVELOPMENT = {"marker": "o", "markersize": 3.5, "linestyle": ":"}
 THIN = {"linewidth": 0.9}
 
 
-def numbers(models: list[Model], records: list[pd.DataFrame]) -> pd.DataFrame:
-    """Losses of each model.
-
-    Args:
-        models: the models.
-        records: the log of each one's training, one row per record.
-
-    Returns:
-        one row per record: corpus, kind, scope, criterion, lam or asked (number of heads), seed, update, loss (training, mean
-        since the record before), dev_loss (missing where it was not measured).
-    """
-    frames = [record.assign(**model._asdict()) for model, record in zip(models, records, strict=True)]
+def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int]) -> pd.DataFrame:
+    """One row per record of each model's log; loss: of training, mean since the record before."""
+    models = all_models(corpora, seeds, results)
+    frames = [read_log(folder / "log.jsonl").assign(**model._asdict()) for model, folder in models]
     return stack(frames, COLUMNS).astype({"lam": float, "asked": "Int64", "dev_loss": float})
 
 
@@ -73,8 +64,7 @@ def draw(curves: pd.DataFrame) -> Figure:
         axes.grid(axis="y")
     for axes in grid[:, 0]:
         axes.set_ylabel("loss, nats per token")
-    for column in grid.T:
-        [axes for axes in column if axes.axison][-1].set_xlabel("update")
+    style.label_lowest(grid, "update")
     handles = [
         Line2D([], [], color=style.PAPER_COLOUR, label="training, with label smoothing", **THIN),
         Line2D([], [], color=style.PAPER_COLOUR, label="development set", **DEVELOPMENT),
@@ -103,28 +93,14 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
         axes.legend(handles=key, loc="upper center", ncols=columns, fontsize=5.5, **spacing)
 
 
-def _coloured(curves: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+def _coloured(curves: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """The curves of a panel by colour: the label in the legend ("": none), the colour, and the curves."""
     if curves["criterion"].iloc[0]:
-        return [(name, style.CRITERIA[name].colour, same) for name, same in style.by(curves, "criterion").items()]
+        for name, same in style.by(curves, "criterion").items():
+            yield name, style.CRITERIA[name].colour, same
+        return
     targets = list(sweep.in_order(curves, sweep.WEAKEST_FIRST).groupby(["lam", "asked"], dropna=False, sort=False))
-    named = set(np.linspace(0, len(targets) - 1, min(MOST, len(targets))).round().astype(int))
-    parts = []
+    named = style.evenly(len(targets), most=MOST)
     for place, ((lam, asked), same) in enumerate(targets):
         label = sweep.target(lam, asked) if place in named and same["scope"].iloc[0] else ""
-        parts.append((label, style.ordered(place, len(targets)).colour, same))
-    return parts
-
-
-read_records = partial(read_log, column="loss")
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["results", "output"])
-    models = list(all_models(Models.model_validate(args.settings), args.results))
-    curves = numbers([model for model, _ in models], [read_records(folder / "log.jsonl") for _, folder in models])
-    save_figure(args.output, curves, lambda: draw(curves))
-
-
-if __name__ == "__main__":
-    run(main)
+        yield label, style.ordered(place, len(targets)).colour, same

@@ -8,14 +8,15 @@ thin (`Measured.sufficient`) reproduces a claim partly, too. If the experiment c
 Nothing else enters a verdict.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import nan
 
 from scipy.stats import binomtest
 
 from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.style import minus
 
 
 class Verdict(StrEnum):
@@ -27,22 +28,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its 95% interval, if it has one.
-
-    Attributes:
-        value, low, high: the number and its interval.
-        n, of: sample size, and the unit that it counts.
-        note: what the number is compared with, or how strong the evidence is.
-        sufficient: whether the evidence suffices for more than "partly".
-    """
+    """A number with its 95% interval, if it has one."""
 
     value: float
-    low: float = math.nan
-    high: float = math.nan
-    n: int | None = None
-    of: str = ""
-    note: str = ""
-    sufficient: bool = True
+    low: float = nan
+    high: float = nan
+    n: int | None = None  # sample size
+    of: str = ""  # what it counts
+    note: str = ""  # what the number is compared with, or how strong the evidence is
+    sufficient: bool = True  # whether the evidence suffices for more than "partly"
 
 
 class Unit(StrEnum):
@@ -53,51 +47,37 @@ class Unit(StrEnum):
     SHARE = "share"  # in percent
     POINTS = "points"  # difference of two shares, in percentage points
     CORRELATION = "correlation"
-    RANK = "rank"
+    RANK = "rank"  # a mean over seeds need not be whole
 
     def text(self, value: float) -> str:
         """The formatted value."""
-        factor, form = FORMATS[self]
-        return f"{factor * value:{form}}".replace("-", "−")
-
-
-FORMATS = {
-    Unit.BLEU: (1, ".1f"),
-    Unit.DIFFERENCE: (1, "+.2f"),
-    Unit.SHARE: (1, ".0%"),
-    Unit.POINTS: (100, "+.0f"),
-    Unit.CORRELATION: (1, ".2f"),
-    Unit.RANK: (1, ".2g"),  # a mean over seeds need not be whole
-}
+        form = {
+            "BLEU": ".1f",
+            "difference": "+.2f",
+            "share": ".0%",
+            "points": "+.0f",
+            "correlation": ".2f",
+            "rank": ".2g",
+        }[self]
+        return minus(f"{100 * value if self is Unit.POINTS else value:{form}}")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A quantitative statement of a paper.
+    """A quantitative statement of a paper."""
 
-    Attributes:
-        name: short and unique; the key in the table.
-        section: of the paper.
-        text: the claim in our words.
-        reported: the paper's value, formatted.
-        unit: of the measured value.
-        accepted: the range that confirms the claim, both ends included; infinite at an open end.
-        tolerance: how the range follows from the paper's value.
-        measure: the same quantity on an experiment's corpus; raises `evidence.NotTestable`.
-        of_pruning: whether it needs a corpus that is pruned.
-        directed: whether it only says that something is larger than something else.
-    """
-
-    name: str
-    section: str
-    text: str
-    reported: str
-    unit: Unit
-    accepted: tuple[float, float]
-    tolerance: str
-    measure: Callable[[Evidence], Measured]
-    of_pruning: bool = True
-    directed: bool = False
+    name: str  # short and unique; the key in the table
+    section: str  # of the paper
+    text: str  # in our words
+    reported: str  # the paper's value, formatted
+    unit: Unit  # of the measured value
+    accepted: tuple[float, float]  # the range that confirms the claim, both ends included; infinite at an open end
+    tolerance: str  # how the range follows from the paper's value
+    measure: Callable[
+        [Evidence], Measured
+    ]  # the same quantity on a corpus of the experiment; raises `evidence.NotTestable`
+    of_pruning: bool = True  # whether it needs a corpus that is pruned
+    directed: bool = False  # whether it only says that something is larger than something else
 
 
 def judge(measured: Measured, accepted: tuple[float, float], *, directed: bool = False) -> Verdict:

@@ -29,29 +29,17 @@ class NotTestable(Exception):
 
 @dataclass(frozen=True)
 class Evidence:
-    """The tables of one corpus.
-
-    Attributes:
-        title: display name of the corpus.
-        stands_for: the paper's corpus with the same source and languages: "wmt", "opensubtitles", or "".
-        pruned: whether the experiment prunes on it.
-        scores: one row per model.
-        heads: one row per head of the baselines and of the models pruned with gates, with kind, scope, lam, asked, seed.
-        single: BLEU without each single head and with each head alone, by seed; empty if not measured. `second` is the
-            same on another set.
-        systematic: BLEU along the order of importance, by seed and moment of training; empty if not measured.
-        least_arcs: minimum number of arcs of a relation for its accuracy to count.
-    """
+    """The tables of one corpus; those of ablation are empty if it is not measured."""
 
     title: str
-    stands_for: str
-    pruned: bool
-    scores: pd.DataFrame
-    heads: pd.DataFrame
-    single: pd.DataFrame
-    second: pd.DataFrame
-    systematic: pd.DataFrame
-    least_arcs: int
+    stands_for: str  # the paper's corpus with the same source and languages: "wmt", "opensubtitles", or ""
+    pruned: bool  # whether the experiment prunes on it
+    scores: pd.DataFrame  # one row per model
+    heads: pd.DataFrame  # one row per head of the baselines and of the models pruned with gates
+    single: pd.DataFrame  # BLEU without each single head and with each head alone, by seed
+    second: pd.DataFrame  # the same on another set
+    systematic: pd.DataFrame  # BLEU along the order of importance, by seed and moment of training
+    least_arcs: int  # minimum number of arcs of a relation for its accuracy to count
 
     def baselines(self) -> pd.DataFrame:
         """Scores of the baselines, one row per seed."""
@@ -121,11 +109,7 @@ class Evidence:
         """For each seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
 
         Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The
-        last point is the reference.
-
-        Returns:
-            shares (points,) and differences (points, 3), the value and both ends of its interval, of each seed; and the
-            reference.
+        last point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval.
         """
         columns = [f"{kind}_total" for kind in SCOPES[scope]]
         whole = self.baselines()[columns].iloc[0].sum()

@@ -8,8 +8,8 @@ from scipy.stats import norm, pearsonr
 
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.claims.of_scores import Measure, require_near
-from specialized_heads.report.runs import SIGNIFICANT
+from specialized_heads.report.claims.of_scores import require_near
+from specialized_heads.report.voita.paper import SIGNIFICANT
 
 NO_SINGLE = "single heads are not ablated here (ablation.single)"
 NO_SYSTEMATIC = "heads are not removed in order of importance here (ablation.systematic)"
@@ -24,7 +24,10 @@ def significant(evidence: Evidence) -> Measured:
     The standard error of a difference follows from its 95% interval; that of the median head must let `LARGEST_EFFECT` reach
     the level of significance. Heads whose removal changes no translation have no error and are left out of the median.
     """
-    heads = _single(evidence.single, "without", "encoder")
+    heads = _single(evidence.single, "without")
+    heads = heads[heads["type"] == "encoder"]
+    if heads.empty:
+        raise NotTestable(NO_SINGLE)
     evidence.require_bleu()
     errors = (heads["delta_high"] - heads["delta_low"]) / (2 * norm.ppf(0.975))
     visible = norm.isf(SIGNIFICANT / 2) * errors[errors > 0].median()
@@ -36,9 +39,9 @@ def significant(evidence: Evidence) -> Measured:
     return proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads")
 
 
-def _single(table: pd.DataFrame, what: str, *kinds: str) -> pd.DataFrame:
-    """The rows of single heads, removed or left alone, of these types or of all."""
-    rows = table[(table["what"] == what) & (table["type"].isin(kinds) if kinds else True)]
+def _single(table: pd.DataFrame, what: str) -> pd.DataFrame:
+    """The rows of single heads, removed or left alone."""
+    rows = table[table["what"] == what]
     if rows.empty:
         raise NotTestable(NO_SINGLE)
     return rows
@@ -61,56 +64,47 @@ def two_sets(evidence: Evidence) -> Measured:
     return Measured(*np.mean(values, axis=0), len(pairs) // len(values), "heads")
 
 
-def removed(pruned: str, share: float) -> Measure:
+def removed(evidence: Evidence, *, pruned: str, share: float) -> Measured:
     """Relative change of BLEU without the least important heads of all types or of one."""
-
-    def measure(evidence: Evidence) -> Measured:
-        table = evidence.systematic
-        table = table[(table["pruned"] == pruned) & table["moment"].isna() & (table["heads"] > 0)]
-        if table.empty:
-            raise NotTestable(NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
-        evidence.require_bleu()
-        values = []
-        for _, same in table.sort_values("removed").groupby("seed"):
-            require_near(same["share"].to_numpy(), share)
-            values.append([np.interp(share, same["share"], same[column] / same["bleu_full"]) for column in DELTA])
-        return Measured(*np.mean(values, axis=0), int(table["sentences"].iloc[0]), "sentences")
-
-    return measure
+    table = evidence.systematic
+    table = table[(table["pruned"] == pruned) & table["moment"].isna() & (table["heads"] > 0)]
+    if table.empty:
+        raise NotTestable(NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
+    evidence.require_bleu()
+    values = []
+    for _, same in table.sort_values("removed").groupby("seed"):
+        require_near(same["share"].to_numpy(), share)
+        values.append([np.interp(share, same["share"], same[column] / same["bleu_full"]) for column in DELTA])
+    return Measured(*np.mean(values, axis=0), int(table["sentences"].iloc[0]), "sentences")
 
 
-def one_left(*, rank: bool) -> Measure:
+def one_left(evidence: Evidence, *, rank: bool) -> Measured:
     """Relative change of BLEU with only the best head of the last layer of cross-attention; or the rank of that layer by this
     change among all layers of all types, 1 being the largest loss."""
-
-    def measure(evidence: Evidence) -> Measured:
-        alone = _single(evidence.single, "alone")
-        evidence.require_bleu()
-        layers = alone.groupby(["seed", "type", "layer"])
-        best = alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
-        values = []
-        for _, same in best.groupby("seed"):
-            cross = same[same["type"] == "cross"]
-            if cross.empty or cross["layer"].max() < same["layer"].max():
-                raise NotTestable("the last layer has no cross-attention heads")
-            last = cross.loc[cross["layer"].idxmax()]
-            if last["heads"] == 1:
-                raise NotTestable("the last layer of cross-attention has one head, which is all of it")
-            place = [1 + (same["delta"] < last["delta"]).sum(), nan, nan]
-            values.append(place if rank else (last[DELTA] / last["bleu_full"]).tolist())
-        value = np.mean(np.array(values, dtype=float), axis=0)
-        if rank:
-            return Measured(*value, best.groupby("seed").size().max(), "layers")
-        return Measured(*value, int(alone["sentences"].iloc[0]), "sentences")
-
-    return measure
+    alone = _single(evidence.single, "alone")
+    evidence.require_bleu()
+    layers = alone.groupby(["seed", "type", "layer"])
+    best = alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
+    values = []
+    for _, same in best.groupby("seed"):
+        cross = same[same["type"] == "cross"]
+        if cross.empty or cross["layer"].max() < same["layer"].max():
+            raise NotTestable("the last layer has no cross-attention heads")
+        last = cross.loc[cross["layer"].idxmax()]
+        if last["heads"] == 1:
+            raise NotTestable("the last layer of cross-attention has one head, which is all of it")
+        place = [1 + (same["delta"] < last["delta"]).sum(), nan, nan]
+        values.append(place if rank else (last[DELTA] / last["bleu_full"]).tolist())
+    value = np.mean(np.array(values, dtype=float), axis=0)
+    if rank:
+        return Measured(*value, best.groupby("seed").size().max(), "layers")
+    return Measured(*value, int(alone["sentences"].iloc[0]), "sentences")
 
 
 def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> float | None:
     """The largest share of heads, removed at a moment of training, with which this share of BLEU is kept; mean over seeds.
 
-    Returns:
-        the share, from 0 to 1; None if BLEU is too low at that moment, or was not measured.
+    None if BLEU is too low at that moment, or was not measured.
     """
     table = evidence.systematic
     at = table["moment"].isna() if moment is None else table["moment"].eq(moment).fillna(False)
@@ -125,31 +119,23 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> float |
     return float(np.mean(shares))
 
 
-def redundant_at_the_end(kept: float) -> Measure:
+def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
     """The share of heads that the finished model can lose."""
-
-    def measure(evidence: Evidence) -> Measured:
-        if evidence.systematic.empty:
-            raise NotTestable(NO_SYSTEMATIC)
-        evidence.require_bleu()
-        if (share := redundant(evidence, kept=kept, moment=None)) is None:
-            raise NotTestable("the model has no heads")
-        return Measured(share, n=int(evidence.systematic["heads"].max()), of="heads")
-
-    return measure
+    if evidence.systematic.empty:
+        raise NotTestable(NO_SYSTEMATIC)
+    evidence.require_bleu()
+    if (share := redundant(evidence, kept=kept, moment=None)) is None:
+        raise NotTestable("the model has no heads")
+    return Measured(share, n=int(evidence.systematic["heads"].max()), of="heads")
 
 
-def more_redundant_than_early(kept: float) -> Measure:
+def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     """How much larger that share is at the end than at the first moment at which the model translates at all."""
-
-    def measure(evidence: Evidence) -> Measured:
-        end = redundant(evidence, kept=kept, moment=None)
-        last = evidence.baselines()["updates"].max()
-        moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
-        early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
-        if end is None or not early:
-            raise NotTestable("at no earlier moment of training does the model translate (ablation.moments)")
-        evidence.require_bleu()
-        return Measured(end - early[0], n=int(evidence.systematic["heads"].max()), of="heads")
-
-    return measure
+    end = redundant(evidence, kept=kept, moment=None)
+    last = evidence.baselines()["updates"].max()
+    moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
+    early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
+    if end is None or not early:
+        raise NotTestable("at no earlier moment of training does the model translate (ablation.moments)")
+    evidence.require_bleu()
+    return Measured(end - early[0], n=int(evidence.systematic["heads"].max()), of="heads")

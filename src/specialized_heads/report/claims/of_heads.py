@@ -8,15 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import mannwhitneyu, sem, t
+from scipy.stats import mannwhitneyu, norm, sem, t
 
 from specialized_heads.heads.functions import POSITIONAL
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.claims.of_scores import Measure
-from specialized_heads.report.claims.within import slope
 
 NEAR = 0.1  # of the heads: about as many as the paper's
 TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
@@ -25,23 +23,19 @@ MIN_SEEDS = 3  # a direction needs the same sign in every one of at least as man
 MIN_REMOVED = 10  # a direction needs at least as many removed heads: below, the normal approximation is poor
 
 
-def margin(relation: str, direction: str) -> Measure:
+def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     """Accuracy of the best encoder head minus that of the best fixed offset."""
-
-    def measure(evidence: Evidence) -> Measured:
-        heads = evidence.baseline_heads()
-        relations = [name.removesuffix("_arcs") for name in heads if name.endswith("_arcs")]
-        named = next((name for name in relations if canonical(name) == relation), None)
-        if named is None:
-            raise NotTestable(f"{relation} is not among heads.relations")
-        arcs = heads[f"{named}_arcs"].fillna(0).min()
-        if not arcs >= evidence.least_arcs:
-            raise NotTestable(f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees")
-        best = heads.loc[heads.groupby("seed")[f"{named}_{direction}"].idxmax()]
-        ends = [f"{named}_{direction}_margin{end}" for end in ("", "_low", "_high")]
-        return Measured(*best[ends].mean(), int(arcs), "arcs")
-
-    return measure
+    heads = evidence.baseline_heads()
+    relations = [name.removesuffix("_arcs") for name in heads if name.endswith("_arcs")]
+    named = next((name for name in relations if canonical(name) == relation), None)
+    if named is None:
+        raise NotTestable(f"{relation} is not among heads.relations")
+    arcs = heads[f"{named}_arcs"].fillna(0).min()
+    if not arcs >= evidence.least_arcs:
+        raise NotTestable(f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees")
+    best = heads.loc[heads.groupby("seed")[f"{named}_{direction}"].idxmax()]
+    ends = [f"{named}_{direction}_margin{end}" for end in ("", "_low", "_high")]
+    return Measured(*best[ends].mean(), int(arcs), "arcs")
 
 
 def positional_share(evidence: Evidence) -> Measured:
@@ -61,17 +55,13 @@ def positional_confidence(evidence: Evidence) -> Measured:
     return Measured(heads["confidence"].min(), n=len(heads), of="positional heads")
 
 
-def rare_words(column: str) -> Measure:
+def rare_words(evidence: Evidence, *, column: str) -> Measured:
     """The share of argmaxes on rare tokens, of the best head in the first layer."""
-
-    def measure(evidence: Evidence) -> Measured:
-        heads = evidence.baseline_heads()
-        heads = heads[heads["layer"] == 1].dropna(subset=column)
-        if heads.empty:
-            raise NotTestable("no sentence has a rare token, or the first layer no heads")
-        return Measured(heads.groupby("seed")[column].max().mean(), n=len(heads), of="heads")
-
-    return measure
+    heads = evidence.baseline_heads()
+    heads = heads[heads["layer"] == 1].dropna(subset=column)
+    if heads.empty:
+        raise NotTestable("no sentence has a rare token, or the first layer no heads")
+    return Measured(heads.groupby("seed")[column].max().mean(), n=len(heads), of="heads")
 
 
 def dominated_layers(evidence: Evidence) -> Measured:
@@ -90,8 +80,8 @@ def relevance_and_confidence(evidence: Evidence) -> Measured:
     heads = heads.drop(_most_relevant_of_layer_1(heads).index)
     layers = [heads["seed"], heads["layer"]]
     ranks = [heads.groupby(layers)[name].rank() for name in ("relevance", "confidence")]
-    correlation = slope(*ranks, heads[["seed", "layer"]])
-    return Measured(*correlation[:3], len(heads), "heads", f"p {correlation.p_value:.2g}")
+    value, low, high, p_value = slope(*ranks, heads[["seed", "layer"]])
+    return Measured(value, low, high, len(heads), "heads", f"p {p_value:.2g}")
 
 
 def exception_of_layer_1(evidence: Evidence) -> Measured:
@@ -117,28 +107,24 @@ def _most_relevant_of_layer_1(heads: pd.DataFrame) -> pd.DataFrame:
     return first.loc[first.groupby("seed")["relevance"].idxmax()]
 
 
-def functions_kept(left: float) -> Measure:
+def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     """The largest share of the baseline's functions that an encoder-pruned model with about this share of heads still has.
 
     "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
-
-    def measure(evidence: Evidence) -> Measured:
-        before = evidence.baseline_heads()
-        kept: dict[int, list[float]] = {}
-        functions = []
-        for seed, heads in evidence.survivors("encoder"):
-            whole = before[before["seed"] == seed]
-            had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))
-            share, share_kept = len(heads) / len(whole), len(had & has) / max(len(had), 1)
-            if had and share <= left + NEAR and (share_kept == 1 or share >= left - NEAR):
-                kept.setdefault(seed, []).append(share_kept)
-                functions.append(len(had))
-        if not kept:
-            raise NotTestable(f"the baseline has no function, or no pruned model has about {left:.0%} of its heads")
-        return Measured(float(np.mean([max(shares) for shares in kept.values()])), n=min(functions), of="functions")
-
-    return measure
+    before = evidence.baseline_heads()
+    kept: dict[int, list[float]] = {}
+    functions = []
+    for seed, heads in evidence.survivors("encoder"):
+        whole = before[before["seed"] == seed]
+        had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))
+        share, share_kept = len(heads) / len(whole), len(had & has) / max(len(had), 1)
+        if had and share <= left + NEAR and (share_kept == 1 or share >= left - NEAR):
+            kept.setdefault(seed, []).append(share_kept)
+            functions.append(len(had))
+    if not kept:
+        raise NotTestable(f"the baseline has no function, or no pruned model has about {left:.0%} of its heads")
+    return Measured(float(np.mean([max(shares) for shares in kept.values()])), n=min(functions), of="functions")
 
 
 def specialised_survive(evidence: Evidence) -> Measured:
@@ -157,50 +143,69 @@ def specialised_survive(evidence: Evidence) -> Measured:
             pairs += len(sides[0]) * len(sides[1])
     if not pairs:
         raise NotTestable("no layer of the baseline has heads with a function beside heads without")
-    gap = slope(labelled, heads["survival"], heads[["seed", "layer"]])
-    note = f"AUC {wins / pairs:.2f}, p {gap.p_value:.2g}"
-    return Measured(*gap[:3], len(heads), "heads", note)
+    value, low, high, p_value = slope(labelled, heads["survival"], heads[["seed", "layer"]])
+    return Measured(value, low, high, len(heads), "heads", f"AUC {wins / pairs:.2f}, p {p_value:.2g}")
 
 
-def type_order(kind: str, *, last: bool) -> Measure:
+def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:
     """Survival of a type's heads minus that of the next type, when all types are pruned; reversed if the type goes first.
 
     Of the contrasts with the two other types, the weaker one.
     """
-
-    def measure(evidence: Evidence) -> Measured:
-        heads, contrasts = evidence.survival("all"), []
-        for other in (other for other in KINDS if other != kind):
-            pair = heads[heads["type"].isin([kind, other])]
-            contrasts.append(_direction(pair, pair["type"] == (kind if last else other), sign=1))
-        weaker = min(contrasts, key=lambda contrast: contrast.low)
-        return replace(weaker, sufficient=all(contrast.sufficient for contrast in contrasts))
-
-    return measure
+    heads, contrasts = evidence.survival("all"), []
+    for other in (other for other in KINDS if other != kind):
+        pair = heads[heads["type"].isin([kind, other])]
+        contrasts.append(_direction(pair, pair["type"] == (kind if last else other), sign=1))
+    weaker = min(contrasts, key=lambda contrast: contrast.low)
+    return replace(weaker, sufficient=all(contrast.sufficient for contrast in contrasts))
 
 
-def layer_order(kind: str, *, sign: int) -> Measure:
+def layer_order(evidence: Evidence, *, kind: str, sign: int) -> Measured:
     """Change of a type's survival per layer, when all types are pruned; `sign` is the one that the paper reports."""
-
-    def measure(evidence: Evidence) -> Measured:
-        heads = evidence.survival("all")
-        heads = heads[heads["type"] == kind]
-        return _direction(heads, heads["layer"], sign=sign)
-
-    return measure
+    heads = evidence.survival("all")
+    heads = heads[heads["type"] == kind]
+    return _direction(heads, heads["layer"], sign=sign)
 
 
 def _direction(heads: pd.DataFrame, x: pd.Series, *, sign: int) -> Measured:
     """The slope of survival on x within seeds, and whether seeds and removed heads suffice for a direction."""
-    pooled = slope(x, heads["survival"], heads[["seed"]])
+    value, low, high, p_value = slope(x, heads["survival"], heads[["seed"]])
     agreeing = 0
     for _, same in heads.groupby("seed"):
         with suppress(NotTestable):  # no sign
-            agreeing += slope(x[same.index], same["survival"], same[["seed"]]).value * sign > 0
+            agreeing += slope(x[same.index], same["survival"], same[["seed"]])[0] * sign > 0
     removed = int((heads["survival"] < 1).sum())
     note, sufficient = _agreement(agreeing, heads["seed"].nunique())
-    sufficient &= removed >= MIN_REMOVED
-    return Measured(*pooled[:3], removed, "removed heads", f"{note}, p {pooled.p_value:.2g}", sufficient)
+    return Measured(
+        value, low, high, removed, "removed heads", f"{note}, p {p_value:.2g}", sufficient and removed >= MIN_REMOVED
+    )
+
+
+def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, float, float, float]:
+    """The slope of y on x, both one value per head, within strata: heads with the same values of these columns.
+
+    It is pooled over strata: Σ Sxy / Σ Sxx with sums of squares about the mean of each stratum. For x of 0 and 1 it is the
+    Mantel-Haenszel difference of the two means, for ranks Spearman's correlation. Its variance under the null hypothesis, that
+    y is exchangeable among the heads of a stratum, is known exactly: Σ Sxx·Syy/(n − 1) over (Σ Sxx)² (Mantel 1963). The interval
+    is the normal approximation with this variance, so that it excludes 0 where the test rejects it at 5%. It is clipped to
+    [−1, 1], the range of shares, correlations and changes of a share per layer.
+
+    Returns:
+        the slope, its 95% interval, and the two-sided p-value.
+
+    Raises:
+        NotTestable: x or y does not vary within any stratum.
+    """
+    frame = pd.DataFrame({"x": x.astype(float), "y": y.astype(float)})
+    groups = [strata[column] for column in strata]
+    x, y = (frame[name] - frame.groupby(groups)[name].transform("mean") for name in ("x", "y"))
+    sums = pd.DataFrame({"xy": x * y, "xx": x**2, "yy": y**2, "n": 1.0}).groupby(groups).sum()
+    covariance, spread = sums["xy"].sum(), sums["xx"].sum()
+    deviation = np.sqrt((sums["xx"] * sums["yy"] / (sums["n"] - 1).clip(lower=1)).sum())
+    if deviation < 1e-12:
+        raise NotTestable("the heads compared do not differ")
+    value, half = covariance / spread, norm.ppf(0.975) * deviation / spread
+    return value, max(-1.0, value - half), min(1.0, value + half), 2 * norm.sf(abs(covariance) / deviation)
 
 
 def _agreement(agreeing: int, seeds: int) -> tuple[str, bool]:

@@ -1,10 +1,7 @@
 """Measures on scores and gates: BLEU of baselines, BLEU at a share of heads left, and how decided the gates are.
 
-Every function makes a measure: a function from the evidence of a corpus to a number, which raises `NotTestable` if there is
-none.
+A measure takes the evidence of a corpus and returns a number, or raises `NotTestable`.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -12,41 +9,31 @@ from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report.claims.claim import Measured
 from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, NotTestable
 
-Measure = Callable[[Evidence], Measured]
-
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 ALIKE = 0.05  # of the heads: two models within this difference have about as many heads
 
 
-def baseline_bleu(data: str) -> Measure:
+def baseline_bleu(evidence: Evidence, *, data: str) -> Measured:
     """BLEU of the baseline, computed as in the paper, if the data are the paper's: `Evidence.stands_for`."""
-
-    def measure(evidence: Evidence) -> Measured:
-        if evidence.stands_for != data:
-            raise NotTestable("scores can only be compared on the same data")
-        baselines = evidence.baselines()
-        means = baselines[[f"bleu_tokenised{end}" for end in ("", "_low", "_high")]].mean()
-        return Measured(*means, int(baselines["sentences"].iloc[0]), "sentences")
-
-    return measure
+    if evidence.stands_for != data:
+        raise NotTestable("scores can only be compared on the same data")
+    baselines = evidence.baselines()
+    means = baselines[[f"bleu_tokenised{end}" for end in ("", "_low", "_high")]].mean()
+    return Measured(*means, int(baselines["sentences"].iloc[0]), "sentences")
 
 
-def difference(scope: str, left: float) -> Measure:
+def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     """BLEU minus that of the reference (`Evidence.compared`) with a share of the heads left."""
-
-    def measure(evidence: Evidence) -> Measured:
-        curves, reference = evidence.curve(scope)
-        evidence.require_bleu()
-        values = []
-        for shares, differences in curves:
-            if shares[0] > left:
-                raise NotTestable(f"the smallest model has {shares[0]:.0%} of its heads left, not {left:.0%}")
-            require_near(shares, left)
-            values.append([np.interp(left, shares, column) for column in differences.T])
-        sentences = int(evidence.scores["sentences"].iloc[0])
-        return Measured(*np.mean(values, axis=0), sentences, "sentences", reference)
-
-    return measure
+    curves, reference = evidence.curve(scope)
+    evidence.require_bleu()
+    values = []
+    for shares, differences in curves:
+        if shares[0] > left:
+            raise NotTestable(f"the smallest model has {shares[0]:.0%} of its heads left, not {left:.0%}")
+        require_near(shares, left)
+        values.append([np.interp(left, shares, column) for column in differences.T])
+    sentences = int(evidence.scores["sentences"].iloc[0])
+    return Measured(*np.mean(values, axis=0), sentences, "sentences", reference)
 
 
 def require_near(shares: np.ndarray, share: float) -> None:
@@ -56,36 +43,32 @@ def require_near(shares: np.ndarray, share: float) -> None:
         raise NotTestable(f"no model between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}")
 
 
-def better_than(control: str) -> Measure:
+def better_than(evidence: Evidence, *, control: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
     The controls need as many updates as the baseline, and those of pruning too unless the baseline is converged. The interval
     treats both models as independent; both are scored on the same sentences, so it is too wide rather than too narrow.
     """
-
-    def measure(evidence: Evidence) -> Measured:
-        scores, baselines = evidence.scores, evidence.baselines()
-        controls = scores[scores["kind"] == control]
-        if controls.empty:
-            raise NotTestable(f"the experiment has no such models (kind {control})")
-        pairs = evidence.pruned_models(*SCOPES).merge(controls, on=MODEL, suffixes=("", "_control"))
-        whole = baselines[TOTALS].sum(axis=1).iloc[0]
-        left, left_control = (pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control"))
-        pairs = pairs[(left < whole) & ((left - left_control).abs() <= ALIKE * whole)]
-        if pairs.empty:
-            raise NotTestable(f"no pruned model has about as many heads left as its control (kind {control})")
-        evidence.require_bleu()
-        needed = int(baselines["updates"].iloc[0])
-        if not all(evidence.converged(scope) for scope in pairs["scope"].unique()):
-            needed += int(pairs["updates"].max())  # what pruning trains on may be what gains
-        if (updates := int(pairs["updates_control"].min())) < needed:
-            raise NotTestable(f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}")
-        gain = (pairs["bleu"] - pairs["bleu_control"]).mean()
-        halves = [(pairs[f"difference_high{end}"] - pairs[f"difference_low{end}"]) / 2 for end in ("", "_control")]
-        half = float(np.hypot(*halves).mean())
-        return Measured(gain, gain - half, gain + half, len(pairs), "pairs of models")
-
-    return measure
+    scores, baselines = evidence.scores, evidence.baselines()
+    controls = scores[scores["kind"] == control]
+    if controls.empty:
+        raise NotTestable(f"the experiment has no such models (kind {control})")
+    pairs = evidence.pruned_models(*SCOPES).merge(controls, on=MODEL, suffixes=("", "_control"))
+    whole = baselines[TOTALS].sum(axis=1).iloc[0]
+    left, left_control = (pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control"))
+    pairs = pairs[(left < whole) & ((left - left_control).abs() <= ALIKE * whole)]
+    if pairs.empty:
+        raise NotTestable(f"no pruned model has about as many heads left as its control (kind {control})")
+    evidence.require_bleu()
+    needed = int(baselines["updates"].iloc[0])
+    if not all(evidence.converged(scope) for scope in pairs["scope"].unique()):
+        needed += int(pairs["updates"].max())  # what pruning trains on may be what gains
+    if (updates := int(pairs["updates_control"].min())) < needed:
+        raise NotTestable(f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}")
+    gain = (pairs["bleu"] - pairs["bleu_control"]).mean()
+    halves = [(pairs[f"difference_high{end}"] - pairs[f"difference_low{end}"]) / 2 for end in ("", "_control")]
+    half = float(np.hypot(*halves).mean())
+    return Measured(gain, gain - half, gain + half, len(pairs), "pairs of models")
 
 
 def gates_decided(evidence: Evidence) -> Measured:
@@ -98,8 +81,7 @@ def gates_decided(evidence: Evidence) -> Measured:
     if models.empty:
         raise NotTestable("all models are pruned to a number of heads, which fixes their gates")
     whole = evidence.baselines().iloc[0]
-    gates = models["scope"].map(
-        {scope: whole[[f"{kind}_total" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
-    )
+    heads = {scope: whole[[f"{kind}_total" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
+    gates = models["scope"].map(heads)
     share = np.average(models["gates_decided"], weights=gates)
     return Measured(round(float(share), 9), n=int(gates.sum()), of="gates", note=f"{len(models)} models")

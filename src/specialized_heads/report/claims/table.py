@@ -1,11 +1,10 @@
-"""Stage: judge every quantitative claim of both papers by the results of this experiment.
+"""Judge every quantitative claim of both papers by the results of this experiment.
 
 One row per claim and corpus: the paper's value, ours with its interval and sample size, the range that confirms the claim, and
 the verdict (`claim`). Claims about pruning have a row for each corpus that is pruned.
 """
 
 import math
-from pathlib import Path
 
 import pandas as pd
 
@@ -13,15 +12,22 @@ from specialized_heads.report.claims import michel, voita
 from specialized_heads.report.claims.claim import Claim, Unit, Verdict, judge
 from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, NotTestable
 from specialized_heads.report.claims.of_ablation import DELTA
-from specialized_heads.report.inputs import SCORE_COLUMNS, read_table
-from specialized_heads.report.output import save_table
-from specialized_heads.report.runs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, Run, read_runs
-from specialized_heads.stage import Section, UserError, arguments, log, run
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, SCORE_COLUMNS, SYSTEMATIC_COLUMNS, Files, stack_models
+from specialized_heads.stage import Section
 
 PAPERS = {"Voita et al. 2019": voita.claims, "Michel et al. 2019": michel.claims}
 HEAD_COLUMNS = (
     "type", "layer", "head", "relevance", "confidence", "positional_share", "rarest", "two_rarest", "functions", "relations",
 )  # fmt: skip
+SINGLE, SYSTEMATIC = (*ABLATION_COLUMNS, *DELTA[1:]), (*SYSTEMATIC_COLUMNS, *DELTA[1:])
+READS = {
+    "scores": Files((*SCORE_COLUMNS, *INTERVAL, *TOTALS, "updates", "gates_decided")),
+    "heads": Files(HEAD_COLUMNS, by="models"),
+    "single": Files(SINGLE, by="ablated"),
+    "second": Files(ABLATION_COLUMNS, by="ablated"),
+    "systematic": Files(SYSTEMATIC, by="moments"),
+}
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
     "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",
@@ -49,70 +55,33 @@ class CorpusOf(Section):
     least_arcs: int
 
 
-class HeadsOf(Section):
-    """The model of a table of heads."""
-
-    corpus: str  # title
-    kind: str
-    scope: str
-    lam: float | None
-    asked: int | None
-    seed: int
-
-
-class Settings(Section):
-    """Describes the files, in the order of `--scores` (corpora), `--heads`, `--single`, `--second` and `--systematic`."""
-
-    corpora: list[CorpusOf]
-    heads: list[HeadsOf]
-    single: list[Run]
-    second: list[Run]
-    systematic: list[Run]
-
-
-def gather(
-    settings: Settings,
+def numbers(
+    scores: dict[str, pd.DataFrame],
+    heads: dict[Model, pd.DataFrame],
+    single: dict[Model, pd.DataFrame],
+    second: dict[Model, pd.DataFrame],
+    systematic: dict[Model, pd.DataFrame],
     *,
-    scores: list[Path],
-    heads: list[Path],
-    single: list[Path],
-    second: list[Path],
-    systematic: list[Path],
-) -> list[Evidence]:
-    """The evidence of each corpus, in the order of the configuration.
-
-    Raises:
-        UserError: the settings do not fit the files, or a file is missing or lacks a column.
-    """
-    for name, paths, described in (("scores", scores, settings.corpora), ("heads", heads, settings.heads)):
-        if len(paths) != len(described):
-            raise UserError(f"settings: {name}: {len(described)} entries for {len(paths)} files; give one per file")
-    tables = [
-        read_table(path, HEAD_COLUMNS).assign(**of.model_dump()).astype({"lam": float, "asked": float})
-        for path, of in zip(heads, settings.heads, strict=True)
-    ]
-    tables_of = {
-        "single": read_runs(single, settings.single, columns=(*ABLATION_COLUMNS, *DELTA[1:])),
-        "second": read_runs(second, settings.second, columns=ABLATION_COLUMNS),
-        "systematic": read_runs(systematic, settings.systematic, columns=(*SYSTEMATIC_COLUMNS, *DELTA[1:])),
+    corpora: list[CorpusOf],
+) -> pd.DataFrame:
+    """`judged` of the evidence of each corpus."""
+    labelled = [table.assign(**of._asdict()) for of, table in heads.items()]
+    tables = {
+        "single": stack_models(single, SINGLE),
+        "second": stack_models(second, SINGLE),
+        "systematic": stack_models(systematic, SYSTEMATIC),
     }
-    return [
-        Evidence(
-            **corpus.model_dump(),
-            scores=read_table(path, (*SCORE_COLUMNS, *INTERVAL, *TOTALS, "updates", "gates_decided")),
-            # By corpus: another one may name its relations, and so its columns, differently.
-            heads=pd.concat(
-                [table for table, of in zip(tables, settings.heads, strict=True) if of.corpus == corpus.title],
-                ignore_index=True,
-            ),
-            **{name: table[table["corpus"] == corpus.title] for name, table in tables_of.items()},
-        )
-        for corpus, path in zip(settings.corpora, scores, strict=True)
-    ]
+    every = []
+    for corpus in corpora:
+        # By corpus: another one may name its relations, and so its columns, differently.
+        own = pd.concat([table for table, of in zip(labelled, heads) if of.corpus == corpus.title], ignore_index=True)
+        ablated = {name: table[table["corpus"] == corpus.title] for name, table in tables.items()}
+        every.append(Evidence(**corpus.model_dump(), scores=scores[corpus.title], heads=own, **ablated))
+    return judged(every)
 
 
-def numbers(corpora: list[Evidence]) -> pd.DataFrame:
-    """Judge every claim on every corpus to which it applies: one row for each, columns as `COLUMNS`."""
+def judged(corpora: list[Evidence]) -> pd.DataFrame:
+    """Judge every claim on every corpus to which it applies: one row for each."""
     rows = []
     for paper, claims in PAPERS.items():
         for claim in claims():
@@ -130,16 +99,8 @@ def row(claim: Claim, evidence: Evidence) -> dict[str, object]:
         values = {**vars(measured), "reason": "", "verdict": verdict.value}
     except NotTestable as error:
         values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
-    return values | {
-        "claim": claim.name,
-        "section": claim.section,
-        "text": claim.text,
-        "unit": claim.unit.value,
-        "reported": claim.reported,
-        "accepted_low": claim.accepted[0],
-        "accepted_high": claim.accepted[1],
-        "tolerance": claim.tolerance,
-    }
+    low, high = claim.accepted
+    return vars(claim) | values | {"claim": claim.name, "accepted_low": low, "accepted_high": high}
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -196,15 +157,3 @@ def _range(low: float, high: float, unit: Unit) -> str:
     if math.isinf(low):
         return f"{unit.text(high)} or less"
     return unit.text(low) if low == high else f"{unit.text(low)} to {unit.text(high)}"
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["scores", "heads", "single", "second", "systematic"])
-    names = ("scores", "heads", "single", "second", "systematic")
-    rows = numbers(gather(Settings.model_validate(args.settings), **{name: getattr(args, name) for name in names}))
-    save_table(args.output, rows, shown(rows), caption=caption(rows), tints=TINTS)
-    log.info("%d claims judged: %s", rows["claim"].nunique(), rows["verdict"].value_counts().to_dict())
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,10 +1,9 @@
-"""Figure: the change in BLEU without each single head, for all three attention types (Michel et al. 2019, section 3.2).
+"""The change in BLEU without each single head, for all three attention types (Michel et al. 2019, section 3.2, table 1).
 
 A cell is a head; its colour is BLEU without it minus BLEU of the whole model. A frame marks a difference at p < 0.01. Each
 corpus shows one model, because heads of different seeds do not correspond.
 """
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
@@ -13,10 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import figure
-from specialized_heads.report.runs import ABLATION_COLUMNS, SIGNIFICANT, TOO_FEW, Runs
-from specialized_heads.stage import run
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack_models
+from specialized_heads.report.voita.paper import SIGNIFICANT
+from specialized_heads.report.voita.sweep import NO_HEADS, value_text
 
+READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
+CAPTION = f"BLEU without a head minus BLEU of the whole model, head by head; *: differs at p < {SIGNIFICANT} (paired bootstrap)"
 # Losses in the purple of the other heat maps, gains in green.
 CHANGES: Colormap = LinearSegmentedColormap.from_list(
     "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
@@ -25,17 +27,16 @@ COLUMNS = ["corpus", "seed", "type", "layer", "head", "bleu", "bleu_full", "delt
 SMALLEST_RANGE = 0.5  # BLEU; on a shorter scale noise would look like an effect
 
 
-def numbers(tables: pd.DataFrame) -> pd.DataFrame:
-    """One row per corpus and head: corpus, seed, type, layer, head, bleu (without it), bleu_full (of the whole model), delta
-    (the difference), p_value (paired bootstrap), significant (at p < 0.01)."""
-    single = tables[tables["what"] == "without"]
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per corpus and head: BLEU without it, of the whole model, and the difference."""
+    single = stack_models(tables, ABLATION_COLUMNS).query("what == 'without'")
     return single.assign(significant=single["p_value"].astype(float) < SIGNIFICANT)[COLUMNS].reset_index(drop=True)
 
 
 def draw(heads: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus, one panel per attention type."""
     if heads.empty:
-        return style.message_figure(f"Ablation: {TOO_FEW}", width=style.DOUBLE)
+        return style.message_figure(f"Ablation: {NO_HEADS}", width=style.DOUBLE)
     corpora = style.by(heads, "corpus")
     layers = [int(rows["layer"].max()) for rows in corpora.values()]
     height = sum(0.55 + 0.2 * max(number, 3) for number in layers) + 0.55
@@ -62,8 +63,8 @@ def draw(heads: pd.DataFrame) -> Figure:
 def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> QuadMesh:
     """The heads of one type by number and, downwards, by layer; a head that the model lacks is empty."""
     width = int(heads["head"].max())
-    values = np.full((layers, width), np.nan)
-    values[heads["layer"] - 1, heads["head"] - 1] = heads["delta"]
+    values = heads.pivot(index="layer", columns="head", values="delta")
+    values = values.reindex(index=range(1, layers + 1), columns=range(1, width + 1)).to_numpy(float)
     size = min(6.0, (style.DOUBLE / 3 - 0.45) / width * 72 / 3.2)
     look = {"colours": CHANGES, "low": -limit, "high": limit}
     mesh = style.heat_map(axes, values, first=1, digits="+z.1f" if size >= 3.8 else "", size=size, **look)
@@ -75,9 +76,17 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> Quad
     return mesh
 
 
-def main() -> None:
-    figure(__doc__, numbers, draw, settings=Runs, tables=ABLATION_COLUMNS)
+def shown(heads: pd.DataFrame) -> pd.DataFrame:
+    """The table as text: a row per corpus, attention type and layer, a column per head; empty where there is no head."""
+    names = [str(head) for head in range(1, int(heads["head"].max()) + 1)] if len(heads) else []
+    rows = []
+    for (corpus, kind, layer), same in heads.groupby(["corpus", "type", "layer"], sort=False):
+        row = {"corpus": corpus, "BLEU": f"{same['bleu_full'].iloc[0]:.1f}", "type": style.TYPES[kind][0]}
+        for head in same.itertuples():
+            row[str(head.head)] = value_text(head.delta, digits=2, sign=True) + "*" * head.significant
+        rows.append(row | {"layer": str(layer)})
+    return pd.DataFrame(rows, columns=["corpus", "BLEU", "type", "layer", *names]).fillna("")
 
 
-if __name__ == "__main__":
-    run(main)
+def caption(heads: pd.DataFrame) -> str:
+    return CAPTION + (f"; {NO_HEADS}." if heads.empty else ".")

@@ -13,26 +13,21 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import stack
-from specialized_heads.report.output import save_figure
-from specialized_heads.report.runs import ABLATION_COLUMNS, TOO_FEW, Runs, read_runs
-from specialized_heads.stage import arguments, run
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack, stack_models
+from specialized_heads.report.voita.sweep import NO_HEADS
 
+READS = {option: Files(ABLATION_COLUMNS, by="runs") for option in ("tables", "second")}
 CORRELATION = ["pearson", "pearson_low", "pearson_high", "pearson_p", "spearman"]
 COLUMNS = ["corpus", "second", "seed", "type", "layer", "head", "delta_test", "delta_second", *CORRELATION]
 KEYS = ["corpus", "seed", "type", "layer", "head"]
 PANELS = 3  # per row
 
 
-class Settings(Runs):
-    second: dict[str, str]  # the name of the second set, by title of the corpus
-
-
 def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Pearson's r with interval and p-value from Fisher's z, whose standard deviation is 1 / √(n - 3), and Spearman's ρ.
 
-    Returns:
-        pearson, pearson_low, pearson_high, pearson_p, spearman; NaN for fewer than four points or without variation.
+    All are NaN for fewer than four points or without variation.
     """
     if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return dict.fromkeys(CORRELATION, math.nan)
@@ -43,22 +38,27 @@ def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     return dict(zip(CORRELATION, map(float, values), strict=True))
 
 
-def numbers(tables: pd.DataFrame, second: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
-    """One row per corpus, seed and head: delta_test and delta_second (BLEU without the head minus BLEU on these sets), second
-    (name of the second set), and the correlation over the heads of this corpus and seed."""
-    ours = [table[table["what"] == "without"].set_index(KEYS)["delta"] for table in (tables, second)]
+def numbers(
+    tables: dict[Model, pd.DataFrame], second: dict[Model, pd.DataFrame], *, second_names: dict[str, str]
+) -> pd.DataFrame:
+    """One row per corpus, seed and head: the change in BLEU without it on both sets, and the correlation over these heads.
+
+    `second_names`: of the second set, by title of the corpus.
+    """
+    rows = [stack_models(files, ABLATION_COLUMNS).query("what == 'without'") for files in (tables, second)]
+    ours = [table.set_index(KEYS)["delta"] for table in rows]
     pairs = pd.concat(ours, axis=1, keys=["delta_test", "delta_second"], join="inner").reset_index()
     frames = []
     for (corpus, _), same in pairs.groupby(["corpus", "seed"], sort=False):
         known = correlation(same["delta_test"].to_numpy(float), same["delta_second"].to_numpy(float))
-        frames.append(same.assign(second=names[corpus], **known))
+        frames.append(same.assign(second=second_names[corpus], **known))
     return stack(frames, COLUMNS)
 
 
 def draw(heads: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, with all its seeds."""
     if heads.empty:
-        return style.message_figure(f"Ablation on two sets: {TOO_FEW}", width=style.DOUBLE)
+        return style.message_figure(f"Ablation on two sets: {NO_HEADS}", width=style.DOUBLE)
     corpora = style.by(heads, "corpus")
     across = min(PANELS, len(corpora))
     width, height = style.SINGLE if across == 1 else style.DOUBLE, 2.6 if across < PANELS else 2.4
@@ -97,15 +97,3 @@ def _note(seeds: pd.DataFrame) -> str:
     p = "< 0.001" if first["pearson_p"] < 0.001 else f"= {first['pearson_p']:.3f}"
     interval = f"[{first['pearson_low']:.2f}, {first['pearson_high']:.2f}]"
     return style.minus(f"r = {first['pearson']:.2f} {interval}, p {p}\nSpearman's ρ = {first['spearman']:.2f}")
-
-
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["tables", "second"])
-    settings = Settings.model_validate(args.settings)
-    tables = [read_runs(paths, settings.runs, columns=ABLATION_COLUMNS) for paths in (args.tables, args.second)]
-    heads = numbers(*tables, settings.second)
-    save_figure(args.output, heads, lambda: draw(heads))
-
-
-if __name__ == "__main__":
-    run(main)

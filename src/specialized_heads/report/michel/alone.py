@@ -8,38 +8,34 @@ head, and the table shows mean and standard deviation of the difference.
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import table
-from specialized_heads.report.runs import ABLATION_COLUMNS, SIGNIFICANT, TOO_FEW, Runs
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack_models
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.stage import run
+from specialized_heads.report.voita.paper import SIGNIFICANT
 
+READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
 CAPTION = (
     "The best head of each layer, chosen on this same test set: BLEU when it is the only head left in the layer minus BLEU of "
-    "the whole model, "
-    f"over several seeds (n) mean ± standard deviation; *: differs at p < {SIGNIFICANT} (paired bootstrap; for every seed). "
-    f"{paper.ALONE}"
+    f"the whole model, over several seeds (n) mean ± standard deviation; *: differs at p < {SIGNIFICANT} (paired bootstrap; for "
+    f"every seed). {paper.ALONE}"
 )
 KEYS = ["corpus", "type", "layer"]
 COLUMNS = [*KEYS, "seeds", "heads", "head", "bleu_full", "delta", "delta_low", "delta_high", "delta_sd", "p_value"]
 
 
-def numbers(tables: pd.DataFrame) -> pd.DataFrame:
-    """The best heads.
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per corpus, type and layer that has heads: its best head (missing where seeds differ) and its change of BLEU.
 
-    Returns:
-        one row per corpus, type and layer that has heads: seeds (how many), heads (the most that a seed has there), head (its
-        number; missing where seeds differ), bleu_full (mean), delta with `_low` and `_high` (range over seeds) and `_sd`
-        (missing for one seed), p_value (`sweep.p_of_seeds`).
+    heads: the most that a seed has in the layer; `_low`, `_high` and `_sd`: over seeds.
     """
-    alone = tables[tables["what"] == "alone"]
+    alone = stack_models(tables, ABLATION_COLUMNS).query("what == 'alone'")
     best = alone.sort_values(["bleu", "head"], ascending=[False, True]).groupby([*KEYS, "seed"]).head(1)
     best = best.sort_index().astype(dict.fromkeys(("bleu_full", "delta", "p_value"), float))
     rows = sweep.over_seeds(best, ["delta", "bleu_full"], KEYS, sort=False, p_values="delta")
     chosen = best.groupby(KEYS, sort=False)
     rows["delta_sd"] = chosen["delta"].std().to_numpy()
     rows["head"] = chosen["head"].first().where(chosen["head"].nunique() == 1).to_numpy()
-    heads = alone.groupby([*KEYS, "seed"], sort=False).size().groupby(KEYS, sort=False).max()
-    rows["heads"] = heads.to_numpy()
+    rows["heads"] = alone.groupby([*KEYS, "seed"], sort=False).size().groupby(KEYS, sort=False).max().to_numpy()
     return rows[COLUMNS].astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))
 
 
@@ -51,8 +47,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             cells = {style.TYPES[row["type"]][0]: _cell(row) for row in same.to_dict("records")}
             lines.append({"corpus": corpus, "layer": str(layer), "n": str(same["seeds"].max())} | cells)
     names = [name for name, _ in style.TYPES.values()]
-    cells = pd.DataFrame(lines, columns=["corpus", "layer", "n", *names]).fillna("–")
-    return cells.drop(columns="n") if (cells["n"] == "1").all() else cells
+    return sweep.without_constant(pd.DataFrame(lines, columns=["corpus", "layer", "n", *names]).fillna("–"))
 
 
 def _cell(row: dict) -> str:
@@ -65,12 +60,4 @@ def _cell(row: dict) -> str:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    return CAPTION + (f" {TOO_FEW.capitalize()}." if rows.empty else "")
-
-
-def main() -> None:
-    table(__doc__, numbers, shown, caption, settings=Runs, tables=ABLATION_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)
+    return CAPTION + (f" {sweep.NO_HEADS.capitalize()}." if rows.empty else "")

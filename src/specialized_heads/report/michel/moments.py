@@ -9,26 +9,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import figure
-from specialized_heads.report.runs import SYSTEMATIC_COLUMNS, TOO_FEW, Runs
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, stack_models
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import run
 
+READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs")}
 KEYS = ["corpus", "moment", "removed", "share"]
 COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high"]
 LEAST_BLEU = 1.0  # of the whole model; a share of less would mean nothing
-PANELS = 2  # per row
 
 
-def numbers(tables: pd.DataFrame) -> pd.DataFrame:
-    """One row per corpus, training step and number of removed heads.
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per corpus, moment of training (missing: its end) and number of removed heads; kept: BLEU over `bleu_full`.
 
-    Returns:
-        corpus, moment (training updates; missing for the finished model), removed (heads), share (of all heads), seeds (how
-        many), bleu_full (of the whole model, mean), kept (BLEU over that of the whole model) with `_low` and `_high` (range
-        over seeds). A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing.
+    A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing.
     """
-    rows = tables[(tables["pruned"] == "all") & (tables["heads"] > 0)]
+    rows = stack_models(tables, SYSTEMATIC_COLUMNS).query("pruned == 'all' and heads > 0")
     rows = rows.assign(kept=(rows["bleu"] / rows["bleu_full"]).where(rows["bleu_full"] >= LEAST_BLEU))
     usable = rows["kept"].notna()
     some = usable.groupby([rows[key] for key in KEYS], dropna=False).transform("any")
@@ -38,15 +34,11 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per training step, from dark (early) to light."""
     if points.empty:
-        return style.message_figure(f"Pruning during training: {TOO_FEW}", width=style.DOUBLE)
-    corpora = style.by(points, "corpus")
-    across = min(PANELS, len(corpora))
-    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
+        return style.message_figure(f"Pruning during training: {sweep.NO_HEADS}", width=style.DOUBLE)
     height = 2.4 + 0.09 * (points["moment"].nunique() + 2)
-    drawn, _, panels = style.panels(len(corpora), across=across, height=height, width=width)
-    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+    drawn, panels = sweep.panel_per_corpus(points, height=height)
+    for axes, rows in panels:
         _panel(axes, rows)
-        axes.set_title(style.wrap(corpus + sweep.seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
     return drawn
 
 
@@ -65,11 +57,3 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
         axis.set_major_formatter("{x:.0%}")
     axes.grid(axis="y")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2, title="BLEU of the whole model after")
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, settings=Runs, tables=SYSTEMATIC_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

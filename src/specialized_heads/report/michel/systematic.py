@@ -11,29 +11,23 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import figure
-from specialized_heads.report.runs import SIGNIFICANT, SYSTEMATIC_COLUMNS, TOO_FEW, Runs
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, stack_models
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.stage import run
+from specialized_heads.report.voita.paper import SIGNIFICANT
 
+READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs")}
 GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
 KEYS = ["corpus", "pruned", "removed", "heads"]
 COLUMNS = [
     *KEYS, "share", "seeds", "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value",
 ]  # fmt: skip
-PANELS = 2  # per row
 REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 
 
-def numbers(tables: pd.DataFrame) -> pd.DataFrame:
-    """One row per corpus, group of heads and step.
-
-    Returns:
-        corpus, pruned (all, or a type), removed (heads), heads (of the group), share (removed of heads), seeds (how many), bleu
-        and delta (from the whole model) with `_low` and `_high` (range over seeds), p_value (`sweep.p_of_seeds`). A group of
-        which a model has no heads has no rows.
-    """
-    steps = tables[tables["heads"] > 0]
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per corpus, group of heads (`pruned`: all, or a type) and number of removed heads; delta: from the whole model."""
+    steps = stack_models(tables, SYSTEMATIC_COLUMNS).query("heads > 0")
     rows = sweep.over_seeds(steps, ["bleu", "delta"], KEYS, sort=False, p_values="delta")
     return rows.assign(share=rows["removed"] / rows["heads"])[COLUMNS]
 
@@ -41,17 +35,15 @@ def numbers(tables: pd.DataFrame) -> pd.DataFrame:
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per group of heads."""
     if points.empty:
-        return style.message_figure(f"Pruning in order of importance: {TOO_FEW}", width=style.DOUBLE)
-    corpora = style.by(points, "corpus")
-    across = min(PANELS, len(corpora))
-    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
-    drawn, _, panels = style.panels(len(corpora), across=across, height=2.5, more_height=0.7, width=width)
-    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+        return style.message_figure(f"Pruning in order of importance: {sweep.NO_HEADS}", width=style.DOUBLE)
+    drawn, panels = sweep.panel_per_corpus(points, height=2.5, more_height=0.7)
+    for axes, rows in panels:
         _panel(axes, rows)
-        axes.set_title(style.wrap(corpus + sweep.seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
     handles = [style.key(look, name) for name, look in GROUPS.values()]
     handles.append(style.marker_key(f"differs from the whole model, p < {SIGNIFICANT}"))
-    handles.append(Line2D([], [], label=style.wrap(paper.PRUNING, inches=width / 2 - 0.4, size=6.5), **REPORTED))
+    handles.append(
+        Line2D([], [], label=style.wrap(paper.PRUNING, inches=drawn.get_figwidth() / 2 - 0.4, size=6.5), **REPORTED)
+    )
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)
     return drawn
 
@@ -59,9 +51,7 @@ def draw(points: pd.DataFrame) -> Figure:
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     for pruned, (_, look) in GROUPS.items():
         same = rows[rows["pruned"] == pruned]
-        sweep.line(axes, same, x="share", y="bleu", look=look)
-        significant = same[same["p_value"] < SIGNIFICANT]
-        style.hollow(axes, significant["share"], significant["bleu"], look)
+        sweep.line(axes, same, x="share", y="bleu", look=look, level=SIGNIFICANT)
     whole = rows.loc[rows["removed"] == 0, "bleu"].iloc[0]
     axes.axhline(whole, **(style.REFERENCE | {"linewidth": 0.7}), zorder=0)
     axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.15 * rows["bleu_high"].max() or 1.0))
@@ -72,11 +62,3 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
         note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR, "transform": axes.get_xaxis_transform()}
         axes.text(share + 0.01, 0.99, name, **note)
     axes.grid(axis="y")
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, settings=Runs, tables=SYSTEMATIC_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

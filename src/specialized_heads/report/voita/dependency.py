@@ -8,10 +8,11 @@ many heads and few arcs this flatters it.
 import pandas as pd
 
 from specialized_heads.parsing.relation_names import canonical
-from specialized_heads.report.inputs import encoder_heads
+from specialized_heads.report.inputs import HEAD_COLUMNS, RELATION_COLUMNS, Files, encoder_heads
 from specialized_heads.report.voita import paper
 from specialized_heads.stage import UserError
 
+READS = {"heads": Files(HEAD_COLUMNS), "relations": Files(RELATION_COLUMNS)}
 COLUMNS = [
     "corpus", "relation", "direction", "arcs", "baseline",
     "layer", "head", "accuracy", "low", "high", "syntactic", "best", "reported",
@@ -23,41 +24,35 @@ def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame
 
     Args:
         heads: per-head table of each corpus.
-        relations: table of relations of each corpus, with the same keys. It says which relations there are and, for a model
-            without encoder heads, their arcs and baselines over all parsed sentences.
+        relations: table of relations of each corpus. It says which relations there are and, for a model without encoder
+            heads, their arcs and baselines over all parsed sentences.
 
     Returns:
-        one row per corpus, relation, direction and head: corpus, relation, direction, arcs, baseline, layer, head,
-        accuracy, low, high (95% interval), syntactic (whether the head counts as syntactic for it), best, reported (by
-        the paper). A relation without arcs and a model without heads have one row, with neither head nor accuracy.
-
-    Raises:
-        UserError: the two tables of a corpus do not hold the same relations.
+        one row per corpus, relation, direction and head, with its 95% interval; syntactic: whether the head counts as syntactic
+        for it; reported: by the paper. A relation without arcs and a model without heads have one row, without a head.
     """
     rows = []
     for title, table in heads.items():
         encoder = encoder_heads(table)
         for relation in relations[title].to_dict("records"):
             name = f"{relation['relation']}_{relation['direction']}"
-            counts = f"{relation['relation']}_arcs", f"{name}_baseline"
-            needed = (name, f"{name}_low", f"{name}_high", *counts)
-            if missing := [column for column in needed if column not in encoder]:
+            if name not in encoder:
                 raise UserError(
-                    f"{title}: the heads file has no column {missing[0]}, although the relations file has that "
+                    f"{title}: the heads file has no column {name}, although the relations file has that "
                     "relation; delete both and run again"
                 )
             arcs, baseline = relation["arcs"], relation["baseline_accuracy"]
             if len(encoder):
-                arcs, baseline = encoder[list(counts)].iloc[0]
-            known = encoder[encoder[name].notna()] if arcs else encoder.iloc[:0]
-            best = known[name].astype(float).idxmax() if len(known) else None
+                arcs, baseline = encoder[[f"{relation['relation']}_arcs", f"{name}_baseline"]].iloc[0]
             shared = {
                 "corpus": title,
                 "relation": relation["relation"],
                 "direction": relation["direction"],
                 "arcs": arcs,
-                "baseline": baseline if arcs else None,
             }
+            shared["baseline"] = baseline if arcs else None
+            known = encoder[encoder[name].notna()] if arcs else encoder.iloc[:0]
+            best = known[name].astype(float).idxmax() if len(known) else None
             for index, head in known.iterrows():
                 accuracy = {"accuracy": head[name], "low": head[f"{name}_low"], "high": head[f"{name}_high"]}
                 labels = {"syntactic": name in head["relations"], "best": index == best}
@@ -67,11 +62,9 @@ def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame
     # The paper's rows take the name of the relation in our data: obj, or dobj.
     names = dict.fromkeys(row["relation"] for row in rows)
     for row in paper.TABLE1:
-        for name in names:
-            if canonical(name) == row.relation:
-                accuracy = {"accuracy": row.best, "baseline": row.baseline, "best": True, "reported": True}
-                rows.append({"corpus": row.corpus, "relation": name, "direction": row.direction} | accuracy)
-    numbers = dict.fromkeys(("baseline", "accuracy", "low", "high"), float)
-    frame = pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(("arcs", "layer", "head"), "Int64") | numbers)
-    flags = ["syntactic", "best", "reported"]
-    return frame.assign(**{flag: frame[flag].eq(True) for flag in flags})
+        for name in (name for name in names if canonical(name) == row.relation):
+            accuracy = {"accuracy": row.best, "baseline": row.baseline, "best": True, "reported": True}
+            rows.append({"corpus": row.corpus, "relation": name, "direction": row.direction} | accuracy)
+    whole, real = ("arcs", "layer", "head"), ("baseline", "accuracy", "low", "high")
+    frame = pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(whole, "Int64") | dict.fromkeys(real, float))
+    return frame.assign(**{flag: frame[flag].eq(True) for flag in ("syntactic", "best", "reported")})

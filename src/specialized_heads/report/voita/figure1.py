@@ -7,8 +7,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import cells, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, figure
-from specialized_heads.stage import run
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files
+
+READS = {"heads": Files(HEAD_COLUMNS)}
+numbers = cells.ranked_heads
 
 
 def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
@@ -23,23 +25,11 @@ def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
             continue
         relevance, confidence, function = row.subplots(1, 3, width_ratios=[1.12, 1.12, 1])
         width = 1.75 / int(model["layer"].max())
-        for axes, column, ends in (
-            (relevance, "relevance", cells.relevance_range(model)),
-            (confidence, "confidence", (0, 1)),
-        ):
-            mesh = cells.value_grid(axes, model, column=column, low=ends[0], high=ends[1], cell_width=width)
-            style.colour_bar(row, mesh, axes, pad=0.02, aspect=18)
+        cells.value_grid(row, relevance, model, "relevance", cells.relevance_range(model), cell_width=width)
+        cells.value_grid(row, confidence, model, "confidence", (0, 1), cell_width=width)
         cells.function_grid(function, model, cell_width=width)
         relevance.set(title="(a) relevance (LRP), share of layer", ylabel="rank by relevance")
         confidence.set(title="(b) confidence")
         function.set(title="(c) function (head no.)")
     style.function_legend(drawn)
     return drawn
-
-
-def main() -> None:
-    figure(__doc__, cells.ranked_heads, draw, given=["titles"], heads=HEAD_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

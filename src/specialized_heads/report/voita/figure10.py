@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, figure, stack
+from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import run
 
+READS = {"scores": Files(SCORE_COLUMNS)}
 COLUMNS = [
     "corpus", "kind", "lam", "asked", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
     "active", "heads", "share", "share_low", "share_high", "all_heads",
@@ -22,19 +22,16 @@ TYPES = ("decoder", "cross")
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Points of each corpus that has models pruned with scope `all`.
+    """Points of each corpus that has models pruned with scope `all`: one row per target, attention type and group of layers.
 
-    Returns:
-        one row per target, attention type and group of layers: corpus, kind (baseline, pruned), lam or asked (number of
-        heads), seeds (how many), type, layers ("1-2"), pruned (heads of all types), active (heads of the group, mean over
-        seeds), heads (of the group, before pruning), share (active of heads), all_heads (of the model); `_low` and `_high` are
-        ranges over seeds.
+    pruned: heads of all types, of `all_heads`; active: heads of the group, of `heads` before pruning, also as a share; `_low` and
+    `_high`: range over seeds.
     """
     frames = []
     for title, scores in tables.items():
         models = sweep.models(scores, scope="all")
-        groups = [group for kind in TYPES for group in _groups(models, kind)] if len(models) else []
-        if groups:
+        if len(models):
+            groups = [group for kind in TYPES for group in _groups(models, kind)]
             rows = pd.concat([group.assign(place=place) for place, group in enumerate(groups)])
             keys = [*sweep.TARGET, "place", "type", "layers", "heads", "all_heads"]
             frames.append(sweep.over_seeds(rows, ["pruned", "active", "share"], keys).assign(corpus=title))
@@ -79,11 +76,3 @@ def draw(points: pd.DataFrame) -> Figure:
         block.axes[0].set_ylabel("active heads in the group")
         block.legend(handles=[*handles, *sweep.key(both=both)], loc="outside lower center", ncols=3 + both)
     return drawn
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, scores=SCORE_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

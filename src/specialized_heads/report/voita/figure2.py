@@ -8,8 +8,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import cells, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, figure
-from specialized_heads.stage import run
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files
+
+READS = {"heads": Files(HEAD_COLUMNS)}
+numbers = cells.ranked_heads
 
 
 def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
@@ -17,13 +19,11 @@ def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
     if not titles:
         return style.message_figure("This experiment has one corpus; there is no further one to compare it with.")
     across = min(2, len(titles))
-    starts = range(0, len(titles), across)
     width = style.DOUBLE if across == 2 else style.SINGLE
-    beside = [heads[heads["corpus"].isin(titles[start : start + across])] for start in starts]
+    beside = [heads[heads["corpus"].isin(titles[start : start + across])] for start in range(0, len(titles), across)]
     heights = [cells.CELL_HEIGHT * cells.deepest(models) + 0.75 for models in beside]
     drawn = Figure(figsize=(width, sum(heights) + (0.25 if across == 2 else 0.4)), layout="constrained")
-    blocks = drawn.subfigures(len(starts), across, height_ratios=heights, squeeze=False).flat
-    low, high = cells.relevance_range(heads)
+    blocks = drawn.subfigures(len(beside), across, height_ratios=heights, squeeze=False).flat
     for block, title in zip(blocks, titles, strict=False):  # the last block may stay empty
         model = heads[heads["corpus"] == title]
         block.suptitle(style.wrap(f"{title}: {len(model)} encoder heads", inches=width / across, size=8))
@@ -32,18 +32,9 @@ def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
             continue
         relevance, function = block.subplots(1, 2, width_ratios=[1.22, 1])
         cell_width = 1.2 / int(model["layer"].max())
-        mesh = cells.value_grid(relevance, model, column="relevance", low=low, high=high, cell_width=cell_width)
-        style.colour_bar(block, mesh, relevance, pad=0.02, aspect=18)
+        cells.value_grid(block, relevance, model, "relevance", cells.relevance_range(heads), cell_width=cell_width)
         cells.function_grid(function, model, cell_width=cell_width)
         relevance.set(title="relevance (LRP)", ylabel="rank by relevance")
         function.set(title="function (head no.)")
     style.function_legend(drawn)
     return drawn
-
-
-def main() -> None:
-    figure(__doc__, cells.ranked_heads, draw, given=["titles"], heads=HEAD_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import RELATION_COLUMNS, figure
+from specialized_heads.report.inputs import RELATION_COLUMNS, Files
 from specialized_heads.report.voita.paper import direction_label
-from specialized_heads.stage import run
 
+READS = {"relations": Files(RELATION_COLUMNS)}
+COLUMNS = ["corpus", "relation", "arcs", "position", "count", "share", "baseline"]
 REACH = 5  # words; the outermost bars also hold everything beyond
 PANELS = 4  # per row
 COMMON, MOST_FREQUENT = "#A9A9BC", "#332288"
@@ -21,26 +22,18 @@ POSITIONS = [position for position in range(-REACH, REACH + 1) if position]
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Bars of every relation.
-
-    Returns:
-        one row per bar: corpus, relation, arcs (of the relation), position (-5 and 5 include all farther ones), count, share
-        (of the arcs; missing without arcs), baseline (whether the bar is the most frequent position).
-    """
-    rows = []
+    """One row per bar; share: of the relation's arcs, missing without any; baseline: whether it is the most frequent position."""
+    frames = []
     for title, table in tables.items():
         for relation in table[table["direction"] == "head_to_dependent"].to_dict("records"):
             offsets = pd.Series(relation["offsets"], dtype=int).clip(-REACH, REACH)
             counts = pd.Series(relation["counts"], dtype=int).groupby(offsets).sum().reindex(POSITIONS, fill_value=0)
-            bars = pd.DataFrame(
-                {"corpus": title, "relation": relation["relation"], "arcs": relation["arcs"], "position": POSITIONS}
-            )
-            bars["count"] = counts.to_numpy()
+            bars = pd.DataFrame({"position": POSITIONS, "count": counts.to_numpy()})
             bars["share"] = bars["count"] / (relation["arcs"] or float("nan"))
             # An outermost bar covers several positions, so it is never the single most frequent one.
             bars["baseline"] = (bars["position"] == relation["baseline_offset"]) & (bars["position"].abs() < REACH)
-            rows.append(bars[["corpus", "relation", "arcs", "position", "count", "share", "baseline"]])
-    return pd.concat(rows, ignore_index=True)
+            frames.append(bars.assign(corpus=title, relation=relation["relation"], arcs=relation["arcs"]))
+    return pd.concat(frames, ignore_index=True)
 
 
 def draw(bars: pd.DataFrame) -> Figure:
@@ -75,17 +68,9 @@ def _panel(axes: Axes, relation: str, bars: pd.DataFrame, *, top: float) -> None
     if not arcs:
         axes.text(0.5, 0.5, "no arcs", ha="center", va="center", transform=axes.transAxes)
         return
-    colours = [MOST_FREQUENT if baseline else COMMON for baseline in bars["baseline"]]
     axes.grid(axis="y")
+    colours = [MOST_FREQUENT if baseline else COMMON for baseline in bars["baseline"]]
     axes.bar(bars["position"], bars["share"], width=0.8, color=colours)
     for bar in bars[bars["baseline"]].itertuples():
         place = {"xy": (bar.position, bar.share), "xytext": (0, 1.5), "textcoords": "offset points"}
         axes.annotate(f"{bar.share:.0%}", ha="center", **place)
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, relations=RELATION_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

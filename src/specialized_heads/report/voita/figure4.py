@@ -11,30 +11,29 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import HEAD_COLUMNS, RELATION_COLUMNS, figure
-from specialized_heads.report.voita import paper
-from specialized_heads.report.voita.dependency import accuracies
-from specialized_heads.stage import run
+from specialized_heads.report.voita import dependency, paper
 
+READS = dependency.READS
+numbers = dependency.accuracies
 GROUPS = 8  # relations and directions per row of panels
 GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each time
 
 
 def draw(scores: pd.DataFrame) -> Figure:
-    """Draw the scores of `accuracies`: one group of columns per relation and direction, one column per corpus."""
+    """Draw one group of columns per relation and direction, one column per corpus."""
     groups = dict(list(scores.groupby(["relation", "direction"], sort=False)))
-    corpora = list(scores["corpus"].unique())
+    looks = _looks(scores)
     names = list(groups)
     rows = [names[start : start + GROUPS] for start in range(0, len(names), GROUPS)]
-    legend_rows = -(-(len(corpora) + 4) // 3)
+    legend_rows = -(-(len(looks) + 4) // 3)
     drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=0.15 * legend_rows)
     for axes, row in zip(panels, rows, strict=True):
         for number, name in enumerate(row):
             columns = style.by(groups[name], "corpus")
-            for slot, corpus in enumerate(corpora):
+            for slot, (corpus, look) in enumerate(looks.items()):
                 if corpus in columns:
-                    x = number + 0.05 + 0.9 * (slot + 0.5) / len(corpora)
-                    _column(axes, columns[corpus], x=x, half=0.3 / len(corpora), look=_look(corpora, corpus))
+                    x = number + 0.05 + 0.9 * (slot + 0.5) / len(looks)
+                    _column(axes, columns[corpus], x=x, half=0.3 / len(looks), look=look)
         labels = [f"{relation}\n{paper.direction_label(relation, direction)}" for relation, direction in row]
         axes.set_xticks([number + 0.5 for number in range(len(row))], labels)
         axes.tick_params(axis="x", length=0)
@@ -42,15 +41,14 @@ def draw(scores: pd.DataFrame) -> Figure:
             axes.axvline(number, color="#CCCCCC", linewidth=0.5)
         axes.set(xlim=(0, GROUPS if len(rows) > 1 else len(row)), ylim=(0, 1), ylabel="accuracy of a head")
         axes.grid(axis="y")
-    _legend(drawn, scores, corpora)
+    _legend(drawn, scores, looks)
     return drawn
 
 
-def _look(corpora: list[str], corpus: str) -> tuple[str, str]:
-    """Colour and marker of a corpus."""
-    if corpus in paper.MARKERS:
-        return style.PAPER_COLOUR, paper.MARKERS[corpus]
-    return style.series(corpora.index(corpus))[:2]
+def _looks(scores: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """Colour and marker of each corpus."""
+    looks = {corpus: style.series(number)[:2] for number, corpus in enumerate(scores["corpus"].unique())}
+    return looks | {corpus: (style.PAPER_COLOUR, marker) for corpus, marker in paper.MARKERS.items() if corpus in looks}
 
 
 def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tuple[str, str]) -> None:
@@ -70,10 +68,9 @@ def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tu
         axes.plot(x, best.accuracy, marker=marker, color=colour, zorder=5, linestyle="none", **fill)
 
 
-def _legend(drawn: Figure, scores: pd.DataFrame, corpora: list[str]) -> None:
+def _legend(drawn: Figure, scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
     handles = []
-    for corpus in corpora:
-        colour, marker = _look(corpora, corpus)
+    for corpus, (colour, marker) in looks.items():
         heads = scores.loc[scores["corpus"] == corpus, ["layer", "head"]].dropna().drop_duplicates()
         label = corpus if corpus in paper.MARKERS else f"{corpus} ({len(heads)} heads)"
         handles.append(style.marker_key(label, color=colour, marker=marker, markerfacecolor=colour))
@@ -87,11 +84,3 @@ def _legend(drawn: Figure, scores: pd.DataFrame, corpora: list[str]) -> None:
     for handle in handles:
         handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 3 - 0.15, size=6.5))
     drawn.legend(handles=handles, loc="outside lower center", ncols=3, handlelength=1.4)
-
-
-def main() -> None:
-    figure(__doc__, accuracies, draw, heads=HEAD_COLUMNS, relations=RELATION_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

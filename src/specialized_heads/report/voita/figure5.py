@@ -17,9 +17,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import figure
-from specialized_heads.stage import UserError, read_json, run
+from specialized_heads.report.inputs import Files
+from specialized_heads.stage import UserError, read_json
 
+READS = {"examples": Files(read_json)}
 LABELS = (7.5, 7.0, 6.5, 6.0)  # points; the largest size with which the maps of a corpus fit beside each other
 CELL = 1.38  # side of a cell, in label sizes
 SMALLEST_LABEL = 4.0  # points; where cells are smaller still, only every n-th token is labelled
@@ -43,23 +44,12 @@ class Map(NamedTuple):
     cell: float
     label: float
     margin: float
-
-    @property
-    def side(self) -> float:
-        return self.cell * len(self.tokens)
-
-    @property
-    def outer(self) -> float:
-        return self.side + self.margin
+    side: float  # of all cells
+    outer: float  # with the margin
 
 
 def numbers(files: dict[str, dict]) -> pd.DataFrame:
-    """Attention weights of the example sentences.
-
-    Returns:
-        one row per pair of tokens: corpus, layer, head, kind, score, sentence (from 1), query, key (positions from 1), their
-        tokens, attention, rarest (whether the key is the rarest token).
-    """
+    """One row per pair of tokens of each sentence; query and key are positions from 1, rarest: whether the key is the rarest."""
     rows = []
     for title, file in files.items():
         for number, sentence in enumerate(file["sentences"], start=1):
@@ -79,13 +69,14 @@ def numbers(files: dict[str, dict]) -> pd.DataFrame:
 def draw(weights: pd.DataFrame, *, titles: list[str]) -> Figure:
     """Draw the maps, the corpora one below the other; a corpus without examples gets a message."""
     page = _page(weights, titles)
-    height = 0.6 + sum(_heading_height(heading) + sum(map(_height, lines)) for heading, lines in page)
+    heights = [LINE * (heading.count("\n") + 2) for heading, _ in page]
+    height = 0.6 + sum(space + sum(map(_height, lines)) for space, (_, lines) in zip(heights, page))
     drawn = Figure(figsize=(style.DOUBLE, height))
     top = height - 0.05
     mesh = None
-    for heading, lines in page:
+    for space, (heading, lines) in zip(heights, page, strict=True):
         drawn.text(0.5, top / height, heading, ha="center", va="top", size=8)
-        top -= _heading_height(heading)
+        top -= space
         for line in lines:
             left = (style.DOUBLE - _width(line)) / 2
             for one in line:
@@ -104,25 +95,21 @@ def draw(weights: pd.DataFrame, *, titles: list[str]) -> Figure:
     return drawn
 
 
-def shown(token: str) -> str:
+def label_of(token: str) -> str:
     """The label of a token: on one line, with `_` for the mark of a word's start, and cut if it is very long."""
     token = " ".join(token.replace("▁", "_").split()) or "␣"
     return token if len(token) <= LONGEST else token[: LONGEST - 1] + "…"
 
 
 def _heading(title: str, weights: pd.DataFrame) -> str:
-    if weights.empty:
-        return style.wrap(f"{title}: no example sentences", inches=style.DOUBLE, size=8)
-    layer, head, kind, score = weights[["layer", "head", "kind", "score"]].iloc[0]
-    which = f"rare-words head {layer}-{head}"
-    if kind != "rare words":
-        which = f"no head passed the rare-words threshold; the best by its score is head {layer}-{head}"
-    text = f"{title}: {which} (layer-head), strongest attention on the rarest token in {score:.0%} of cases"
+    text = f"{title}: no example sentences"
+    if len(weights):
+        layer, head, kind, score = weights[["layer", "head", "kind", "score"]].iloc[0]
+        which = f"rare-words head {layer}-{head}"
+        if kind != "rare words":
+            which = f"no head passed the rare-words threshold; the best by its score is head {layer}-{head}"
+        text = f"{title}: {which} (layer-head), strongest attention on the rarest token in {score:.0%} of cases"
     return style.wrap(text, inches=style.DOUBLE, size=8)
-
-
-def _heading_height(heading: str) -> float:
-    return LINE * (heading.count("\n") + 2)
 
 
 def _page(weights: pd.DataFrame, titles: list[str]) -> list[tuple[str, list[list[Map]]]]:
@@ -141,14 +128,15 @@ def _page(weights: pd.DataFrame, titles: list[str]) -> list[tuple[str, list[list
 def _measure(sentence: pd.DataFrame, *, size: float) -> Map:
     """The space for a sentence with labels of `size` points, or smaller if the map were wider than the page."""
     tokens = sentence.drop_duplicates("query")["query_token"].tolist()
-    widest = max(TextPath((0, 0), shown(token), size=1).get_extents().width for token in tokens)  # in label sizes
+    widest = max(TextPath((0, 0), label_of(token), size=1).get_extents().width for token in tokens)  # in label sizes
     widest *= 1.1  # bold letters
     label = max(SMALLEST_LABEL, min(size, 72 * (style.DOUBLE - 0.2) / (CELL * len(tokens) + widest)))
     margin = widest * label / 72 + 0.06
     cell = min(CELL * label / 72, (style.DOUBLE - 0.1 - margin) / len(tokens))
     weights = sentence["attention"].to_numpy().reshape(len(tokens), len(tokens))
     rarest = int(sentence.loc[sentence["rarest"], "key"].iloc[0]) - 1
-    return Map(tokens, weights, rarest, cell, label, margin)
+    side = cell * len(tokens)
+    return Map(tokens, weights, rarest, cell, label, margin, side, side + margin)
 
 
 def _width(line: list[Map]) -> float:
@@ -176,21 +164,14 @@ def _draw_map(axes: Axes, one: Map) -> QuadMesh:
     mesh = axes.pcolormesh(edges, edges, one.weights, cmap=ATTENTION, vmin=0, vmax=1)
     axes.set(xlim=(-0.5, count - 0.5), ylim=(count - 0.5, -0.5))
     step = int(np.ceil(1.2 * one.label / (72 * one.cell)))
-    ticks = list(range(one.rarest % step, count, step))
-    axes.set_xticks(ticks, [shown(one.tokens[place]) for place in ticks], rotation=90)
-    axes.set_yticks(ticks, [shown(one.tokens[place]) for place in ticks])
+    ticks = range(one.rarest % step, count, step)
+    labels = [label_of(one.tokens[place]) for place in ticks]
+    axes.set_xticks(ticks, labels, rotation=90)
+    axes.set_yticks(ticks, labels)
     axes.tick_params(length=0, pad=1.5, labelsize=one.label)
-    for label in (axes.get_xticklabels()[ticks.index(one.rarest)], axes.get_yticklabels()[ticks.index(one.rarest)]):
-        label.set(color=RAREST, fontweight="bold")
+    for names in (axes.get_xticklabels(), axes.get_yticklabels()):
+        names[ticks.index(one.rarest)].set(color=RAREST, fontweight="bold")
     axes.spines[:].set(visible=True, linewidth=0.4, color="#888888")
     frame = (one.rarest - 0.5, -0.5), 1, count
     axes.add_patch(Rectangle(*frame, fill=False, edgecolor=RAREST, linewidth=1.0, clip_on=False, zorder=3))
     return mesh
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, given=["titles"], examples=read_json)
-
-
-if __name__ == "__main__":
-    run(main)

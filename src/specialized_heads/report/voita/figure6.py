@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 from specialized_heads.report import style
-from specialized_heads.report.output import save_figure
-from specialized_heads.stage import arguments, run
 
+READS = {}
 BETA = 0.33
 LOW, HIGH = -0.1, 1.1  # ends of the stretched interval
 LOG_ALPHAS = (-3.0, -1.0, 0.0, 1.0, 3.0)
@@ -21,14 +20,9 @@ SHOWN = 0.0  # log α of the left panel
 POINTS = 401  # per curve
 
 
-def concrete_cdf(s: np.ndarray | float, log_alpha: float) -> np.ndarray:
-    """P(Concrete variable <= s), s in (0, 1)."""
-    return expit(BETA * logit(s) - log_alpha)
-
-
 def concrete_density(s: np.ndarray, log_alpha: float) -> np.ndarray:
-    """Density of the Concrete variable, the derivative of its distribution function, s in (0, 1)."""
-    below = concrete_cdf(s, log_alpha)
+    """Density of the Concrete variable, s in (0, 1); P(it is at most s) is expit(β logit(s) − log α)."""
+    below = expit(BETA * logit(s) - log_alpha)
     return BETA * below * (1 - below) / (s * (1 - s))
 
 
@@ -39,9 +33,8 @@ def stretched_density(g: np.ndarray, log_alpha: float) -> np.ndarray:
 
 def point_masses(log_alpha: float) -> tuple[float, float]:
     """P(g = 0) and P(g = 1)."""
-    closed = concrete_cdf(-LOW / (HIGH - LOW), log_alpha)
-    open_ = 1 - concrete_cdf((1 - LOW) / (HIGH - LOW), log_alpha)
-    return float(closed), float(open_)
+    closed, at_most_open = (expit(BETA * logit((g - LOW) / (HIGH - LOW)) - log_alpha) for g in (0, 1))
+    return float(closed), float(1 - at_most_open)
 
 
 def numbers() -> pd.DataFrame:
@@ -70,7 +63,7 @@ def draw(points: pd.DataFrame) -> Figure:
     right.suptitle("(b) Hard Concrete for several log α")
     closed, between, open_ = right.subplots(1, 3, width_ratios=[1.45, 1.8, 1.45])
     hard = points[points["curve"] == "Hard Concrete"]
-    names = [f"{value:.0f}".replace("-", "−") for value in LOG_ALPHAS]
+    names = [style.minus(f"{value:.0f}") for value in LOG_ALPHAS]
     looks = [style.ordered(place, len(LOG_ALPHAS)) for place in range(len(LOG_ALPHAS))]
     for axes, x, title in ((closed, 0.0, "P(g = 0)"), (open_, 1.0, "P(g = 1)")):
         masses = hard.loc[(hard["quantity"] == "probability") & (hard["x"] == x), "y"]
@@ -103,12 +96,3 @@ def _construction(axes: Axes, points: pd.DataFrame) -> None:
 
 def _curve(curve: str, log_alpha: float, x: np.ndarray, y: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"curve": curve, "log_alpha": log_alpha, "x": x, "quantity": "density", "y": y})
-
-
-def main() -> None:
-    points = numbers()
-    save_figure(arguments(__doc__, files=["output"]).output, points, lambda: draw(points))
-
-
-if __name__ == "__main__":
-    run(main)

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, figure, stack
+from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.stage import run
 
+READS = {"scores": Files(SCORE_COLUMNS)}
 COLUMNS = [
     "corpus", "kind", "lam", "asked", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
     "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value", "sentences",
@@ -24,11 +24,8 @@ COLUMNS = [
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Points of each corpus that has models with pruned encoder heads, then the paper's.
 
-    Returns:
-        one row per point: corpus, kind (baseline, pruned, reported), lam or asked (number of heads), seeds (how many), heads,
-        share (of the baseline's encoder heads), bleu, delta (BLEU minus the baseline of the same seed), each with `_low` and
-        `_high` (range over seeds; with one seed the bootstrap interval of bleu, and none of delta), p_value
-        (`sweep.p_of_seeds`), sentences (of the test set). No rows where nothing was pruned.
+    share: of the baseline's encoder heads; delta: BLEU minus that of the baseline of the same seed; `_low` and `_high`: see
+    `sweep.over_seeds`.
     """
     frames = []
     for title, scores in tables.items():
@@ -38,10 +35,8 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         points = sweep.over_seeds(models, ["heads", "share", "bleu", "delta"], p_values="delta")
         frames.append(points.assign(corpus=title, sentences=models["sentences"].max()))
     points = stack(frames, COLUMNS)
-    reported = pd.DataFrame(paper.FIGURE7).assign(
-        kind="reported", share=lambda rows: rows["heads"] / paper.HEADS_PER_TYPE
-    )
-    reported = reported.assign(delta=-reported["loss"])
+    reported = pd.DataFrame(paper.FIGURE7)
+    reported = reported.assign(kind="reported", share=reported["heads"] / paper.HEADS_PER_TYPE, delta=-reported["loss"])
     return stack([points, reported], COLUMNS) if len(points) else points
 
 
@@ -56,10 +51,13 @@ def draw(points: pd.DataFrame) -> Figure:
     handles = []
     for number, (corpus, rows) in enumerate(corpora.items()):
         if corpus in paper.MARKERS:
-            look = style.Series(style.PAPER_COLOUR, paper.MARKERS[corpus], "none")
-            reported = {"color": look.colour, "marker": look.marker, "markersize": 6, "linestyle": "none"}
-            relative.plot(rows["share"], rows["delta"], zorder=4, **reported)
-            handles.append(style.key(look, corpus, markersize=6))
+            reported = {
+                "color": style.PAPER_COLOUR,
+                "marker": paper.MARKERS[corpus],
+                "markersize": 6,
+                "linestyle": "none",
+            }
+            handles += relative.plot(rows["share"], rows["delta"], zorder=4, label=corpus, **reported)
             continue
         look = style.series(number)
         baseline = rows.loc[rows["kind"] == "baseline", "bleu"].iloc[0]
@@ -67,15 +65,13 @@ def draw(points: pd.DataFrame) -> Figure:
         for axes, x, y in ((absolute, "heads", "bleu"), (relative, "share", "delta")):
             for series, line in sweep.split(rows, look, both=both):
                 # Where two models have equally many heads, the line comes from the stronger penalty: x falls as λ rises.
-                sweep.line(axes, series.iloc[::-1], x=x, y=y, look=line)
-                significant = series[series["p_value"] < sweep.SIGNIFICANT]
-                style.hollow(axes, significant[x], significant[y], line)
+                sweep.line(axes, series.iloc[::-1], x=x, y=y, look=line, level=sweep.SIGNIFICANT)
         handles.append(style.key(look, f"{corpus}, n = {rows['sentences'].iloc[0]:,.0f}{sweep.seeds_note(rows)}"))
     for handle in handles:
         handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 2 - 0.4, size=6.5))
     relative.axhline(0, **style.REFERENCE)
     absolute.set(
-        title="(a) BLEU", xlabel="encoder heads retained", ylabel="BLEU of n test sentences", xlim=(-0.5, None)
+        title="(a) BLEU", xlim=(-0.5, None), xlabel="encoder heads retained", ylabel="BLEU of n test sentences"
     )
     relative.set(title="(b) difference from the baseline", ylabel="BLEU − baseline", xlim=(-0.03, 1.03))
     relative.set_xlabel("encoder heads retained, share of all")
@@ -83,22 +79,11 @@ def draw(points: pd.DataFrame) -> Figure:
     for axes in (absolute, relative):
         axes.grid(axis="y")
         sweep.widen(axes)
+    bars = "95% bootstrap interval" + (", or range of seeds" if points["seeds"].max() > 1 else "")
     handles += [
         Line2D([], [], label="baseline, no head pruned", **style.REFERENCE),
         style.marker_key(f"differs from the baseline, p < {sweep.SIGNIFICANT}"),
-        style.marker_key(
-            "95% bootstrap interval" + (", or range of seeds" if points["seeds"].max() > 1 else ""),
-            marker="|",
-            markersize=7,
-        ),
+        style.marker_key(bars, marker="|", markersize=7),
     ]
     drawn.legend(handles=[*handles, *sweep.key(both=both)], loc="outside lower center", ncols=2)
     return drawn
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, scores=SCORE_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -7,41 +7,30 @@ positional at the bottom, then syntactic, rare words, other. The number in a cel
 import pandas as pd
 from matplotlib.figure import Figure
 
-from specialized_heads.report import experiment, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, Named, encoder_heads, figure
+from specialized_heads.report import style
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files, encoder_heads
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import UserError, run
 
+READS = {"heads": Files(HEAD_COLUMNS, by="runs")}
 HEIGHT, TALLEST = 0.13, 4.6  # inches: of a cell; of a column, above which cells become lower
 COLUMNS = ["model", "lam", "asked", "seed", "heads", "place", "layer", "head", "functions"]
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Cells of each column.
+def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per head of each model; place: in its column, from 1 at the bottom; heads: of the model.
 
-    Args:
-        tables: per-head table by model name: `baseline/seed1`, `pruned/encoder_lambda0.01/seed1`,
-            `pruned/encoder_heads4/seed1`.
-
-    Returns:
-        one row per head: model, lam, asked (target number of heads, in place of λ; the baseline has neither), seed, heads (of
-        the model), place (from 1 at the bottom), layer, head, functions. Models by falling number of heads, the baseline
-        first, then by rising λ and by target. A model without heads has one row without a place.
+    A model without heads has one row.
     """
     functions = list(style.FUNCTIONS)
     frames = []
-    for name, table in tables.items():
+    for model, table in tables.items():
         heads = encoder_heads(table)
         # Heads with the same first function are neighbours, those that have it alone first.
         heads["key"] = [tuple(map(functions.index, text.split("; "))) for text in heads["functions"]]
         heads = heads.sort_values(["key", "layer", "head"])
-        model = experiment.of_gates(name)
-        if model.scope == "all":
-            raise UserError(
-                f"settings: names: {name!r} lost heads of other types too; give models pruned in the encoder"
-            )
         column = heads.assign(place=range(1, len(heads) + 1)) if len(heads) else pd.DataFrame([{}])
-        column = column.assign(model=name, lam=model.lam, asked=model.asked, seed=model.seed, heads=len(heads))
+        column = column.assign(model=model.path, lam=model.lam, asked=model.asked, seed=model.seed, heads=len(heads))
         frames.append(column.assign(whole=not model.scope).reindex(columns=[*COLUMNS, "whole"]))
     cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
     order = {"heads": False, "whole": False, **sweep.WEAKEST_FIRST, "seed": True, "place": True}
@@ -65,7 +54,7 @@ def draw(cells: pd.DataFrame, *, title: str) -> Figure:
     labels = [f"{column['heads'].iloc[0]}\n{_target(column.iloc[0], len(columns))}" for column in columns.values()]
     if cells["seed"].nunique() > 1:
         seeds = [column["seed"].iloc[0] for column in columns.values()]
-        labels = [f"{label}\nseed {seed}" for label, seed in zip(labels, seeds, strict=True)]
+        labels = [f"{label}\nseed {seed}" for label, seed in zip(labels, seeds)]
     axes.set_xticks(range(len(columns)), labels)
     axes.tick_params(axis="x", length=0)
     # Few columns keep the width of a cell instead of stretching over the page.
@@ -79,13 +68,5 @@ def draw(cells: pd.DataFrame, *, title: str) -> Figure:
 
 def _target(model: pd.Series, columns: int) -> str:
     """The label of a model's target, on two lines where columns are narrow."""
-    label = experiment.label(model["lam"], model["asked"])
+    label = sweep.label(model["lam"], model["asked"])
     return label.replace(" ", "\n") if columns > 12 else label
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, settings=Named, given=["title"], heads=HEAD_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

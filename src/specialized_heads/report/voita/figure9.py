@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, figure, stack
+from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.stage import run
 
+READS = {"scores": Files(SCORE_COLUMNS)}
 COLUMNS = [
     "corpus", "kind", "lam", "asked", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active",
     "active_low", "active_high", "heads",
@@ -22,12 +22,9 @@ ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}  # the line on which all types lo
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Points of each corpus that has models pruned with scope `all`, then the paper's.
+    """Points of each corpus that has models pruned with scope `all`, then the paper's: one row per target and attention type.
 
-    Returns:
-        one row per target and attention type: corpus, kind (baseline, pruned, reported), lam or asked (number of heads), seeds
-        (how many), type, pruned (heads of all types), active (heads of this type), both with `_low` and `_high` (range over
-        seeds), heads (of this type, before pruning). No rows where nothing was pruned.
+    pruned: heads of all types; active: heads of this type, of `heads` before pruning; `_low` and `_high`: range over seeds.
     """
     frames = []
     for title, scores in tables.items():
@@ -76,11 +73,3 @@ def draw(points: pd.DataFrame) -> Figure:
     handles += [Line2D([], [], label="all types pruned alike", **ALIKE), *sweep.key(both=both)]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3 if both else 4)
     return drawn
-
-
-def main() -> None:
-    figure(__doc__, numbers, draw, scores=SCORE_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

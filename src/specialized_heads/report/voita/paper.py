@@ -77,6 +77,7 @@ class EncoderOnly(NamedTuple):
 
 FIGURE7 = (EncoderOnly(WMT, 10, 0.15), EncoderOnly(SUBTITLES, 4, 0.25))
 
+SIGNIFICANT = 0.01  # the level at which Michel et al. mark differences (paired bootstrap)
 # Michel et al.: shares of heads that can be removed in order of importance without a loss (their section 4.2), the share of
 # cross-attention heads beyond which BLEU collapses (5), and the loss with one head in the last cross-attention layer (3.3).
 PRUNING_SHARES = {"WMT": 0.2, "BERT": 0.4, "cross": 0.6}

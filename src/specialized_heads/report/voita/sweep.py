@@ -8,17 +8,19 @@ of heads; among equal numbers, in the order of λ.
 Tables show mean and standard deviation over seeds instead, with the number of seeds.
 """
 
-import math
 from collections.abc import Iterator, Sequence
+from math import nan
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
+NO_HEADS = "no heads to ablate in these models"
 TARGET = ["kind", "lam", "asked"]
 ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
 ASKED_LABEL = "pruned to a number of heads"
@@ -28,11 +30,9 @@ SIGNIFICANT = 0.05  # level at which figures mark a difference from the baseline
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
-    """The baselines and the models pruned with a scope; no rows where nothing was pruned with it.
+    """Scores of the baselines and of the models pruned with a scope; no rows where nothing was pruned with it.
 
-    Returns:
-        rows of the table of scores with two more columns: all_heads (of all attention types, before pruning) and pruned (how
-        many of them are gone).
+    Two columns are new: all_heads (of all attention types, before pruning) and pruned (how many of them are gone).
     """
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
     rows = pd.concat([scores[scores["kind"] == "baseline"], pruned]) if len(pruned) else pruned
@@ -48,14 +48,13 @@ def over_seeds(
     Args:
         rows: one per seed and key.
         values: columns to average.
-        keys: columns that tell points apart; by default kind and target.
+        keys: columns that tell points apart.
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
 
     Returns:
-        one row per key: the keys, seeds (how many), and for each value its mean and its range as `_low` and `_high`. Where the
-        rows have an interval of the value under these names, it takes the place of the range of a single seed. With
-        `p_values`, also p_value, see `p_of_seeds`.
+        one row per key: the keys, seeds (how many), and each value's mean and range, `_low` to `_high`; an interval that the rows
+        have under these names replaces the range of a single seed. With `p_values`, also p_value (`p_of_seeds`).
     """
     groups = rows.groupby(list(keys), dropna=False, sort=sort)
     seeds = groups.size()
@@ -75,7 +74,7 @@ def over_seeds(
 def against_baseline(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with `delta`: BLEU minus that of the baseline of the same seed, whose own interval is unknown."""
     baselines = rows[rows["kind"] == "baseline"].set_index("seed")["bleu"]
-    return rows.assign(delta=rows["bleu"] - rows["seed"].map(baselines), delta_low=math.nan, delta_high=math.nan)
+    return rows.assign(delta=rows["bleu"] - rows["seed"].map(baselines), delta_low=nan, delta_high=nan)
 
 
 def in_order(rows: pd.DataFrame, order: dict[str, bool]) -> pd.DataFrame:
@@ -88,6 +87,13 @@ def target(lam: float, asked: float) -> str:
     return f"λ {lam:g}" if pd.notna(lam) else f"{asked:.0f} {'head' if asked == 1 else 'heads'}"
 
 
+def label(lam: float, asked: float) -> str:
+    """A model's target as the label of a column, above or below the number of heads that are left."""
+    if pd.notna(lam):
+        return f"λ {lam:g}"
+    return f"target: {asked:.0f}" if pd.notna(asked) else "none pruned"
+
+
 def heads_text(models: pd.DataFrame) -> str:
     """Heads of the three types as `14/31/30`; over several seeds their means, with one digit where they differ."""
     means = [models[f"{kind}_total"].astype(float) for kind in style.TYPES]
@@ -95,24 +101,9 @@ def heads_text(models: pd.DataFrame) -> str:
 
 
 def value_text(
-    value: float,
-    *,
-    sd: float = math.nan,
-    low: float = math.nan,
-    high: float = math.nan,
-    digits: int = 1,
-    sign: bool = False,
+    value: float, *, sd: float = nan, low: float = nan, high: float = nan, digits: int = 1, sign: bool = False
 ) -> str:
-    """The cell of a value: mean ± standard deviation over seeds, or the value of one seed with its interval.
-
-    Args:
-        value: of one seed, or the mean; "" where it is missing.
-        sd: missing for one seed.
-        low: lower end of one seed's interval; missing where it has none.
-        high: upper end.
-        digits: after the decimal point.
-        sign: whether positive values get a plus.
-    """
+    """The cell of a value: mean ± standard deviation over seeds, or the value of one seed with its interval, if it has one."""
     if pd.isna(value):
         return ""
     text = f"{value:{'+' if sign else ''}.{digits}f}"
@@ -123,7 +114,7 @@ def value_text(
     return style.minus(text)
 
 
-def bleu_text(scores: pd.Series, low: float = math.nan, high: float = math.nan, *, digits: int = 1) -> str:
+def bleu_text(scores: pd.Series, low: float = nan, high: float = nan, *, digits: int = 1) -> str:
     """`value_text` of a model's scores, one per seed."""
     return value_text(scores.mean(), sd=scores.std(), low=low, high=high, digits=digits)
 
@@ -146,8 +137,9 @@ def p_text(p_value: float) -> str:
 
 
 def without_constant(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The table without those of these columns that have the same text in every row."""
-    return table.drop(columns=[name for name in columns if name in table and table[name].nunique() < 2])
+    """The table without those of these columns that have the same text in every row, and without `n` where it is always 1."""
+    constant = [name for name in columns if table[name].nunique() < 2]
+    return table.drop(columns=[*constant, *(["n"] if "n" in table and (table["n"] == "1").all() else [])])
 
 
 def seeds_note(series: pd.DataFrame) -> str:
@@ -156,18 +148,29 @@ def seeds_note(series: pd.DataFrame) -> str:
     return f", {most:.0f} seeds (mean and range)" if most > 1 else ""
 
 
+def panel_per_corpus(
+    points: pd.DataFrame, *, height: float, more_height: float = 0.0
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """A figure with a panel for each corpus, two beside each other, and the axes and the points of each."""
+    corpora = style.by(points, "corpus")
+    across = min(2, len(corpora))
+    width = style.DOUBLE if across > 1 else 0.72 * style.DOUBLE
+    size = {"height": height, "more_height": more_height, "width": width}
+    drawn, _, panels = style.panels(len(corpora), across=across, **size)
+    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+        axes.set_title(style.wrap(corpus + seeds_note(rows), inches=width / across - 0.3, size=7), size=7)
+    return drawn, list(zip(panels, corpora.values(), strict=True))
+
+
 def both_kinds(points: pd.DataFrame) -> bool:
     """Whether there are both models pruned by λ and models pruned to a number of heads."""
     return bool(points["lam"].notna().any() and points["asked"].notna().any())
 
 
 def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[tuple[pd.DataFrame, style.Series]]:
-    """The series to draw some points as, each with its look.
+    """The series to draw the points of one corpus, type or group as, each with its look.
 
-    Args:
-        points: of one corpus, type or group, with its baseline.
-        look: of this corpus, type or group.
-        both: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
+    `both`: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
     """
     asked, baseline = points["asked"].notna(), points["kind"] == "baseline"
     # The baseline is in both series and keeps the marker of the one drawn last.
@@ -189,15 +192,33 @@ def widen(axes: Axes) -> None:
     axes.set_ylim(low - missing, high + missing)
 
 
-def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None = None) -> None:
+def line(
+    axes: Axes,
+    series: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    look: style.Series,
+    level: float = 0.0,
+    label: str | None = None,
+) -> None:
     """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
 
     Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
+    Markers of differences that are significant at `level` are hollow.
     """
     series = series.sort_values(x, kind="stable")
     bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
     axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
     axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
+    if level:
+        hollow(axes, series, x=x, y=y, look=look, level=level)
+
+
+def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, level: float) -> None:
+    """Make the markers of significant differences hollow."""
+    known = series[series["p_value"] < level]
+    axes.plot(known[x], known[y], color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none")
 
 
 def _bars(series: pd.DataFrame, name: str) -> np.ndarray | None:

@@ -5,11 +5,9 @@ Rows with the same relation and direction are neighbours, ours first, then the p
 
 import pandas as pd
 
-from specialized_heads.report.inputs import HEAD_COLUMNS, RELATION_COLUMNS, table
-from specialized_heads.report.voita import paper
-from specialized_heads.report.voita.dependency import accuracies
-from specialized_heads.stage import run
+from specialized_heads.report.voita import dependency, paper
 
+READS = dependency.READS
 CAPTION = (
     "Dependency scores: accuracy of the best encoder head and of the most frequent relative position (baseline), in "
     "percent, with 95% bootstrap intervals over sentences. The best head is chosen on the sentences on which it is scored; "
@@ -22,20 +20,14 @@ COLUMNS = [
 
 
 def numbers(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The best head of each corpus, relation and direction, and the paper's.
-
-    Returns:
-        one row each: relation, direction, corpus, arcs, layer, head, accuracy, low, high, baseline (fractions), syntactic,
-        reported (by the paper). Values are missing where there are no arcs or no heads, or where the paper does not give them.
-    """
-    rows = accuracies(heads, relations)
+    """The best head of each corpus, relation and direction, and the paper's; without arcs or heads, a row without accuracy."""
+    rows = dependency.accuracies(heads, relations)
     rows = rows[rows["best"] | rows["accuracy"].isna()]
     place = rows.groupby(["relation", "direction"], sort=False).ngroup()
-    return rows.assign(place=place).sort_values("place", kind="stable", ignore_index=True)[COLUMNS]
+    return rows.assign(place=place).sort_values("place", kind="stable", ignore_index=True)
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text."""
     return pd.DataFrame([_row(row) for row in rows.to_dict("records")])
 
 
@@ -55,11 +47,3 @@ def _row(row: dict) -> dict[str, str]:
         "baseline": "–" if pd.isna(row["baseline"]) else f"{100 * row['baseline']:.{digits}f}",
         "syntactic": "" if reported or not known else "yes" if row["syntactic"] else "no",
     }
-
-
-def main() -> None:
-    table(__doc__, numbers, shown, CAPTION, heads=HEAD_COLUMNS, relations=RELATION_COLUMNS)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -7,14 +7,18 @@ paper's rows follow ours.
 
 import pandas as pd
 
-from specialized_heads.report.inputs import SCORE_COLUMNS, table
+from specialized_heads.report.inputs import SCORE_COLUMNS, Files
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.stage import run
 
+READS = {"scores": Files((*SCORE_COLUMNS, "updates"))}
 CAPTION = (
     "Heads left in encoder self-attention, decoder self-attention and cross-attention, and test BLEU with 95% "
     "bootstrap intervals, after pruning and trained from scratch; p: against the baseline of the same seed (paired "
     "bootstrap); tok.: BLEU of lower-case Moses tokens, closer to the paper's"
+)
+SEVERAL = (
+    "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 where "
+    "some seeds gain and others lose"
 )
 SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised"]
 KEYS = ["scope", "lam", "asked", "seed"]
@@ -24,12 +28,7 @@ COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *S
 
 
 def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The models of each corpus, each with its twin from scratch, then the paper's.
-
-    Returns:
-        one row per baseline and per pruned model: corpus, kind (baseline, pruned), scope, lam or asked, seed, heads per type,
-        sentences (of the test set), updates and scores, and under `scratch_` those of its twin (missing without one).
-    """
+    """One row per baseline and pruned model of each corpus, with its twin from scratch under `scratch_`, then the paper's."""
     frames = []
     for title, scores in tables.items():
         twins = scores.loc[scores["kind"] == "scratch", [*KEYS, *SCRATCH]].rename(columns=SCRATCH)
@@ -41,9 +40,10 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         frames += [frame.assign(corpus=title) for frame in models if len(frame)]
     frames += [_reported(corpus, bleu) for corpus, bleu in paper.BASELINE_BLEU.items()]
     rows = pd.concat([frame.reindex(columns=COLUMNS).astype(object) for frame in frames], ignore_index=True)
+    texts = ["corpus", "kind", "scope"]
     whole = ["seed", *TOTALS, "sentences", "updates", "scratch_updates"]
-    real = ["lam", "asked", *SCORES, *(SCRATCH[name] for name in SCORES)]
-    return rows.astype(dict.fromkeys(whole, "Int64") | dict.fromkeys(real, float))
+    types = dict.fromkeys(texts, object) | dict.fromkeys(whole, "Int64")
+    return rows.astype(dict.fromkeys(COLUMNS, float) | types)
 
 
 def _reported(corpus: str, bleu: float) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def _reported(corpus: str, bleu: float) -> pd.DataFrame:
     rows = [["baseline", "", *[paper.HEADS_PER_TYPE] * 3, bleu, None]]
     for row in paper.TABLE2:
         if row.corpus == corpus:
-            rows.append(["pruned", "all", row.encoder, row.decoder, row.cross, row.pruned, row.scratch])
+            rows.append(["pruned", "all", *row[1:]])
     return pd.DataFrame(rows, columns=["kind", "scope", *TOTALS, "bleu", "scratch_bleu"]).assign(corpus=corpus)
 
 
@@ -61,11 +61,9 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     # The paper's models have no target to tell them apart: each is a row.
     models = [[same] if ours else [same.iloc[[n]] for n in range(len(same))] for (*_, ours), same in groups]
     cells = pd.DataFrame([_row(same) for group in models for same in group])
-    needless = {
-        "seeds": (cells["seeds"].replace("", "1") == "1").all(),
-        "scope": rows["scope"].replace("", pd.NA).nunique() < 2,
-    }
-    return cells.drop(columns=[name for name, drop in needless.items() if drop])
+    if cells["seeds"].isin(["", "1"]).all():
+        cells = cells.drop(columns="seeds")
+    return cells.drop(columns="scope") if rows["scope"].replace("", pd.NA).nunique() < 2 else cells
 
 
 def _row(same: pd.DataFrame) -> dict[str, str]:
@@ -96,22 +94,15 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
 def caption(rows: pd.DataFrame) -> str:
     """The caption, which names the seeds, unequal training, and a table without pruned models."""
     ours = rows[rows["seed"].notna()]
-    text = CAPTION
+    parts = [CAPTION]
     if ours["seed"].nunique() > 1:
-        text += "; with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 where "
-        text += "some seeds gain and others lose"
+        parts.append(SEVERAL)
     for corpus, same in ours.groupby("corpus", sort=False):
         updates, full = same["scratch_updates"].min(), same.loc[same["kind"] == "baseline", "updates"].min()
         if pd.notna(updates) and updates < full:
-            text += (
-                f"; {corpus} from scratch: {updates:,} updates against {full:,} of the baseline, so not an equal match"
+            parts.append(
+                f"{corpus} from scratch: {updates:,} updates against {full:,} of the baseline, so not an equal match"
             )
-    return text + (f"; {sweep.NO_PRUNED}." if (ours["kind"] == "baseline").all() else ".")
-
-
-def main() -> None:
-    table(__doc__, numbers, shown, caption, scores=(*SCORE_COLUMNS, "updates"))
-
-
-if __name__ == "__main__":
-    run(main)
+    if (ours["kind"] == "baseline").all():
+        parts.append(sweep.NO_PRUNED)
+    return "; ".join(parts) + "."

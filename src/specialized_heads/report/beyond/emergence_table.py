@@ -1,0 +1,49 @@
+"""The order in which the functions of heads emerge in training: when each curve of the figure has come half of its way."""
+
+import numpy as np
+import pandas as pd
+
+from specialized_heads.report.beyond import emergence
+from specialized_heads.report.experiment import Model
+
+READS = emergence.READS
+CAPTION = (
+    "When each curve of figure emergence has gone half of its way from its value at the first checkpoint to that of the "
+    "finished model and stays beyond, in updates of the baseline's training (geometric mean over seeds)."
+)
+COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
+
+
+def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+    """One row per corpus and curve of the figure, the earliest first.
+
+    first and last: its ends, means over seeds; half: the update by which it has gone half of the way between them, for good;
+    geometric mean over seeds.
+    """
+    points = emergence.numbers(heads, records)
+    rows = []
+    for curve, own in points.groupby(["corpus", "measure", "name"], sort=False):
+        ends, halves = [], []
+        for _, same in own.sort_values("update").groupby("seed"):
+            values = same["value"].to_numpy()
+            ends.append((values[0], values[-1]))
+            way = (values - values[0]) * np.sign(values[-1] - values[0])
+            below = np.flatnonzero(way < way[-1] / 2)
+            halves.append(same["update"].to_numpy()[below[-1] + 1 if len(below) else 0])
+        rows.append([*curve, len(ends), *np.mean(ends, axis=0), round(np.exp(np.mean(np.log(halves))))])
+    return pd.DataFrame(rows, columns=COLUMNS).sort_values(["corpus", "half"], kind="stable", ignore_index=True)
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text, the earliest curve of each corpus first."""
+    panels = rows["measure"].map(emergence.PANELS)
+    return pd.DataFrame(
+        {
+            "corpus": rows["corpus"],
+            "curve": panels + rows["name"].map(lambda name: f": {name}" if name else ""),
+            "first": rows["first"].map("{:.2f}".format),
+            "last": rows["last"].map("{:.2f}".format),
+            "half-way update": rows["half"].map("{:,.0f}".format),
+            "seeds": rows["seeds"].map(str),
+        }
+    )
