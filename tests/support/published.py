@@ -61,7 +61,11 @@ def write_tokeniser(folder: Path, texts: dict[str, list[str]]) -> None:
     for side, lines in texts.items():
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines), model_writer=model, vocab_size=SIZE, hard_vocab_limit=False, minloglevel=2
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=2 * SIZE,
+            hard_vocab_limit=False,
+            minloglevel=2,
         )
         (folder / f"{side}.spm").write_bytes(model.getvalue())
         processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())

@@ -53,7 +53,8 @@ def main() -> None:
         values |= {f"{kind}_heads": layers for kind, layers in heads.items()}
         values |= {f"{kind}_total": sum(layers) for kind, layers in heads.items()}
         values |= {f"gates_{key}": model["training"].get("gates", {}).get(key) for key in GATES}
-        updates = row.moment or model["training"]["training"]["updates"]  # a checkpoint has fewer
+        trained = model["training"].get("training", {})
+        updates = row.moment or trained.get("updates", 0)  # a checkpoint has fewer; an imported model none of ours
         rows.append(values | {"parameters": model["parameters"], "updates": updates})
     columns = dict.fromkeys(Row.model_fields, pa.string()) | {"lam": pa.float64(), **SCORES}
     columns |= {f"{kind}_heads": pa.list_(pa.int64()) for kind in KINDS}

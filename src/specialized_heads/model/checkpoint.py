@@ -77,7 +77,7 @@ def save(model: Transformer, weights: Path, *, training: dict[str, Any]) -> None
         weights: path with the suffix `.safetensors`.
         training: how the model was trained; stored unchanged.
     """
-    tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    tensors = weights_of(model)
     write_tensors(weights, tensors)
     description = {
         "version": __version__,
@@ -128,10 +128,20 @@ def assemble(
             f"{weights}: {broken[0]} contains NaN or infinity; delete it and train with a lower learning rate"
         )
     model = Transformer(architecture, dropout=dropout)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():  # each tied matrix once
-            parameter.copy_(tensors[name])
+    set_weights(model, tensors)
     return model
+
+
+def weights_of(model: Transformer) -> dict[str, Tensor]:
+    """All parameters by name, on the CPU; matrices that are tied once, under the first name."""
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+
+
+@torch.no_grad()
+def set_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> None:
+    """Copy what `weights_of` returns into a model of the same architecture."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(tensors[name])
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from specialized_heads import stage
 from specialized_heads.config.sections import Training
-from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.checkpoint import load, save, set_weights
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.collapse import decided_share, remark
@@ -155,7 +155,7 @@ def train_gates(
             return
         deciding = copy.deepcopy(model)
         if fix_gates:
-            deciding.load_state_dict(read_checkpoint(files.state, decision))
+            set_weights(deciding, read_checkpoint(files.state, decision))
         rows = gate_rows(deciding, model)
         loss_hard = evaluate(deciding, data.dev)
         fold_soft_gates(deciding)

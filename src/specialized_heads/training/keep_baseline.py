@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from specialized_heads import __version__, stage
 from specialized_heads.config.experiment import load as load_configuration
+from specialized_heads.config.file import read
 from specialized_heads.config.kept import CORPUS, DESCRIPTION, Kept
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.model.checkpoint import load, write_tensors
+from specialized_heads.model.checkpoint import load, set_weights, weights_of, write_tensors
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.given import LOG, LOGITS, SPLITS, VOCABULARIES, WEIGHTS, logits
 
@@ -42,9 +42,9 @@ def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hou
     output.mkdir(parents=True, exist_ok=True)
     trained = corpus / "models" / "baseline" / f"seed{seed}"
     model, description = load(trained / WEIGHTS), stage.read_json(trained / "model.json")
-    narrow = {name: parameter.detach().bfloat16() for name, parameter in model.named_parameters()}
+    narrow = {name: tensor.bfloat16() for name, tensor in weights_of(model).items()}
     write_tensors(output / WEIGHTS, narrow)
-    model.load_state_dict({name: tensor.float() for name, tensor in narrow.items()})
+    set_weights(model, narrow)
     tokens = {split: corpus / "corpus" / "tokens" / f"{split}.safetensors" for split in SPLITS}
     store = load_tokens(tokens["dev"])
     batch = make_batch(store, torch.arange(min(SENTENCES, len(store))).numpy())
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, required=True, help="of training, per seed")
     parser.add_argument("--output", type=Path, required=True, help="gets a folder per seed")
     files = parser.parse_args()
-    values = yaml.safe_load(files.configuration.read_text(encoding="utf-8"))
+    values = read(files.configuration)
     experiment = load_configuration(values, origin=str(files.configuration))
     corpus = experiment.corpora[files.corpus].model_dump(mode="json", include=set(CORPUS))
     for seed in files.seeds or experiment.seeds:

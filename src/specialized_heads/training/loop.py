@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.model.checkpoint import weights_of
 from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
@@ -294,7 +295,7 @@ class _Run:
         if self.after_update is not None:
             self.after_update(self.update, self.gates)
         if self.context.is_main and self.update in self.plan.checkpoints:
-            kept.write_checkpoint(self.folder, self.update, self.model.state_dict())
+            kept.write_checkpoint(self.folder, self.update, weights_of(self.model))
         if self.mean:
             self.average()
         self.working.refresh(self.model)
