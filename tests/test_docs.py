@@ -23,6 +23,7 @@ RULES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" 
 NEW = {
     "config/mine.yaml",
     "config/my_pair.yaml",
+    "config/my_model.yaml",
     "corpus/readers/jsonl.py",
     "report/beyond/entropy.py",
     "tests/report/test_report_entropy.py",
@@ -65,7 +66,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 
 def test_there_are_few_pages() -> None:
-    assert len(list((ROOT / "docs").glob("*.md"))) <= 11
+    assert len(list((ROOT / "docs").glob("*.md"))) <= 12
     assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") <= 130
 
 

@@ -161,13 +161,7 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
         UserError: a file is missing, damaged, or does not match the description.
     """
     folder = Path(folder)
-    card = read_card(folder)
-    for name in (WEIGHTS, SOURCE, TARGET):
-        path = folder / name
-        if not path.is_file():
-            raise UserError(f"{path}: no such file; copy or export the model again")
-        if stage.file_hash(path) != card.sha256.get(name):
-            raise UserError(f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again")
+    card = check_files(folder)
     prepare_cpu()
     return Translator(
         card=card,
@@ -176,6 +170,18 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
         target=_vocabulary(folder / TARGET, card.architecture, "target"),
         decoding=card.decoding if beam is None else card.decoding.model_copy(update={"beam": beam}),
     )
+
+
+def check_files(folder: Path) -> Card:
+    """The description of an exported model; a `UserError` if a file is missing or not the one that it describes."""
+    card = read_card(folder)
+    for name in (WEIGHTS, SOURCE, TARGET):
+        path = folder / name
+        if not path.is_file():
+            raise UserError(f"{path}: no such file; copy or export the model again")
+        if stage.file_hash(path) != card.sha256.get(name):
+            raise UserError(f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again")
+    return card
 
 
 def read_card(folder: Path) -> Card:

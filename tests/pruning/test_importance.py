@@ -8,12 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from specialized_heads.corpus.vocabulary import PAD
 from specialized_heads.model import attention
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import importance
+from specialized_heads.training import objective
 from specialized_heads.training.batching import Batch, make_batch
 
 UNEVEN = {"encoder": [[1], [0, 1]], "decoder": [[], [1]], "cross": [[0, 1], [0]]}
@@ -23,19 +23,17 @@ UNEVEN = {"encoder": [[1], [0, 1]], "decoder": [[], [1]], "cross": [[0, 1], [0]]
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Softmax and loss in the precision of the model; the project's own are always in float32."""
 
-    def loss(states, table, labels, *, smoothing, ignore):
+    def loss(states, table, labels, *, bias, smoothing, ignore):
         assert smoothing == 0
+        assert bias is None
         return F.cross_entropy(states @ table.T, labels, ignore_index=ignore, reduction="sum")
 
     monkeypatch.setattr(attention, "softmax", lambda scores: torch.softmax(scores, -1))
-    monkeypatch.setattr(importance, "cross_entropy", loss)
+    monkeypatch.setattr(objective, "cross_entropy", loss)
 
 
 def summed_loss(model: Transformer, batch: Batch) -> float:
-    states = model(batch.source, batch.target_in).flatten(0, 1)
-    return float(
-        importance.cross_entropy(states, model.output_embedding, batch.target_out.flatten(), smoothing=0.0, ignore=PAD)
-    )
+    return float(objective.cross_entropy_sum(model, batch, label_smoothing=0.0))
 
 
 @pytest.mark.parametrize("pruned", [False, True])

@@ -3,7 +3,6 @@
 PyTorch's restricted unpickler (`weights_only`) accepts tensors and plain containers and refuses everything else.
 """
 
-import pickle
 from pathlib import Path
 
 import torch
@@ -25,7 +24,7 @@ def convert(folder: Path) -> Path:
         raise UserError(f"{path}: no such file; there is nothing to convert")
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # of many kinds, all of which mean that the file is something else
         raise UserError(
             f"{path}: not the weights of a model ({(str(error) or 'empty').splitlines()[0]}); fetch it again"
         ) from None

@@ -7,12 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import sealed
-from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
-from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, load_exported
-from specialized_heads.model.checkpoint import save
+from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
+from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import Section, UserError
 
@@ -36,9 +34,10 @@ def read_model(
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
     if (folder / DESCRIPTION).is_file():
-        translator = load_exported(folder, device="cpu")
-        source, target = (sealed((folder / name).read_bytes()) for name in (SOURCE, TARGET))
-        return translator.model, Tokenisers(source, target, SpecialTokens())
+        check_files(folder)
+        model = load(folder / WEIGHTS)
+        source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
+        return model, Tokenisers(source, target, model.architecture.tokens)
     raise UserError(
         f"{folder}: no model; it must hold {huggingface.CONFIG} with weights and tokeniser as transformers saves them, or be "
         "a folder that this project exported"

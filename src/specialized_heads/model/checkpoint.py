@@ -133,15 +133,20 @@ def assemble(
 
 
 def weights_of(model: Transformer) -> dict[str, Tensor]:
-    """All parameters by name, on the CPU; matrices that are tied once, under the first name."""
-    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    """The state of a model by name, on the CPU; a matrix that several names share once, under the first."""
+    first: dict[int, str] = {}
+    state = model.state_dict(keep_vars=True)
+    for name, tensor in state.items():
+        first.setdefault(id(tensor), name)
+    return {name: state[name].detach().cpu().contiguous() for name in first.values()}
 
 
 @torch.no_grad()
 def set_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> None:
     """Copy what `weights_of` returns into a model of the same architecture."""
-    for name, parameter in model.named_parameters():
-        parameter.copy_(tensors[name])
+    for name, tensor in model.state_dict().items():
+        if name in tensors:  # a shared matrix has more names
+            tensor.copy_(tensors[name])
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) -> None:
