@@ -24,6 +24,7 @@ NEW = {
     "config/mine.yaml",
     "config/my_pair.yaml",
     "config/my_model.yaml",
+    "heads/viewer.html",
     "corpus/readers/jsonl.py",
     "report/beyond/entropy.py",
     "tests/report/test_report_entropy.py",

@@ -43,6 +43,18 @@ def main() -> None:
     command.add_argument("--quantization", choices=QUANTIZATIONS, default="float32", help="of CTranslate2's weights")
     command.add_argument("--check", type=Path, metavar="FILE", help="compare its translations of these sentences")
     command.set_defaults(run=_export)
+    command = commands.add_parser("analyse", help="table of heads and attention viewer of a model on a text")
+    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported or a published model")
+    command.add_argument("--text", type=Path, required=True, help="source sentences, one per line")
+    command.add_argument("--translations", type=Path, help="of the text, line by line (default: the model translates)")
+    command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
+    command.add_argument("--parser", choices=("none", "stanza", "spacy"), default="none", help="of the source side")
+    command.add_argument("--languages", nargs=2, default=("en", "en"), metavar=("SOURCE", "TARGET"), help="codes")
+    command.add_argument(
+        "--tags", nargs=2, default=(None, None), metavar=("SOURCE", "TARGET"), help="as eng_Latn deu_Latn"
+    )
+    command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    command.set_defaults(run=_analyse)
     command = commands.add_parser("convert", help="convert pickled weights to safetensors; executes nothing in them")
     command.add_argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
     command.set_defaults(run=_convert)
@@ -154,6 +166,20 @@ def _export(args: argparse.Namespace) -> None:
 
     texts = args.check.read_text(encoding="utf-8").splitlines() if args.check else []
     print(export_to(args.model, args.output, to=args.to, quantization=args.quantization, texts=texts))
+
+
+def _analyse(args: argparse.Namespace) -> None:
+    from specialized_heads.exchange.analyse import analyse, summary
+
+    options = {
+        "parser": args.parser,
+        "languages": tuple(args.languages),
+        "tags": tuple(args.tags),
+        "device": args.device,
+    }
+    table = analyse(args.model, args.text, args.output, translations=args.translations, **options)
+    print(summary(table))
+    print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")
 
 
 def _convert(args: argparse.Namespace) -> None:

@@ -1,18 +1,21 @@
 """Stage: read a model of another project, or one exported by this one, with its tokenisers.
 
-Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT) and those that `export` writes.
+Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, MarianMT), those that `export` writes, and kept
+baselines.
 """
 
 from dataclasses import asdict
 from pathlib import Path
 
 from specialized_heads import stage
+from specialized_heads.config.kept import DESCRIPTION as KEPT
 from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
 from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import Section, UserError
+from specialized_heads.training.given import VOCABULARIES, load_kept
 
 
 class Settings(Section):
@@ -37,6 +40,10 @@ def read_model(
         check_files(folder)
         model = load(folder / WEIGHTS)
         source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
+        return model, Tokenisers(source, target, model.architecture.tokens)
+    if (folder / KEPT).is_file():
+        _, model = load_kept(folder)
+        source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
         return model, Tokenisers(source, target, model.architecture.tokens)
     raise UserError(
         f"{folder}: no model; it must hold {huggingface.CONFIG} with weights and tokeniser as transformers saves them, or be "

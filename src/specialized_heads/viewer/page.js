@@ -349,7 +349,8 @@ function start() {
   const all = (type) => DATA.layers[type] * DATA.perLayer;
   const labelled = DATA.heads.filter((head) => head.functions.length).length;
   document.title = `${DATA.model}, ${DATA.title}: attention heads`;
-  byId("index").href = DATA.index;
+  if (DATA.index) byId("index").href = DATA.index;
+  else byId("index").remove();
   byId("title").textContent = `${DATA.title}: ${DATA.model}`;
   byId("summary").textContent =
     `Seed ${DATA.seed}. ${DATA.heads.length} heads, ${labelled} of them with a function. ` +

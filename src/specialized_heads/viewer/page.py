@@ -52,6 +52,7 @@ class Settings(Section):
     preprocess: Mode
     language: str  # of the source side
     device: str
+    alone: bool = False  # without a page of all models to link to
 
 
 def choose(
@@ -189,7 +190,7 @@ def main() -> None:
         "model": settings.model,
         "seed": settings.seed,
         "wanted": settings.sentences,
-        "index": "../" * (len(settings.model.split("/")) + 1) + "index.html",
+        "index": "" if settings.alone else "../" * (len(settings.model.split("/")) + 1) + "index.html",
         "perLayer": a.width // a.head_width,
         "layers": {kind: len(getattr(a, kind)) for kind in KINDS},
         "order": {kind: maps.head_numbers(model, kind) for kind in KINDS},

@@ -1,0 +1,167 @@
+"""Analyse the heads of a model on a text without a configuration: the table of heads and the attention viewer.
+
+Runs the stages of the pipeline, each in a process of its own, in one folder. Where there are no translations, those of the model
+are used. Without a parser, words are what white space separates, and no head can be syntactic.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from specialized_heads import stage
+from specialized_heads.config.sections import Decoding, Heads
+from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.normalise import normalise
+from specialized_heads.corpus.tokens import encode
+from specialized_heads.exchange.import_model import read_model
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.parsing.words import Word, write_parses
+from specialized_heads.planning.stages import FUNCTION_KEYS
+from specialized_heads.stage import UserError
+from specialized_heads.tables import read_table, write_table
+
+VIEWED = 20  # sentences in the viewer
+WORD = re.compile(r"\S+")
+SHOWN = ("layer", "head", "confidence", "relevance", "positional_offset", "positional_share", "rarest")
+
+
+def analyse(
+    folder: Path,
+    text: Path,
+    output: Path,
+    *,
+    translations: Path | None = None,
+    parser: str = "none",
+    languages: tuple[str, str] = ("en", "en"),
+    tags: tuple[str | None, str | None] = (None, None),
+    device: str = "auto",
+) -> Path:
+    """Write `heads.parquet`, `heads.csv` and `viewer.html` to a folder.
+
+    Args:
+        folder: of the model, in any format that `import_model` reads.
+        text: source sentences, one per line.
+        output: the folder; it keeps what the stages made.
+        translations: of the text, line by line; None: the model translates.
+        parser: none, stanza or spacy.
+        languages: of source and target.
+        tags: source and target tag, for models that have them.
+        device: auto, cpu or cuda.
+
+    Raises:
+        UserError: a file cannot be read, or a stage fails.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    files = {name: output / name for name in ("model.safetensors", "source.model", "target.model", "tokens.json")}
+    weights, source_model, target_model, special = files.values()
+    model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])
+    save(model, weights, training={"imported": folder.name})
+    for path, content in ((source_model, tokenisers.source), (target_model, tokenisers.target)):
+        path.write_bytes(content)
+    stage.write_json(special, asdict(tokenisers.tokens))
+    sources = _lines(text)
+    targets = _lines(translations) if translations else _translate(model, sources, source_model, target_model)
+    if len(targets) != len(sources):
+        raise UserError(f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence")
+    pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
+    write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
+    text_settings = {"preprocess": "none", "source_language": languages[0], "target_language": languages[1]}
+    run = partial(_run, models={"source-model": source_model, "target-model": target_model})
+    run("corpus.tokens", text_settings, text=pairs, special=special, output=tokens)
+    if parser == "none":
+        write_parses(parses, [_words(line) for line in sources])
+    else:
+        settings = {"engine": parser, "language": languages[0]}
+        _run("parsing.parse", settings, text=pairs, output=parses, report=output / "parses.json")
+    heads = Heads(viewer_sentences=VIEWED).model_dump()
+    relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
+    report = output / "relevance.json"
+    measured = {name: heads[name] for name in heads if name.startswith("relevance_") or name == "bootstrap"}
+    _run(
+        "heads.relevance.measure",
+        {"heads": measured, "device": device},
+        model=weights,
+        dev=tokens,
+        output=relevance,
+        report=report,
+    )
+    job = {"preprocess": "none", "language": languages[0], "seed": 1, "device": device}
+    inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
+    functions = {name: heads[name] for name in FUNCTION_KEYS}
+    outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
+    _run(
+        "heads.analyse",
+        job | {"heads": functions},
+        **inputs,
+        bpe=source_model,
+        train=tokens,
+        relevance=relevance,
+        **outputs,
+    )
+    read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
+    bpe = {"source-bpe": source_model, "target-bpe": target_model}
+    viewed = job | {"sentences": VIEWED, "title": folder.name, "model": "baseline", "alone": True}
+    _run("viewer.page", viewed, models=bpe, **inputs, heads=table, output=page)
+    return table
+
+
+def summary(table: Path) -> str:
+    """The encoder heads with a function, and the most confident of the others, as lines of text."""
+    heads = read_table(table).to_pandas()
+    encoder = heads[heads["type"] == "encoder"].assign(labels=lambda rows: rows["functions"].map(", ".join))
+    shown = encoder.sort_values(["labels", "confidence"], ascending=False).head(10)
+    columns = [name for name in SHOWN if name in shown]
+    return shown[[*columns, "labels"]].to_string(index=False, float_format="{:.2f}".format)
+
+
+def _lines(path: Path) -> list[str]:
+    """The sentences of a file, normalised as in the clean stage."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
+        raise UserError(f"{path}: line {empty[0]} is empty; remove it, and its translation")
+    if not lines:
+        raise UserError(f"{path}: has no sentences")
+    return [normalise(line, entities=False)[0] for line in lines]
+
+
+def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:
+    ids, lengths = encode(sources, load_bpe(source_model), model.architecture.tokens)
+    rows, start = [], 0
+    for length in lengths.tolist():
+        rows.append(ids[start : start + length].tolist())
+        start += length
+    bpe = load_bpe(target_model)
+    return [
+        bpe.decode(row) for row in in_batches(partial(translate, model, **Decoding().model_dump()), rows, show=True)
+    ]
+
+
+def _words(line: str) -> list[Word]:
+    """The words of a sentence as a flat tree under the first."""
+    matches = list(WORD.finditer(line))
+    return [
+        Word(match[0], match.start(), match.end(), int(number > 0), "dep" if number else "root", "X")
+        for number, match in enumerate(matches)
+    ]
+
+
+def _run(module: str, settings: dict[str, Any], *, models: dict[str, Path] | None = None, **files: Path) -> None:
+    """Run a stage; its last line of error becomes a `UserError`."""
+    options = [part for name, path in ((models or {}) | files).items() for part in (f"--{name}", str(path))]
+    command = [sys.executable, "-m", f"specialized_heads.{module}", *options, "--settings", json.dumps(settings)]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UserError(f"{module}: {last.removeprefix('error: ')}")

@@ -1,0 +1,43 @@
+"""The command that analyses a model on a text, without a configuration."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from small import WORDS
+
+from specialized_heads.exchange.analyse import analyse, summary
+from specialized_heads.stage import UserError
+
+TEXTS = [" ".join(WORDS[start : start + 3]) for start in range(0, 60, 3)]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"{line}\n" for line in TEXTS), encoding="utf-8")
+    return path
+
+
+def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
+    exported: Path, text: Path, tmp_path: Path
+) -> None:
+    table = analyse(exported, text, tmp_path / "out", translations=text, device="cpu")
+    heads = pq.read_table(table).to_pandas()
+    assert {"relevance", "confidence", "positional_share"} <= set(heads)
+    assert not heads["functions"].map(lambda labels: "syntactic" in labels).any()  # no parser
+    page = (tmp_path / "out" / "viewer.html").read_text(encoding="utf-8")
+    assert any(line in page for line in TEXTS)
+    assert "confidence" in summary(table)
+    assert (tmp_path / "out" / "heads.csv").is_file()
+
+
+def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.txt"
+    short.write_text("one line\n")
+    with pytest.raises(UserError, match=f"1 lines, but .* has {len(TEXTS)}"):
+        analyse(exported, text, tmp_path / "out", translations=short)
+    for content, message in (("a\n\nb\n", "line 2 is empty"), ("", "has no sentences")):
+        short.write_text(content)
+        with pytest.raises(UserError, match=message):
+            analyse(exported, short, tmp_path / "out")
