@@ -5,6 +5,7 @@ the pieces are put in the order of the ids, so that one file says everything. Pi
 tokeniser may choose them, and the model reads the unknown token (`SpecialTokens.known`).
 """
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ MARIAN = ("source.spm", "target.spm")
 SHARED = "sentencepiece.bpe.model"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+LANGUAGE = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")  # tokens of M2M100 and NLLB
 ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
 
 
@@ -56,7 +58,13 @@ def read_tokenisers(
         raise UserError(f"{folder / VOCABULARY}: there is no token <unk>; fetch the tokeniser of this model again")
     added = _added_tokens(folder, source_ids)
     tags = {
-        f"{side}_tags": _tag(folder, tag, ids | added, key=f"{side}_tag", required=bool(added) and not marian)
+        f"{side}_tags": _tag(
+            folder,
+            tag,
+            ids | added,
+            key=f"{side}_tag",
+            required=not marian and any(map(LANGUAGE.fullmatch, ids | added)),
+        )
         for side, tag, ids in (("source", source_tag, source_ids), ("target", target_tag, target_ids))
     }
     tokens = SpecialTokens(
@@ -66,7 +74,7 @@ def read_tokenisers(
         eos=config.eos_token_id,
         **tags,
     )
-    control = {tokens.pad, tokens.start, tokens.eos, *added.values()}
+    control = {tokens.pad, tokens.start, tokens.eos, *tokens.source_tags, *tokens.target_tags, *added.values()}
     models = []
     for side, name, ids, size in zip(
         ("source", "target"), MARIAN if marian else (SHARED, SHARED), (source_ids, target_ids), sizes, strict=True
