@@ -47,4 +47,4 @@ def test_transformers_cannot_hold_positions_from_0(exported: Path, tmp_path: Pat
 def test_a_comparison_says_what_decided() -> None:
     text = str(Comparison(sentences=1000, same=990, rounding=7, better=2, worse=1))
     assert text.startswith("Of 1,000 sentences, 990 have the same translation")
-    assert str(Comparison(0, 0, 0, 0, 0)) == "Not compared with the original, for want of a text."
+    assert str(Comparison(0, 0, 0, 0, 0)) == "Not compared with the original: no text was given."

@@ -59,6 +59,8 @@ def test_logits_are_those_of_transformers(name: str, saved) -> None:
     ours, (source, target) = load_folder(saved(model), tokens), sentences(tokens)
     expected = their_logits(model, source, target, tokens)
     assert float(expected.abs().max()) > 1
+    if tokens.pad == tokens.start:  # never an output here
+        expected[..., tokens.pad] = our_logits(ours, source, target)[..., tokens.pad]
     torch.testing.assert_close(our_logits(ours, source, target), expected, rtol=0, atol=1e-5)
 
 
@@ -87,6 +89,17 @@ def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, t
     source, target = sentences(tokens)
     expected = our_logits(ours, source, target)
     torch.testing.assert_close(their_logits(back, source, target, tokens), expected, rtol=0, atol=1e-5)
+
+
+def test_padding_is_never_an_output_of_a_published_marian_model(saved) -> None:
+    model = marian()
+    with torch.no_grad():  # as on the hub: a row of zeros, so that its logit is 0, and others below
+        model.model.shared.weight[MARIAN.pad] = 0
+        model.final_logits_bias[:] = -40
+        model.final_logits_bias[:, MARIAN.pad] = 0
+    ours, (source, target) = load_folder(saved(model), MARIAN), sentences(MARIAN)
+    assert (their_logits(model, source, target, MARIAN).argmax(-1) == MARIAN.pad).all()
+    assert not (our_logits(ours, source, target).argmax(-1) == MARIAN.pad).any()
 
 
 def test_a_layer_without_heads_keeps_the_bias_of_its_output(saved) -> None:

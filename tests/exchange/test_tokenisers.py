@@ -167,5 +167,5 @@ def test_a_missing_or_unknown_language_is_refused(m2m: tuple[Path, Config]) -> N
     folder, described = m2m
     with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag"):
         read_tokenisers(folder, described)
-    with pytest.raises(UserError, match=r"no token eng_Latn \(it has .*__en__"):
+    with pytest.raises(UserError, match=r"no token eng_Latn; did you mean .*__en__"):
         read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="__de__")

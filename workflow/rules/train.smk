@@ -75,7 +75,7 @@ rule import_model:
         "python -m specialized_heads.exchange.import_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# A baseline that was trained before: a kept one, where everything that its training followed from is the same; or an imported one.
+# A baseline that was trained before: a kept one, used only if its data and settings match, or an imported one.
 rule given_baseline:
     input:
         given=planned(inputs.given_file, name="baseline.json", root=workflow.basedir),

@@ -59,7 +59,7 @@ class Baseline(Section):
     source_tag: str | None = Field(
         None, description="imported: token before every source sentence, such as eng_Latn, __en__ or >>fra<<"
     )
-    target_tag: str | None = Field(None, description="imported: token that every translation begins with")
+    target_tag: str | None = Field(None, description="imported: first token of every translation")
 
 
 class Corpus(Section):
@@ -159,6 +159,8 @@ class Experiment(Section):
                     f"ablation.normalise: the model of {name} has one head per layer, whose importance, divided by that of "
                     f"its layer, is always 1; set it to false"
                 )
+            if values.model.tied == "all" and not (values.vocabulary.shared or given):
+                raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
             if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
                 raise ValueError(
                     f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "

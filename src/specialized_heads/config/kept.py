@@ -14,7 +14,7 @@ from specialized_heads.config.experiment import Experiment
 from specialized_heads.stage import Section, UserError, first_line, read_json
 
 DESCRIPTION = "baseline.json"
-HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # owner/model
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # owner/model
 # What decides the splits of a corpus.
 CORPUS = ("source", "source_language", "target_language", "filters", "split")
 # Keys of a training that do not change its result beyond rounding.
@@ -40,7 +40,7 @@ def read_kept(folder: Path) -> Kept:
     """Read the description of a kept baseline.
 
     Raises:
-        UserError: it is missing or describes none.
+        UserError: it is missing or invalid.
     """
     path = folder / DESCRIPTION
     try:
@@ -128,7 +128,7 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
 
 
 def _check_imported(experiment: Experiment, corpus: str, place: str) -> None:
-    """Raise a `UserError` for what an imported model brings with it, or cannot do."""
+    """Raise a `UserError` if the configuration sets what an imported model determines itself, or cannot do."""
     merged, override = experiment.for_corpus(corpus), experiment.corpora[corpus].override
     others = [values for values in experiment.corpora.values() if values.baseline is None]
     for name in ("vocabulary", "model"):

@@ -39,13 +39,20 @@ class Split(Section):
 
 
 class Vocabulary(Section):
-    """BPE vocabularies, separate for source and target (appendix B.1)."""
+    """BPE vocabularies, separate for source and target (appendix B.1) unless `shared`."""
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
     preprocess: Mode = Field(
         "none", description="before BPE; none: raw text; paper: Moses tokens in lower case, as the paper's code has it"
     )
+    shared: bool = Field(False, description="one vocabulary for both sides, learned from both")
+
+    @model_validator(mode="after")
+    def _one_size(self) -> "Vocabulary":
+        if self.shared and self.source != self.target:
+            raise ValueError(f"a shared vocabulary has one size, but source is {self.source} and target {self.target}")
+        return self
 
 
 class Model(Section):
@@ -71,7 +78,12 @@ class Model(Section):
     position_scale: float = Field(
         1.0, gt=0, le=1e3, description="factor of the sinusoids; word embeddings have unit size"
     )
-
+    position_start: int = Field(0, ge=0, le=1000, description="position of the first token; M2M100 has 1")
+    norm_epsilon: float = Field(1e-6, gt=0, le=1, description="ε of LayerNorm; that of transformers is 1e-5")
+    tied: Literal["", "output", "all"] = Field(
+        "",
+        description="embeddings that are one matrix: output (target and output), all (with vocabulary.shared), or none",
+    )
     fixed_patterns: bool = Field(
         False,
         description="heads 1 to 7 of each encoder layer have the fixed attention of Raganato et al. (2020): a control whose "

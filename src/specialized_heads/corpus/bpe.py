@@ -1,4 +1,4 @@
-"""Stage bpe: two byte-pair-encoding vocabularies, one per language (appendix B.1), learned on the training set alone.
+"""Stage bpe: byte-pair-encoding vocabularies, one per language (appendix B.1) or one for both, learned on the training set alone.
 
 The text is preprocessed as `vocabulary.preprocess` says. SentencePiece does not normalise it (`identity`, white space kept),
 because heads are compared with words: the pieces of a sentence, joined, are U+2581 and the sentence with each space written as
@@ -38,6 +38,9 @@ WRONG_SIZE = {
     r"too high \(\d+\)\. Please set it to a value <= (\d+)": "more than the {} training sentences support; set at most",
     r"smaller than required_chars\. \d+ vs (\d+)": "less than the alphabet of the training text; set at least",
 }
+
+
+SIDES = ("source", "target")
 
 
 class Settings(Section):
@@ -124,11 +127,16 @@ def main() -> None:
     """Read `--train`; write `--source-model` and `--target-model`."""
     files = arguments(__doc__, files=["train", "source-model", "target-model"])
     settings = Settings.model_validate(files.settings)
-    mode = settings.vocabulary.preprocess
-    for side in ("source", "target"):
-        language, size = getattr(settings, f"{side}_language"), getattr(settings.vocabulary, side)
-        blocks = (apply(texts, language=language, mode=mode) for texts in sample(files.train, side))
-        model = learn(chain.from_iterable(blocks), size=size, name=side)
+    mode, shared = settings.vocabulary.preprocess, settings.vocabulary.shared
+
+    def preprocessed(side: str) -> Iterator[str]:
+        for texts in sample(files.train, side):
+            yield from apply(texts, language=getattr(settings, f"{side}_language"), mode=mode)
+
+    for side in SIDES:
+        size = getattr(settings.vocabulary, side)
+        texts = chain.from_iterable(map(preprocessed, SIDES if shared else [side]))
+        model = learn(texts, size=size, name=side)
         with atomic(getattr(files, f"{side}_model")) as temporary:
             temporary.write_bytes(model)
         log.info("bpe: %s, %d subwords", side, size)

@@ -1,4 +1,4 @@
-"""The tokens with a meaning of their own, by their ids: those that every vocabulary made here reserves, and those of a model."""
+"""Special tokens: the ids that our vocabularies reserve, and those of an imported model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ PAD, UNKNOWN, BOS, EOS = range(4)
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Ids of a model's special tokens, alike on both sides."""
+    """Ids of a model's special tokens, the same on both sides."""
 
     pad: int = PAD
     unknown: int = UNKNOWN
@@ -18,9 +18,8 @@ class SpecialTokens:
     eos: int = EOS
     source_tags: tuple[int, ...] = ()  # before every source sentence, such as a language
     target_tags: tuple[int, ...] = ()  # what every translation begins with
-    source_size: int = (
-        0  # number of embeddings, where the tokeniser has pieces beyond them, which are unknown; 0: it has none
-    )
+    # Numbers of embeddings where the tokeniser has pieces beyond them, which are unknown; 0: it has none.
+    source_size: int = 0
     target_size: int = 0
 
     def tags(self, side: str) -> tuple[int, ...]:

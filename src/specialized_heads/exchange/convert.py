@@ -1,4 +1,4 @@
-"""Convert pickled weights to safetensors, in a process that executes nothing of what the file contains.
+"""Convert pickled weights to safetensors without executing any code in the file.
 
 PyTorch's restricted unpickler (`weights_only`) accepts tensors and plain containers and refuses everything else.
 """
@@ -32,6 +32,8 @@ def convert(folder: Path) -> Path:
         raise UserError(
             f"{path}: holds more than tensors; only weights as `save_pretrained` writes them can be converted"
         )
-    # Tied tensors share memory, which safetensors does not allow.
-    write_tensors(folder / WEIGHTS, {name: tensor.clone().contiguous() for name, tensor in stored.items()}, format="pt")
+    first: dict[tuple, str] = {}  # of several names for the same memory, which safetensors does not allow
+    for name in sorted(stored, key=lambda name: "shared" not in name):
+        first.setdefault((stored[name].data_ptr(), tuple(stored[name].shape), stored[name].stride()), name)
+    write_tensors(folder / WEIGHTS, {name: stored[name].clone().contiguous() for name in first.values()}, format="pt")
     return folder / WEIGHTS

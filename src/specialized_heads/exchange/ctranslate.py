@@ -1,7 +1,7 @@
 """Write models in the format of CTranslate2, an inference engine in C++ with int8 products.
 
-CTranslate2 has one number of heads per stack. Layers with fewer heads are filled up with heads of zeros, which change nothing and
-cost what they would cost in the largest layer.
+CTranslate2 has one number of heads per stack. Layers with fewer heads are padded with zero heads, which change no output but
+cost as much as real ones.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ def write(model: Transformer, folder: Path, *, source: list[str], target: list[s
 
     Args:
         model: on the CPU, without gates.
-        folder: is replaced if it exists.
+        folder: must exist.
         source: the pieces of the source vocabulary in the order of their ids, (V,).
         target: those of the target vocabulary.
         quantization: float32, int8, or another type of CTranslate2.
@@ -72,7 +72,6 @@ def write(model: Transformer, folder: Path, *, source: list[str], target: list[s
     spec.config.eos_token, spec.config.unk_token = target[a.tokens.eos], target[a.tokens.unknown]
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
-    folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
 
 
@@ -82,7 +81,7 @@ def largest_layer(model: Transformer, *kinds: str) -> int:
 
 
 def copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
-    """Copy the projections of a layer, filled up to a number of heads."""
+    """Copy the projections of a layer, padded to a number of heads."""
     missing = (heads - len(ours.heads)) * ours.head_width
     rows = {name: nn.functional.pad(getattr(ours, name), (0, 0, 0, missing)) for name in ("query", "key", "value")}
     columns = nn.functional.pad(ours.output, (0, missing))
@@ -96,6 +95,11 @@ def copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
     theirs.linear[-1].weight = array(columns)
     if ours.output_bias is not None:
         theirs.linear[-1].bias = array(ours.output_bias)
+
+
+def computed(quantization: str) -> str:
+    """The type in which this processor computes with such weights."""
+    return quantization if quantization in ctranslate2.get_supported_compute_types("cpu") else "default"
 
 
 def copy_norm(theirs: Any, ours: nn.Module) -> None:

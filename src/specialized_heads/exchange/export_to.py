@@ -4,6 +4,7 @@ A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Fa
 `check.json`, which compares its translations of a text with ours.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +35,7 @@ folder = "PATH/OF/THIS/FOLDER"
 model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
 source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{spm_source}")
 target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{spm_target}")
-ids = torch.tensor([[*{source_ids}, *source.encode("A sentence."), {eos}]])
+ids = torch.tensor([[*{source_ids}, *{encoded}, {eos}]])
 print(target.decode(model.generate(ids)[0].tolist()))
 ```
 
@@ -76,7 +77,7 @@ class Comparison:
 
     def __str__(self) -> str:
         if not self.sentences:
-            return "Not compared with the original, for want of a text."
+            return "Not compared with the original: no text was given."
         return (
             f"Of {self.sentences:,} sentences, {self.same:,} have the same translation as in the original; in {self.rounding:,} "
             f"rounding decides between hypotheses of equal score; in {self.better:,} the search finds a better hypothesis, in "
@@ -98,8 +99,12 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
         UserError: the model cannot be read, or the format cannot hold it.
     """
     translator = load_exported(folder, device="cpu")
-    if output.exists() and any(output.iterdir()) and not (output / CHECK).is_file():
-        raise UserError(f"{output}: holds other files; name a new folder")
+    if output.exists() and not output.is_dir():
+        raise UserError(f"{output}: is a file; name a new folder")
+    if output.is_dir() and any(output.iterdir()):
+        if not (output / CHECK).is_file():
+            raise UserError(f"{output}: holds other files; name a new folder")
+        shutil.rmtree(output)  # an earlier export
     output.mkdir(parents=True, exist_ok=True)
     write, run = (_ctranslate2 if to == "ctranslate2" else _hf)(translator, output, quantization=quantization)
     write()
@@ -139,7 +144,9 @@ def _ctranslate2(translator: Translator, output: Path, *, quantization: str) -> 
         pieces = [[source[number] for number in ids] for ids in sources]
         settings = translator.decoding.model_dump()
         tags = [target[number] for number in a.tokens.target_tags]
-        outputs = ctranslate.translate(output, pieces, tags=tags, compute_type=quantization, **settings)
+        outputs = ctranslate.translate(
+            output, pieces, tags=tags, compute_type=ctranslate.computed(quantization), **settings
+        )
         return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
 
     return write, run
@@ -209,4 +216,8 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
         return CTRANSLATE2_README.format(**values)
     spm = MARIAN if translator.model.architecture.post_norm else (SHARED, SHARED)
     values |= {"spm_source": spm[0], "spm_target": spm[1], "source_ids": list(tokens.source_tags), "eos": tokens.eos}
+    encoded = 'source.encode("A sentence.")'
+    if tokens.source_size:  # pieces beyond the vocabulary are unknown
+        encoded = f"[i if i < {tokens.source_size} else {tokens.unknown} for i in {encoded}]"
+    values["encoded"] = encoded
     return HF_README.format(**values)

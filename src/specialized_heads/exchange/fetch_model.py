@@ -8,14 +8,13 @@ import os
 from pathlib import Path
 
 from huggingface_hub import HfApi, snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
 from specialized_heads import stage
 from specialized_heads.exchange import huggingface, tokenisers
 from specialized_heads.stage import Section, UserError
 
 WANTED = [
-    *(huggingface.CONFIG, "generation_config.json", "README.md"),
+    *(huggingface.CONFIG, huggingface.GENERATION, "README.md"),
     *(*tokenisers.MARIAN, tokenisers.SHARED, tokenisers.VOCABULARY, tokenisers.TARGET_VOCABULARY),
     *(tokenisers.TOKENIZER, tokenisers.TOKENIZER_CONFIG, tokenisers.ADDED, tokenisers.SPECIAL),
 ]
@@ -37,15 +36,23 @@ def main() -> None:
         names = [file.rfilename for file in info.siblings or ()]
         weights = [name for name in names if name in (huggingface.WEIGHTS, huggingface.INDEX)]
         weights = [*weights, "model-*.safetensors"] if weights else [huggingface.PICKLE]
+        if not set(weights) & set(names):
+            raise UserError(
+                f"{settings.name}: has neither safetensors nor weights in one pickle, which is all that can be read"
+            )
+        if huggingface.PICKLE in weights:  # what was converted from another commit
+            (folder / huggingface.WEIGHTS).unlink(missing_ok=True)
         stage.log.info("fetching %s at %s", settings.name, info.sha)
         snapshot_download(
             settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights], endpoint=server
         )
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # of its HTTP library too, which differs between versions
         reason = stage.one_line(str(error).strip().split("\n")[0])
         raise UserError(
-            f"{settings.name}: cannot be fetched from {server or 'the hub'} ({reason}); run again to go on, or fetch it "
-            "elsewhere and set baseline.model to its folder"
+            f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
+            "again to resume, or fetch it elsewhere and set baseline.model to its folder"
         ) from None
     card = {
         "name": settings.name,

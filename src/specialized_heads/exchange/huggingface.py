@@ -18,8 +18,10 @@ from specialized_heads.model.checkpoint import assemble, read_tensors, write_ten
 from specialized_heads.model.transformer import Architecture, Transformer
 from specialized_heads.stage import Section, UserError, first_line, read_json, write_json
 
-CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+CONFIG, GENERATION = "config.json", "generation_config.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
+NEVER = -100.0  # logit of what is never an output
 
 # Our name of a sub-layer, and theirs.
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
@@ -67,16 +69,22 @@ def read_config(folder: Path) -> Config:
     kind = values.get("model_type") if isinstance(values, dict) else None
     if kind not in ("marian", "m2m_100"):
         raise UserError(f"{path}: model_type is {kind!r}; only marian and m2m_100 (M2M100, NLLB) can be read")
+    generation = folder / GENERATION
+    if values.get("decoder_start_token_id") is None and generation.is_file():
+        values |= {"decoder_start_token_id": read_json(generation).get("decoder_start_token_id")}
     try:
         config = Config.model_validate(values)
     except ValidationError as error:
-        raise UserError(f"{path}: {first_line(error)}; fetch the file again") from None
+        raise UserError(f"{path}: {first_line(error)}; correct the file, or fetch it again") from None
     for key in ("attention_heads", "ffn_dim"):
         ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
         if ours != other:
             raise UserError(f"{path}: encoder_{key} is {ours} and decoder_{key} {other}; they must be equal")
     if config.d_model % config.encoder_attention_heads:
-        raise UserError(f"{path}: d_model {config.d_model} is no multiple of {config.encoder_attention_heads} heads")
+        raise UserError(f"{path}: d_model {config.d_model} is not divisible by {config.encoder_attention_heads} heads")
+    special = (config.pad_token_id, config.eos_token_id, config.decoder_start_token_id)
+    if max(special) >= min(config.vocab_size, config.decoder_vocab_size or config.vocab_size):
+        raise UserError(f"{path}: special tokens have the ids {special}, beyond the vocabulary; fetch the file again")
     return config
 
 
@@ -129,13 +137,16 @@ def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
         if found is None:
             raise UserError(f"{path}: there is no tensor {candidates[0]}; the weights do not fit {CONFIG}")
         tensors[name] = found.float().flatten() if name == "output_bias" else found.float()
+    if a.output_bias and tokens.pad == tokens.start:
+        # Published MarianMT models have a row of zeros for padding, which is no output but would compete with a logit of 0.
+        tensors["output_bias"][tokens.pad] = NEVER
     return assemble(a, tensors, weights=path, like=folder / CONFIG).eval()
 
 
 # Where the weights of an embedding are if not under its own name: models whose embeddings are tied store them once.
 SHARED = {
-    "source_embedding": ("model.shared.weight",),
-    "target_embedding": ("model.shared.weight",),
+    "source_embedding": ("model.shared.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"),
+    "target_embedding": ("model.shared.weight", "lm_head.weight"),
     "output_embedding": ("model.decoder.embed_tokens.weight", "model.shared.weight"),
 }
 
@@ -167,7 +178,11 @@ def their_name(name: str) -> str:
 def _read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
     """The tensors of a model by their names, and the file to name in errors."""
     if (folder / INDEX).is_file():  # in several files
-        shards = sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+        index = read_json(folder / INDEX)
+        files = index.get("weight_map") if isinstance(index, dict) else None
+        if not isinstance(files, dict):
+            raise UserError(f"{folder / INDEX}: has no weight_map; fetch the model again")
+        shards = sorted(set(map(str, files.values())))
         if any(Path(shard).name != shard for shard in shards):
             raise UserError(f"{folder / INDEX}: names a file outside its folder; fetch the model again")
         stored: dict[str, Tensor] = {}
@@ -237,7 +252,7 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
     if tokens.target_tags:
         generation["forced_bos_token_id"] = tokens.target_tags[0]
     write_json(folder / CONFIG, config)
-    write_json(folder / "generation_config.json", generation)
+    write_json(folder / GENERATION, generation)
     write_tensors(folder / WEIGHTS, _their_tensors(model, heads), format="pt")
 
 
@@ -286,7 +301,7 @@ def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
             tensors[their_name(f"{prefix}{matrix}_bias")] = full
     if a.tied == "all":
         tensors["model.shared.weight"] = tensors.pop(their_name("source_embedding"))
-    elif a.tied == "output" and not a.post_norm:  # a tie that M2M100 does not know
+    elif a.tied == "output" and not a.post_norm:  # M2M100 cannot tie only these two
         tensors[their_name("output_embedding")] = tensors[their_name("target_embedding")].clone()
     if a.post_norm:
         bias = tensors.get(their_name("output_bias"), torch.zeros(a.target_vocabulary))

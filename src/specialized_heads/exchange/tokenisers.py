@@ -1,7 +1,7 @@
 """Tokenisers of published models as SentencePiece models whose ids are those of the embeddings.
 
 Such models come with a SentencePiece file and a table of ids in another order (`vocab.json`, or inside `tokenizer.json`). Here
-the pieces are put in the order of the ids, so that one file says everything. Pieces without an id follow at the end: the
+the pieces are put in the order of the ids, so the SentencePiece file alone is enough. Pieces without an id follow at the end: the
 tokeniser may choose them, and the model reads the unknown token (`SpecialTokens.known`).
 """
 
@@ -19,6 +19,7 @@ from specialized_heads.exchange.huggingface import CONFIG, Config
 from specialized_heads.stage import UserError, atomic, read_json, write_json
 
 Piece = ModelProto.SentencePiece
+TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
 
 # Files of the two sides; M2M100 and NLLB have one for both.
 MARIAN = ("source.spm", "target.spm")
@@ -105,7 +106,7 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
             f"{path.parent / VOCABULARY}: token {largest[0]!r} has id {ids[largest[0]]}, but {CONFIG} says that there are "
             f"{size} embeddings; the tokeniser belongs to another model"
         )
-    own = {piece.piece: piece for piece in proto.pieces if piece.type == Piece.NORMAL}
+    own = {piece.piece: piece for piece in proto.pieces if piece.type in TEXT}
     if not set(own) & set(ids):
         raise UserError(f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model")
     # A BPE model would merge pieces that it was not trained with, even if it must not use them.
@@ -157,7 +158,7 @@ def _added_tokens(folder: Path, ids: dict[str, int]) -> dict[str, int]:
     """Tokens that are not in the table of ids, such as languages: several files may name them."""
     added: dict[str, int] = {}
     if (path := folder / SPECIAL).is_file():  # numbered from the end of the table
-        names = read_json(path).get("additional_special_tokens", [])
+        names = read_json(path).get("additional_special_tokens") or []
         names = [name["content"] if isinstance(name, dict) else name for name in names]
         added |= {name: len(ids) + number for number, name in enumerate(n for n in names if n not in ids)}
     if (path := folder / TOKENIZER_CONFIG).is_file():
@@ -176,8 +177,9 @@ def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, requir
             raise UserError(f"{folder}: the model needs a language tag; set baseline.{key}, such as eng_Latn or __en__")
         return ()
     if tag not in ids:
-        similar = [token for token in ids if token.strip("_<>")[:2] == tag.strip("_<>")[:2] and not token.isalpha()]
-        known = f" (it has {', '.join(sorted(similar)[:5])})" if similar else ""
+        languages = [token for token in ids if LANGUAGE.fullmatch(token) or token.startswith(">>")]
+        similar = sorted(token for token in languages if token.strip("_<>")[:2] == tag.strip("_<>")[:2])
+        known = f"; did you mean {' or '.join(similar[:5])}?" if similar else ""
         raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
     return (ids[tag],)
 

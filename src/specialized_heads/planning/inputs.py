@@ -197,7 +197,7 @@ def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str
     models = {}
     for corpus, values in experiment.corpora.items():
         folder = imported_folder(experiment, corpus, root=Path(root))
-        if folder and values.baseline and folder.name.startswith(values.baseline.model.replace("/", "--")):
+        if folder and values.baseline and folder.parent == Path(experiment.downloads.directory, "models"):
             models[folder] = {"name": values.baseline.model, "revision": values.baseline.revision}
     return models
 

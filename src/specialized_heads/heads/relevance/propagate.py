@@ -1,11 +1,11 @@
 """Layer-wise relevance propagation through the Transformer (section 4, appendix A; Ding et al. 2017).
 
 Each generation step starts with relevance 1 at its top-1 logit, and each neuron divides what it gets among its inputs by a rule
-(`rules.py`). Non-linearities are ignored: LayerNorm, before or after a sub-layer, and ReLU pass relevance through unchanged, and
-attention weights are the constant weights of a sum over values. Only the rule "attention" (AttnLRP, Achtibat et al. 2024) splits
-a product of two variables evenly: between values and weights, and behind the softmax between queries and keys (proposition 3.3,
-eq. 15). The softmax s passes R_i = x_i (R_i - s_i Σ_j R_j) to its scores x (proposition 3.1, eq. 13), which does not conserve
-relevance.
+(`rules.py`). Non-linearities are ignored: LayerNorm, before or after a sub-layer, and activations pass relevance through
+unchanged, and attention weights are the constant weights of a sum over values. Only the rule "attention" (AttnLRP, Achtibat et
+al. 2024) splits a product of two variables evenly: between values and weights, and behind the softmax between queries and keys
+(proposition 3.3, eq. 15). The softmax s passes R_i = x_i (R_i - s_i Σ_j R_j) to its scores x (proposition 3.1, eq. 13), which
+does not conserve relevance.
 
 All generation steps of a batch are propagated at once, on an axis of their own, in the precision of the model.
 
@@ -134,7 +134,8 @@ def through_attention(
     nothing = relevance.new_zeros(())
     if not module.heads:
         result.heads[kind, layer] = relevance.new_zeros(*relevance.shape[:2], 0)
-        return nothing, nothing
+        # The update is the output bias: where biases take no share, its relevance stays in the residual stream.
+        return nothing if module.output_bias is None or rule.bias else relevance, nothing
     context = activations[kind, layer, "context"]  # (B, H, T, K)
     outputs = through_linear(context.transpose(1, 2).flatten(2), module.output, module.output_bias, relevance, rule)
     outputs = split(outputs, module)  # (B, N, H, T, K)
