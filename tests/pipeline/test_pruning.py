@@ -10,7 +10,7 @@ from specialized_heads.stage import read_json
 
 CORPUS = "tatoeba_en_fr"
 # `tests/parsing` and `test_given_baseline` run these.
-NOT_HERE = {"parser_models", "given_bpe", "given_baseline"}
+NOT_HERE = {"parser_models", "given_bpe", "given_baseline", "fetch_model", "import_model"}
 SMOKE_ALONE = {"measure_speed", "speed", "relevance_rules", "view_heads", "viewer_index"}
 
 
