@@ -23,7 +23,13 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
 NEVER = -100.0  # logit of what is never an output
 
-# Our name of a sub-layer, and theirs.
+# Our names and theirs: of parameters outside the layers, of the projections of attention, of other sub-layers.
+OUTSIDE = {
+    "source_embedding": "model.encoder.embed_tokens.weight",
+    "target_embedding": "model.decoder.embed_tokens.weight",
+    "output_embedding": "lm_head.weight",
+    "output_bias": "final_logits_bias",
+}
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 SUBLAYERS = {
     "attention_norm": "self_attn_layer_norm",
@@ -56,6 +62,19 @@ class Config(Section, extra="ignore"):
     pad_token_id: int = Field(ge=0)
     eos_token_id: int = Field(ge=0)
     decoder_start_token_id: int = Field(ge=0)
+
+    @property
+    def marian(self) -> bool:
+        return self.model_type == "marian"
+
+    @property
+    def shared(self) -> bool:
+        """Whether both sides have one vocabulary, which M2M100 always has."""
+        return self.share_encoder_decoder_embeddings or not self.marian
+
+    @property
+    def target_vocabulary(self) -> int:
+        return self.vocab_size if self.shared else self.decoder_vocab_size or self.vocab_size
 
 
 def read_config(folder: Path) -> Config:
@@ -90,13 +109,12 @@ def read_config(folder: Path) -> Config:
 
 def architecture(config: Config, tokens: SpecialTokens) -> Architecture:
     """The architecture that a configuration describes."""
-    marian = config.model_type == "marian"
-    shared = config.share_encoder_decoder_embeddings or not marian
+    marian = config.marian
     heads = tuple(range(config.encoder_attention_heads))
     decoder = (heads,) * config.decoder_layers
     return Architecture(
         source_vocabulary=config.vocab_size,
-        target_vocabulary=config.vocab_size if shared else config.decoder_vocab_size or config.vocab_size,
+        target_vocabulary=config.target_vocabulary,
         width=config.d_model,
         feed_forward=config.encoder_ffn_dim,
         head_width=config.d_model // len(heads),
@@ -111,7 +129,7 @@ def architecture(config: Config, tokens: SpecialTokens) -> Architecture:
         output_bias=marian,
         norm_epsilon=1e-5,
         scale_embeddings=config.scale_embedding,
-        tied=("all" if shared else "output") if config.tie_word_embeddings else "",
+        tied=("all" if config.shared else "output") if config.tie_word_embeddings else "",
         tokens=tokens,
     )
 
@@ -153,14 +171,8 @@ SHARED = {
 
 def their_name(name: str) -> str:
     """Translate the name of a parameter, such as `encoder.0.attention.query_bias`."""
-    single = {
-        "source_embedding": "model.encoder.embed_tokens.weight",
-        "target_embedding": "model.decoder.embed_tokens.weight",
-        "output_embedding": "lm_head.weight",
-        "output_bias": "final_logits_bias",
-    }
-    if name in single:
-        return single[name]
+    if name in OUTSIDE:
+        return OUTSIDE[name]
     stack, _, rest = name.partition(".")
     if stack.endswith("_norm"):
         return f"model.{stack.removesuffix('_norm')}.layer_norm.{rest}"

@@ -50,11 +50,10 @@ def read_tokenisers(
     Raises:
         UserError: a file is missing or damaged, the ids do not fit the embeddings, or a tag is missing or unknown.
     """
-    marian = config.model_type == "marian"
-    shared = config.share_encoder_decoder_embeddings or not marian
+    marian, shared = config.marian, config.shared
     source_ids = _ids(folder, VOCABULARY)
     target_ids = source_ids if shared else _ids(folder, TARGET_VOCABULARY)
-    sizes = (config.vocab_size, config.vocab_size if shared else config.decoder_vocab_size or config.vocab_size)
+    sizes = (config.vocab_size, config.target_vocabulary)
     if "<unk>" not in source_ids:
         raise UserError(f"{folder / VOCABULARY}: there is no token <unk>; fetch the tokeniser of this model again")
     added = _added_tokens(folder, source_ids)

@@ -128,11 +128,11 @@ def translate(
     tokens = torch.full((len(sources), beam), special.start, device=device)
     scores = torch.full((len(sources), beam), -torch.inf, device=device)
     scores[:, 0] = 0.0  # all hypotheses start out equal: only one may branch
+    never = [special.pad] if special.start == special.eos else [special.pad, special.start]
     position = 0
     while open_:
         logits = step(model, tokens, position, cache)
         mass = logits.logsumexp(-1, keepdim=True)  # over all tokens, even those that outputs never contain
-        never = [special.pad] if special.start == special.eos else [special.pad, special.start]
         logits[..., never] = -torch.inf
         if position < len(special.target_tags):
             logits, mass = torch.full_like(logits, -torch.inf), torch.zeros_like(mass)

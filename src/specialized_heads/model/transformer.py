@@ -11,6 +11,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -137,12 +138,8 @@ class EncoderLayer(Layer):
         self.feed_forward = FeedForward(a, name="encoder_feed_forward", layer=layer, dropout=dropout)
 
     def forward(self, x: Tensor, attn_mask: Tensor, activations: Activations | None = None) -> Tensor:
-        def attend(x: Tensor) -> Tensor:
-            return self.attention(x, None, attn_mask, activations)
-
-        def feed_forward(x: Tensor) -> Tensor:
-            return self.feed_forward(x, activations)
-
+        attend = partial(self.attention, memory=None, attn_mask=attn_mask, activations=activations)
+        feed_forward = partial(self.feed_forward, activations=activations)
         x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
         return self.sublayer(x, self.feed_forward_norm, feed_forward, "encoder_feed_forward", activations)
 
@@ -162,15 +159,9 @@ class DecoderLayer(Layer):
     def forward(
         self, x: Tensor, memory: Tensor, causal: Tensor, memory_mask: Tensor, activations: Activations | None = None
     ) -> Tensor:
-        def attend(x: Tensor) -> Tensor:
-            return self.attention(x, None, causal, activations)
-
-        def attend_to_memory(x: Tensor) -> Tensor:
-            return self.cross(x, memory, memory_mask, activations)
-
-        def feed_forward(x: Tensor) -> Tensor:
-            return self.feed_forward(x, activations)
-
+        attend = partial(self.attention, memory=None, attn_mask=causal, activations=activations)
+        attend_to_memory = partial(self.cross, memory=memory, attn_mask=memory_mask, activations=activations)
+        feed_forward = partial(self.feed_forward, activations=activations)
         x = self.sublayer(x, self.attention_norm, attend, "decoder", activations)
         x = self.sublayer(x, self.cross_norm, attend_to_memory, "cross", activations)
         return self.sublayer(x, self.feed_forward_norm, feed_forward, "decoder_feed_forward", activations)
