@@ -106,8 +106,7 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
             raise UserError(f"{output}: holds other files; name a new folder")
         shutil.rmtree(output)  # an earlier export
     output.mkdir(parents=True, exist_ok=True)
-    write, run = (_ctranslate2 if to == "ctranslate2" else _hf)(translator, output, quantization=quantization)
-    write()
+    run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, output, quantization=quantization)
     sources = [ids for ids in translator.encode(texts) if 0 < len(ids) <= LONGEST]
     comparison = _compare(translator, sources, run(sources) if sources else [])
     stage.write_json(
@@ -122,8 +121,8 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
 Run = Callable[[list[list[int]]], list[list[int]]]
 
 
-def _ctranslate2(translator: Translator, output: Path, *, quantization: str) -> tuple[Callable[[], None], Run]:
-    """What writes a model for CTranslate2, and what translates with it."""
+def _write_ctranslate2(translator: Translator, output: Path, *, quantization: str) -> Run:
+    """Write a model for CTranslate2; returns what translates with it."""
     try:
         from specialized_heads.exchange import ctranslate
     except ImportError:
@@ -133,12 +132,10 @@ def _ctranslate2(translator: Translator, output: Path, *, quantization: str) -> 
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
     number_of = {piece: number for number, piece in enumerate(target)}
-
-    def write() -> None:
-        ctranslate.write(model, output, source=source, target=target, quantization=quantization)
-        for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
-            with stage.atomic(output / name) as temporary:
-                temporary.write_bytes(processor.serialized_model_proto())
+    ctranslate.write(model, output, source=source, target=target, quantization=quantization)
+    for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
+        with stage.atomic(output / name) as temporary:
+            temporary.write_bytes(processor.serialized_model_proto())
 
     def run(sources: list[list[int]]) -> list[list[int]]:
         pieces = [[source[number] for number in ids] for ids in sources]
@@ -149,26 +146,23 @@ def _ctranslate2(translator: Translator, output: Path, *, quantization: str) -> 
         )
         return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
 
-    return write, run
+    return run
 
 
-def _hf(translator: Translator, output: Path, *, quantization: str) -> tuple[Callable[[], None], Run]:
-    """What writes a model for transformers, and what translates with the files as this project reads them."""
+def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:
+    """Write a model for transformers; returns what translates with the files as this project reads them."""
     if quantization != "float32":
         raise UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
     a = translator.model.architecture
     protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
-
-    def write() -> None:
-        settings = translator.decoding.model_dump(include={"beam", "length_penalty"})
-        huggingface.write_folder(translator.model, output, **settings)
-        write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
+    settings = translator.decoding.model_dump()
+    huggingface.write_folder(translator.model, output, beam=settings["beam"], length_penalty=settings["length_penalty"])
+    write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
 
     def run(sources: list[list[int]]) -> list[list[int]]:
-        model = huggingface.load_folder(output, a.tokens)
-        return in_batches(partial(translate, model, **translator.decoding.model_dump()), sources)
+        return in_batches(partial(translate, huggingface.load_folder(output, a.tokens), **settings), sources)
 
-    return write, run
+    return run
 
 
 def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:
