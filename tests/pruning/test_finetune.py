@@ -68,7 +68,14 @@ def test_it_trains_as_pruning_does(call, files: dict, monkeypatch, tmp_path: Pat
     for module in (prune, finetune):
         monkeypatch.setattr(module, "train", record)
     run()
-    more = {"penalty": 0.0, "heads": None, "penalty_warmup": 0, "gate_learning_rate": 0.0, "gate_init": 2.0}
+    more = {
+        "penalty": 0.0,
+        "heads": None,
+        "penalty_warmup": 0,
+        "penalise": "heads",
+        "gate_learning_rate": 0.0,
+        "gate_init": 2.0,
+    }
     outputs = {name: tmp_path / name for name in ("output.safetensors", "records", "state", "gates", "soft")}
     outputs["output"] = outputs.pop("output.safetensors")
     baseline = {name if name != "model" else "baseline": path for name, path in files.items()}

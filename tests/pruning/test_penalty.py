@@ -59,3 +59,20 @@ def test_the_largest_log_alpha_are_fixed_open(count: int) -> None:
         gate.train()
         gate.draw(torch.Generator().manual_seed(1))
         assert gate().tolist() == gate.open_probability().tolist() == gate.fixed.tolist()
+
+
+def test_lambda_multiplies_open_heads_or_those_of_the_largest_layer() -> None:
+    uneven = gates(3.0, 3.0, -1.0, 0.5, 2.0)
+    layers = [gate.open_probability().sum().item() for gate in uneven]
+    assert Lambda(0.1, 0).expected(uneven).item() == pytest.approx(sum(layers))
+    assert Lambda(0.1, 0, stacks=[2]).expected(uneven).item() == pytest.approx(2 * max(layers))
+    assert Lambda(0.1, 0, stacks=[1, 1]).expected(uneven).item() == pytest.approx(sum(layers))
+
+
+@pytest.mark.parametrize(
+    ("count", "kept"), [(1, [2]), (2, [0, 2]), (3, [0, 2, 4]), (4, [0, 1, 2, 4]), (5, [0, 1, 2, 3, 4])]
+)
+def test_heads_fixed_open_are_spread_over_the_layers_where_the_largest_counts(count: int, kept: list[int]) -> None:
+    fixed = gates(0.1, -2.0, 4.0, 0.1, 0.3)
+    fix_largest(fixed, count, evenly=True)
+    assert torch.cat([gate.fixed for gate in fixed]).nonzero().flatten().tolist() == kept

@@ -25,6 +25,7 @@ SETTINGS = {
     "penalty": 0.01,
     "heads": None,
     "penalty_warmup": 0,
+    "penalise": "heads",
     "dropout": 0.1,
     "training": TRAINING | {"updates": 40, "batch_tokens": 100, "log_every": 40, "evaluate_every": 40},
     "gate_learning_rate": 0.3,
@@ -277,3 +278,8 @@ def test_a_model_without_any_heads_to_prune(pruned, tiny_model, monkeypatch: pyt
     assert rows == []
     assert after.architecture.encoder == ((), ())
     assert torch.equal(before.output_embedding, after.output_embedding)
+
+
+def test_the_largest_layer_of_a_stack_can_be_penalised(pruned) -> None:
+    _, after, _, _ = pruned(scope="all", penalty=None, heads=6, penalise="largest_layer")
+    assert [len(attention.heads) for attention in after.attentions()] == [1] * 6

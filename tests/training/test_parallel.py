@@ -24,6 +24,7 @@ SETTINGS = {
     "penalty": None,
     "heads": 5,
     "penalty_warmup": 0,
+    "penalise": "heads",
     "dropout": 0.1,
     # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are those of one process.
     "training": TRAINING | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},

@@ -191,6 +191,11 @@ class Pruning(Section):
     penalty_warmup: int = Field(
         0, ge=0, description="updates over which λ grows from zero; 0: constant; not for numbers of heads"
     )
+    penalise: Literal["heads", "largest_layer"] = Field(
+        "heads",
+        description="what λ multiplies; heads: open heads; largest_layer: those of a stack's largest layer times its layers, for "
+        "formats with one number of heads per stack",
+    )
     soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
     retrain: Distinct[str] = Field(
         ["all"],

@@ -75,6 +75,7 @@ def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, se
         "penalty": aim.lambda_,
         "heads": aim.heads,
         "penalty_warmup": values.pruning.penalty_warmup if aim.heads is None else 0,
+        "penalise": values.pruning.penalise,
         "gate_learning_rate": values.pruning.gate_learning_rate,
         "gate_init": values.pruning.gate_init,
     }

@@ -38,6 +38,7 @@ class Settings(Section):
     penalty: float | None  # λ; None: controlled to reach `heads`
     heads: int | None  # target number of heads of the scope; None: as many as λ leaves
     penalty_warmup: int
+    penalise: Literal["heads", "largest_layer"]
     dropout: float
     training: Training
     gate_learning_rate: float
@@ -58,6 +59,12 @@ def attach_gates(model: Transformer, *, scope: str, log_alpha: float) -> None:
     for attention in model.attentions(*SCOPES[scope]):
         if attention.heads:
             attention.gate = HardConcrete(len(attention.heads), log_alpha=log_alpha)
+
+
+def stacks_of(model: Transformer) -> list[int]:
+    """Numbers of gated sub-layers in the encoder and in the decoder, of both its attention types together."""
+    gated = ["encoder" if a.kind == "encoder" else "decoder" for a in model.attentions() if a.gate is not None]
+    return [gated.count(stack) for stack in ("encoder", "decoder") if stack in gated]
 
 
 def gate_rows(deciding: Transformer, final: Transformer) -> list[dict[str, Any]]:
@@ -118,20 +125,22 @@ def train_gates(
     attach_gates(model, scope=settings.scope, log_alpha=settings.gate_init)
     gated = sum(len(a.heads) for a in model.attentions() if a.gate is not None)
     updates = decision = settings.training.updates
+    by_layer = settings.penalise == "largest_layer"
+    stacks = stacks_of(model) if by_layer else []
     if settings.heads is None:
-        penalty, fix_gates = Lambda(settings.penalty, settings.penalty_warmup), None
+        penalty, fix_gates = Lambda(settings.penalty, settings.penalty_warmup, stacks=stacks), None
     elif settings.heads > gated:
         raise stage.UserError(
             f"settings: heads: {settings.heads} heads were asked for, but the model has {gated} in scope "
             f"{settings.scope}; ask for {gated} at most"
         )
     else:
-        penalty = HeadCountController(settings.heads, updates)
+        penalty = HeadCountController(settings.heads, updates, stacks=stacks)
         decision = penalty.decision
 
         def fix_gates(update: int, gates: list[HardConcrete]) -> None:
             if update == decision:
-                fix_largest(gates, settings.heads)
+                fix_largest(gates, settings.heads, evenly=by_layer)
 
     plan = Plan(
         seed=settings.seed,

@@ -72,6 +72,9 @@ class Penalty(Protocol):
 
     weight: float  # λ at the next update
 
+    def expected(self, gates: list[HardConcrete]) -> Tensor:
+        """What λ multiplies, differentiable in log α."""
+
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
         """Set the weight for the next update, after update number `update`."""
 
@@ -282,8 +285,7 @@ class _Run:
         self.context.all_reduce(self.gradient)
         self.loss += self.update_loss
         if self.penalty is not None:
-            expected_heads = torch.stack([gate.open_probability().sum() for gate in self.gates]).sum()  # L_C
-            (self.penalty.weight * expected_heads).backward()  # λ·L_C, section 6.1
+            (self.penalty.weight * self.penalty.expected(self.gates)).backward()  # λ·L_C, section 6.1
         self.update, self.epoch, self.position = self.update + 1, update.epoch, update.position + 1
         rate = self.rate(self.update)
         for optimizer in self.optimizers:
