@@ -8,7 +8,7 @@ import torch
 
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance.propagate import propagate
-from specialized_heads.heads.relevance.rules import Rule
+from specialized_heads.heads.relevance.rules import ABSENT, Rule
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.training.batching import Batch, make_batch
@@ -28,6 +28,7 @@ RULES = {
     "returned, biases": dataclasses.replace(RETURNED, bias=True),
     "alpha_beta, biases": Rule("alpha_beta", alpha=2.0, bias=True),
 }
+PUBLISHED = {"post_norm": True, "attention_bias": True, "activation": "swish", "output_bias": True}  # as MarianMT
 CONSERVING = ("returned", "z_plus", "alpha_beta")
 
 
@@ -36,7 +37,7 @@ class NeuronByNeuron:
 
     def __init__(self, model: Transformer, activations: Activations, rule: Rule) -> None:
         self.model, self.rule = model, rule
-        self.activations = {key: value[0].numpy() for key, value in activations.items()}
+        self.activations = {key: value[0].detach().numpy() for key, value in activations.items()}
         self.heads: dict[tuple[str, int], list[float]] = {}
 
     def shares(self, contributions: np.ndarray) -> np.ndarray:
@@ -50,10 +51,11 @@ class NeuronByNeuron:
                 shares = shares + absorbed * np.abs(c) / np.abs(c).sum()
             return shares
         positive, negative = np.where(c > 0, c, 0.0), np.where(c < 0, c, 0.0)
-        if not positive.any():
-            return negative / negative.sum()
-        if not negative.any():
-            return positive / positive.sum()
+        least = ABSENT * np.abs(c).sum()
+        if positive.sum() <= least:
+            return negative / np.abs(c).sum() * -1
+        if -negative.sum() <= least:
+            return positive / np.abs(c).sum()
         alpha = rule.alpha if rule.name == "alpha_beta" else 1.0
         return alpha * positive / positive.sum() - (alpha - 1) * negative / negative.sum()
 
@@ -94,13 +96,16 @@ class NeuronByNeuron:
         kind, layer, h, k = module.kind, module.layer, len(module.heads), module.head_width
         if not h:
             self.heads[kind, layer] = []
-            return 0.0, 0.0
+            # The update is a bias, which takes no share unless the rule says so: its relevance stays where it came from.
+            return 0.0 if module.output_bias is None or self.rule.bias else update, 0.0
         weights, values, context = (self.activations[kind, layer, name] for name in ("weights", "values", "context"))
         x, memory = self.activations[kind, layer, "input"], self.activations[kind, layer, "keys_input"]
         joined = context.transpose(1, 0, 2).reshape(len(update), h * k)
-        outputs = self.product(joined, module.output, update, None)
+        outputs = self.product(joined, module.output, update, module.output_bias)
         self.heads[kind, layer] = [float(outputs[:, head * k : (head + 1) * k].sum()) for head in range(h)]
         q, key = x @ module.query.detach().numpy().T, memory @ module.key.detach().numpy().T
+        if module.query_bias is not None:
+            q, key = q + module.query_bias.detach().numpy(), key + module.key_bias.detach().numpy()
         of_values, of_queries, of_keys = np.zeros_like(key), np.zeros_like(q), np.zeros_like(key)
         for head, t in np.ndindex(h, len(update)):
             allowed = range(t + 1 if kind == "decoder" else len(memory))
@@ -121,17 +126,19 @@ class NeuronByNeuron:
                     of_queries[t, i] += share
                     of_keys[s, i] += share
         if self.rule.name != "attention":
-            return 0.0, self.product(memory, module.value, of_values, None)
-        to_keys = self.product(memory, module.value, of_values / 2, None)
-        to_keys += self.product(memory, module.key, of_keys, None)
-        return self.product(x, module.query, of_queries, None), to_keys
+            return 0.0, self.product(memory, module.value, of_values, module.value_bias)
+        to_keys = self.product(memory, module.value, of_values / 2, module.value_bias)
+        to_keys += self.product(memory, module.key, of_keys, module.key_bias)
+        return self.product(x, module.query, of_queries, module.query_bias), to_keys
 
     def run(self, states: np.ndarray, step: int) -> float:
         """Fill `heads`; return the relevance that arrives at the embeddings."""
         table = self.model.output_embedding.detach().numpy()
-        top = table[int(np.argmax(table @ states[step]))]
+        bias = np.zeros(len(table)) if self.model.output_bias is None else self.model.output_bias.detach().numpy()
+        best = int(np.argmax(table @ states[step] + bias))
+        summands = states[step] * table[best]
         decoder = np.zeros_like(states)
-        decoder[step] = self.shares(states[step] * top)
+        decoder[step] = self.shares(np.append(summands, bias[best]) if self.rule.bias else summands)[: len(summands)]
         memory: np.ndarray | float = 0.0
         for n in reversed(range(len(self.model.decoder))):
             layer = self.model.decoder[n]
@@ -148,9 +155,12 @@ class NeuronByNeuron:
         return float(decoder.sum() + memory.sum())
 
 
+@pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_every_head_and_step_equals_the_loops(tiny_model, data: TokenStore, kept: dict, rule: Rule) -> None:
-    model = tiny_model().double()
+def test_every_head_and_step_equals_the_loops(
+    tiny_model, data: TokenStore, kept: dict, rule: Rule, options: dict
+) -> None:
+    model = tiny_model(**options).double()
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
         batch = make_batch(data, np.array([number]))
@@ -180,8 +190,11 @@ def test_the_paper_s_rule_conserves_relevance_and_only_rounding_hides_it(tiny_mo
 
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
 @pytest.mark.parametrize("rule", ["returned", "z_plus", "alpha_beta"])
-def test_relevance_is_conserved_from_level_to_level(tiny_model, batch: Batch, kept: dict, rule: str) -> None:
-    model = tiny_model()
+@pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
+def test_relevance_is_conserved_from_level_to_level(
+    tiny_model, batch: Batch, kept: dict, rule: str, options: dict
+) -> None:
+    model = tiny_model(**options).double() if options else tiny_model()
     model.keep_heads(kept)
     result = propagate(model, batch, rule=RULES[rule])
     assert list(result.totals) == ["decoder 2", "decoder 1", "encoder 2", "encoder 1"]
