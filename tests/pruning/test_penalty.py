@@ -31,11 +31,11 @@ def test_lambda_grows_linearly_from_zero_and_then_stays() -> None:
 
 
 def test_lambda_is_positive_with_too_many_open_gates_and_negative_with_too_few() -> None:
-    wide = weights(HeadCountController(2, 100), 60, 3, 3, 3, 3, 3)
+    wide = weights(HeadCountController(2, 200), 60, 3, 3, 3, 3, 3)
     assert wide[-1] > 0.1
     assert wide == sorted(wide)
     assert wide[58] > wide[50]  # the target has reached two heads before: the integral grows
-    assert weights(HeadCountController(2, 100), 60, -3, -3, -3, -3, -3)[-1] < -0.1
+    assert weights(HeadCountController(2, 200), 60, -3, -3, -3, -3, -3)[-1] < -0.05
     assert weights(HeadCountController(5, 100), 2, 3, 3, 3, 3, 3) == [0.0, 0.0]  # all heads are the target
 
 

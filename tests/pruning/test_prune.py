@@ -163,7 +163,7 @@ def test_exactly_the_target_number_of_heads_stays_those_with_the_largest_log_alp
         assert (written["scope"], written["penalty"], written["heads"], written["kept"]) == (scope, None, count, count)
         assert written["decided"] == sum(row["decided"] for row in rows) / len(rows)
         assert written["gates_open"] == sum(row["log_alpha"] > 0 for row in rows)
-        assert written["decided_after"] == 26
+        assert written["decided_after"] == 12
         open_ = [p for layer in record["open"].values() for p in layer]
         assert sorted(open_) == [0.0] * (len(rows) - count) + [1.0] * count  # at the end gates are constants
         for name, differs in changed(before, after).items():

@@ -1,7 +1,7 @@
 """Stage: one table of what every criterion gives each head of a baseline, and at which numbers of heads it is kept.
 
 The value of "gates" is log α of one pruning run, that with the (lower) median of the head counts, at the update at which the
-heads were chosen (`pruning.penalty`: after 65% of the updates), since gates are fixed from then on. With more heads nearly all
+heads were chosen (`pruning.penalty`: after 30% of the updates), since gates are fixed from then on. With more heads nearly all
 gates are open, with fewer nearly all are closed, and their order says little. The value of "random" is the position in its
 order, counted down; there is one draw per seed.
 """

@@ -9,7 +9,8 @@ of the closed gates is far below 0.
 
 The controller only comes close to the number. After `DECIDED` of the updates `fix_largest` keeps exactly that many heads,
 those with the largest log α: their gates become 1, all others 0, and the remaining updates train the weights of this
-configuration.
+configuration. Both shares are small: a choice made among all heads, early, was better than one that closed them one by one,
+and it leaves more updates to the heads that stay.
 
 λ multiplies the expected number of open heads, L_C in the paper. Formats with one number of heads per stack, such as
 CTranslate2's, pay for the largest layer of a stack instead: with `stacks`, λ multiplies what those would hold.
@@ -22,8 +23,8 @@ from torch import Tensor
 
 from specialized_heads.model.gates import HardConcrete, sample
 
-REACHED = 0.45  # share of the updates after which the target is the number of heads
-DECIDED = 0.65  # share of the updates after which gates become constants
+REACHED = 0.05  # share of the updates after which the target is the number of heads
+DECIDED = 0.3  # share of the updates after which gates become constants
 # Gains of the controller in nats, for an error of all heads; the integral gain for an error that lasts the whole run.
 PROPORTIONAL, INTEGRAL = 0.07, 0.4
 
