@@ -10,6 +10,7 @@ INSTALLED := $(VENV)/installed
 
 # The rules call `python`, so the environment must come first in PATH.
 reproduce: $(INSTALLED)
+	$(VENV)/bin/specialized-heads estimate config.yaml
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
 # The studies kept in docs/reference/. They take hours on a workstation and can be interrupted and resumed at any time. The

@@ -1,4 +1,4 @@
-"""The command `specialized-heads`: use exported models, and exchange models with other projects.
+"""The command `specialized-heads`: use exported models, exchange models with other projects, and estimate run times.
 
 `translate` translates lines as they arrive on standard input: it takes all complete lines that are available, at most `--batch`
 at a time, so it suits both a pipe of a million lines and a person at a terminal. It writes one line per input line, in order.
@@ -58,6 +58,9 @@ def main() -> None:
     command = commands.add_parser("convert", help="convert pickled weights to safetensors; executes nothing in them")
     command.add_argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
     command.set_defaults(run=_convert)
+    command = commands.add_parser("estimate", help="say how long the trainings of an experiment take on this machine")
+    command.add_argument("configuration", type=Path, metavar="FILE", help="such as config.yaml")
+    command.set_defaults(run=_estimate)
     args = parser.parse_args()
     try:
         if sys.stdout is None:
@@ -180,6 +183,14 @@ def _analyse(args: argparse.Namespace) -> None:
     table = analyse(args.model, args.text, args.output, translations=args.translations, **options)
     print(summary(table))
     print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")
+
+
+def _estimate(args: argparse.Namespace) -> None:
+    from specialized_heads.config.experiment import load
+    from specialized_heads.config.file import read
+    from specialized_heads.training.estimate import estimate
+
+    print(estimate(load(read(args.configuration))))
 
 
 def _convert(args: argparse.Namespace) -> None:

@@ -1,0 +1,100 @@
+"""How long the trainings of an experiment will take on this machine, from a few updates on made-up text.
+
+Translation and analysis come on top; trainings are nearly everything. The text has sentences of ordinary length; the updates
+measured are at most `TOKENS` source tokens per processor core, and scaled to those of the experiment.
+"""
+
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from specialized_heads.config.experiment import Experiment
+from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.vocabulary import EOS
+from specialized_heads.model.devices import choose_device, matmul_precision
+from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.planning.models import TRAINED, models
+from specialized_heads.training.loop import Data, Plan, train
+
+TOKENS = 1500
+UPDATES = 4
+UNITS = {"days": 86400, "hours": 3600, "minutes": 60}  # in seconds
+SENTENCES, LENGTHS = 2000, (5, 35)  # of the made-up text: how many, and subwords, uniformly
+
+
+def updates_by_kind(experiment: Experiment) -> dict[str, Counter[str]]:
+    """For each corpus, the updates of training of each kind of model, over all its models and seeds."""
+    counts = {}
+    for name, corpus in experiment.corpora.items():
+        values = experiment.for_corpus(name)
+        per_kind = {
+            "baseline": 0 if corpus.baseline else values.training.updates,
+            "pruned": values.pruning.updates,
+            "finetuned": values.pruning.updates,
+        }
+        counts[name] = Counter()
+        for kind in TRAINED:
+            updates = per_kind.get(kind, values.retraining().updates)
+            counts[name][kind] += updates * len(models(experiment, name, kind)) * len(experiment.seeds)
+    return counts
+
+
+def made_up(*, source: int, target: int) -> TokenStore:
+    """Random text with vocabularies of these sizes."""
+    random = np.random.default_rng(1)
+    sides = {}
+    for side, size in (("source", source), ("target", target)):
+        lengths = random.integers(*LENGTHS, SENTENCES)
+        sides[side] = random.integers(EOS + 1, size, lengths.sum()).astype(np.int32)
+        sides[f"{side}_offsets"] = np.concatenate([[0], np.cumsum(lengths)])
+    return TokenStore(**sides)
+
+
+def seconds_per_update(experiment: Experiment) -> float:
+    """Seconds of one update of the full model, with all processor cores or a GPU."""
+    model, vocabulary = experiment.model, experiment.vocabulary
+    sizes = {"source_vocabulary": vocabulary.source, "target_vocabulary": vocabulary.target}
+    architecture = Architecture.full(**sizes, **model.model_dump(exclude={"dropout"}))
+    store = made_up(source=vocabulary.source, target=vocabulary.target)
+    tokens = min(experiment.training.batch_tokens, TOKENS * torch.get_num_threads())
+    plan = Plan(seed=1, **experiment.training.model_dump())
+    plan = replace(plan, batch_tokens=tokens, warmup=1, log_every=10**9, evaluate_every=10**9, average=1, compile=False)
+    data = Data(store, TokenStore(store.source[:9], np.array([0, 9]), store.target[:9], np.array([0, 9])), "")
+    taken = []
+    for updates in (1, 1, 1 + UPDATES):  # the first warms up, the second has the costs of every start
+        network = Transformer(architecture, dropout=model.dropout).to(choose_device(experiment.device))
+        initialise(network, seed=1)
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.perf_counter()
+            train(
+                network, replace(plan, updates=updates), data, state=Path(folder, "state"), records=Path(folder, "log")
+            )
+            taken.append(time.perf_counter() - started)
+    return max(taken[2] - taken[1], 0.0) / UPDATES * experiment.training.batch_tokens / tokens
+
+
+def estimate(experiment: Experiment) -> str:
+    """The updates of training of an experiment, and the time that they take here."""
+    seconds, total, measured = 0.0, 0, {}
+    for name, counts in updates_by_kind(experiment).items():
+        values = experiment.for_corpus(name)
+        given = experiment.corpora[name].baseline
+        if not counts.total():
+            continue
+        if given and not (Path(given.model) / f"seed{experiment.seeds[0]}").is_dir():
+            return "no estimate: the sizes of an imported model are not known before it is read"
+        key = repr((values.model, values.vocabulary, values.training))
+        if key not in measured:
+            measured[key] = seconds_per_update(values)
+        seconds, total = seconds + measured[key] * counts.total(), total + counts.total()
+    device = choose_device(experiment.device)
+    precision = matmul_precision(experiment.training.precision, device)
+    unit, length = next(item for item in UNITS.items() if seconds > 2 * item[1] or item[0] == "minutes")
+    taken = f"{max(1, round(seconds / length)):,} {unit}"
+    where = f"{torch.get_num_threads()} CPU threads" if device.type == "cpu" else "one GPU"
+    return f"{total:,} updates of training: about {taken} on {where} in {precision}; translation and analysis come on top"

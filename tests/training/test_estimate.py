@@ -1,0 +1,39 @@
+"""The estimate of run times counts every update of an experiment and takes the time of real ones."""
+
+import pytest
+
+from specialized_heads.config.experiment import load
+from specialized_heads.training import estimate
+
+CORPUS = {"title": "t", "source": {"kind": "embedded", "name": "tatoeba_en_fr"}, "target_language": "fr"}
+VALUES = {
+    "experiment": "e",
+    "seeds": [1, 2],
+    "device": "cpu",
+    "corpora": {"a": CORPUS, "b": CORPUS | {"title": "u", "prune": False}},
+    "vocabulary": {"source": 100, "target": 100},
+    "model": {"layers": 1, "heads": 2, "width": 8, "feed_forward": 8},
+    "training": {"updates": 50, "batch_tokens": 300, "micro_batch_tokens": 300, "precision": "fp32"},
+    "pruning": {"encoder": [0, 0.1], "heads": [2], "updates": 30, "warmup": 5, "retrain": ["encoder_heads2"]},
+    "comparison": {"criteria": ["random", "confidence"]},
+}
+
+
+def test_updates_are_counted_over_models_and_seeds() -> None:
+    counts = estimate.updates_by_kind(load(VALUES))
+    expected = {"baseline": 2 * 50, "pruned": 2 * 3 * 30, "scratch": 2 * 50, "finetuned": 2 * 2 * 30}
+    assert +counts["a"] == expected
+    assert +counts["b"] == {"baseline": 2 * 50}
+
+
+def test_a_kept_baseline_is_not_trained() -> None:
+    given = {"a": CORPUS | {"baseline": {"model": "resources/baselines/tatoeba_en_fr"}, "prune": False}}
+    assert not estimate.updates_by_kind(load(VALUES | {"corpora": given}))["a"].total()
+
+
+def test_the_time_is_that_of_real_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 <= estimate.seconds_per_update(load(VALUES)) < 60
+    monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment: 20.0)
+    assert estimate.estimate(load(VALUES)).startswith("600 updates of training: about 3 hours on ")
+    monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment: 0.2)
+    assert "600 updates of training: about 2 minutes on 1 CPU threads in fp32" in estimate.estimate(load(VALUES))
