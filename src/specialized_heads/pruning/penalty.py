@@ -26,7 +26,7 @@ from specialized_heads.model.gates import HardConcrete, sample
 REACHED = 0.05  # share of the updates after which the target is the number of heads
 DECIDED = 0.3  # share of the updates after which gates become constants
 # Gains of the controller in nats, for an error of all heads; the integral gain for an error that lasts the whole run.
-PROPORTIONAL, INTEGRAL = 0.07, 0.4
+PROPORTIONAL, INTEGRAL = 0.07, 2.0
 
 
 @dataclass(kw_only=True)
