@@ -201,8 +201,8 @@ class Pruning(Section):
     )
     penalise: Literal["heads", "largest_layer"] = Field(
         "heads",
-        description="what λ multiplies; heads: the open heads; largest_layer: those of a stack's largest layer times its number of "
-        "layers, for formats with one number of heads per stack",
+        description="what λ multiplies; heads: the open heads; largest_layer: those of a stack's largest layer times the "
+        "number of layers, for formats with one number of heads per stack",
     )
     soft: bool = Field(False, description="also score each pruned model with soft gates, before they become 0 or 1")
     retrain: Distinct[str] = Field(
@@ -294,8 +294,8 @@ class Comparison(Section):
 
     criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],
-        description="gates: the heads that pruning with gates keeps; importance (see ablation), relevance, confidence: the heads with "
-        "the largest value in the baseline; random: one draw per seed; empty: no comparison",
+        description="gates: the heads that pruning with gates keeps; importance (see ablation), relevance, confidence: the heads "
+        "with the largest value in the baseline; random: one draw per seed; empty: no comparison",
     )
     finetune: bool = Field(
         True, description="also fine-tune the remaining model, for as many updates as pruning with gates"
@@ -358,7 +358,7 @@ class Heads(Section):
     least_arcs: int = Field(
         30,
         ge=1,
-        description="minimum arcs of a relation for relations_certain, the relations in which a head certainly beats the fixed offset",
+        description="minimum arcs of a relation for relations_certain: relations in which a head surely beats the fixed offset",
     )
     rare_cutoff: int = Field(
         500, ge=0, description="tokens are rare if they are not among this many most frequent ones (section 5.3)"
@@ -393,7 +393,7 @@ class Heads(Section):
     )
     relevance_absorbed: Literal["returned", "lost"] = Field(
         "returned",
-        description="epsilon, attention: return the stabiliser's share of relevance to the inputs in proportion to size, or lose it",
+        description="epsilon, attention: whether the stabiliser's share of relevance is returned to the inputs by size, or lost",
     )
     relevance_alpha: float = Field(
         1.5, ge=1, description="alpha_beta: weight α of positive contributions; negative ones have weight α - 1"
