@@ -131,7 +131,7 @@ class Training(Section):
     muon_learning_rate: float = Field(
         0.02, gt=0, description="muon: peak learning rate of these matrices; the schedule has the same shape as Adam's"
     )
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="share of the probability mass spread over all tokens")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability mass spread over all tokens")
     precision: Literal["fp32", "bf16"] = Field(
         "fp32",
         description="of matrix products; weights and sums stay fp32. bf16 needs a processor or GPU with instructions for it "
@@ -190,9 +190,7 @@ class Pruning(Section):
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
     optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for fine-tuning")
     muon_learning_rate: float = Field(0.02, gt=0, description="as training.muon_learning_rate, for fine-tuning")
-    gate_learning_rate: float = Field(
-        0.05, gt=0, description="peak learning rate of log α; the schedule has the same shape"
-    )
+    gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same shape of schedule")
     gate_init: float = Field(2.0, allow_inf_nan=False, description="initial log α; 2 means P(open) = 0.94")
     penalty_warmup: int = Field(
         0,
@@ -345,23 +343,18 @@ class Heads(Section):
         description="Universal (obj) or Stanford Dependencies (dobj); a main type includes its subtypes, nsubj:pass only itself",
     )
     positional_share: float = Field(
-        0.9,
-        gt=0,
-        le=1,
-        description="minimum share of argmaxes at one relative position for a positional head (section 5.1)",
+        0.9, gt=0, le=1, description="share of argmaxes at one position that makes a head positional (section 5.1)"
     )
     syntactic_margin: float = Field(
-        0.1,
-        ge=0,
-        description="minimum margin in accuracy over the baseline for a syntactic head, as a fraction (section 5.2)",
+        0.1, ge=0, description="accuracy above the baseline that makes a head syntactic (section 5.2)"
     )
     least_arcs: int = Field(
         30,
         ge=1,
-        description="minimum arcs of a relation for relations_certain: relations in which a head surely beats the fixed offset",
+        description="minimum arcs of a relation for relations_certain, where a head certainly beats the fixed offset",
     )
     rare_cutoff: int = Field(
-        500, ge=0, description="tokens are rare if they are not among this many most frequent ones (section 5.3)"
+        500, ge=0, description="tokens outside this many most frequent ones are rare (section 5.3)"
     )
     rare_share: float = Field(
         0.5, gt=0, le=1, description="minimum share of argmaxes on the least frequent token for a rare-words head"
@@ -369,7 +362,7 @@ class Heads(Section):
     from_word: Literal["mean", "first"] = Field(
         "mean", description="attention from a word: mean over its pieces, or first piece"
     )
-    bootstrap: int = Field(1000, ge=10, description="number of resamples of sentences for intervals")
+    bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
     similarity_sentences: int = Field(
         1000,
         ge=1,
