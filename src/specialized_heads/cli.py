@@ -31,27 +31,39 @@ def main() -> None:
     command.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: a GPU if there is one"
     )
-    command.add_argument("--batch", type=_positive, default=100, help="most lines to translate at once (default: 100)")
+    command.add_argument(
+        "--batch", type=_positive, default=100, help="maximum number of lines to translate at once (default: 100)"
+    )
     command.set_defaults(run=_translate)
     command = commands.add_parser("describe", help="show the heads, size and scores of a model")
     command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
     command.set_defaults(run=_describe)
     command = commands.add_parser("export", help="write a model for CTranslate2 or Hugging Face transformers")
     command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
-    command.add_argument("output", type=Path, metavar="FOLDER", help="where to write it")
+    command.add_argument("output", type=Path, metavar="FOLDER", help="folder to write")
     command.add_argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
-    command.add_argument("--quantization", choices=QUANTIZATIONS, default="float32", help="of CTranslate2's weights")
-    command.add_argument("--check", type=Path, metavar="FILE", help="compare its translations of these sentences")
+    command.add_argument(
+        "--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights"
+    )
+    command.add_argument(
+        "--check", type=Path, metavar="FILE", help="sentences whose translations are compared with ours"
+    )
     command.set_defaults(run=_export)
-    command = commands.add_parser("analyse", help="table of heads and attention viewer of a model on a text")
+    command = commands.add_parser("analyse", help="write the table of heads and the attention viewer for a text")
     command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported or a published model")
     command.add_argument("--text", type=Path, required=True, help="source sentences, one per line")
-    command.add_argument("--translations", type=Path, help="of the text, line by line (default: the model translates)")
+    command.add_argument("--translations", type=Path, help="line by line (default: the model translates the text)")
     command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
-    command.add_argument("--parser", choices=("none", "stanza", "spacy"), default="none", help="of the source side")
-    command.add_argument("--languages", nargs=2, default=("en", "en"), metavar=("SOURCE", "TARGET"), help="codes")
+    command.add_argument("--parser", choices=("none", "stanza", "spacy"), default="none", help="for the source side")
     command.add_argument(
-        "--tags", nargs=2, default=(None, None), metavar=("SOURCE", "TARGET"), help="as eng_Latn deu_Latn"
+        "--languages", nargs=2, default=("en", "en"), metavar=("SOURCE", "TARGET"), help="language codes"
+    )
+    command.add_argument(
+        "--tags",
+        nargs=2,
+        default=(None, None),
+        metavar=("SOURCE", "TARGET"),
+        help="language tags, such as eng_Latn deu_Latn",
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     command.set_defaults(run=_analyse)

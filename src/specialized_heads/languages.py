@@ -1,7 +1,7 @@
 """Language codes: `en`, or with a script or region after a hyphen or underscore (`pt_BR`, `zh-Hant`).
 
-Codes of ISO 639-1 have two letters; corpora and models also use those with three (`zho_Hans`), of which a language may have
-several: bibliographic ones, and those of the main language of a group.
+Codes of ISO 639-1 have two letters; corpora and models also use three-letter codes (`zho_Hans`), of which a language may have
+several: a bibliographic one, and that of the main language of a group.
 """
 
 # Two-letter code: equivalent three-letter codes.

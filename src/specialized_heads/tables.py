@@ -46,6 +46,6 @@ def unreadable(path: Path, error: Exception, *, what: str = "a table") -> UserEr
     if isinstance(error, FileNotFoundError):
         return UserError(f"{path}: no such file")
     if isinstance(error, PermissionError):
-        return UserError(f"{path}: permission denied; change its rights and run again")
+        return UserError(f"{path}: permission denied; change its permissions and run again")
     reason = str(error).split("\n")[0].strip()
     return UserError(f"{path}: not a parquet file of {what}, or a damaged one ({reason}); delete it and run again")

@@ -108,5 +108,5 @@ def test_a_hub_that_does_not_answer_is_one_clear_error(call, tmp_path: Path, mon
 
 def test_pickles_in_several_files_are_refused(hub: Path, call, tmp_path: Path) -> None:
     (hub / "model.safetensors").rename(hub / "pytorch_model-00001-of-00002.bin")
-    with pytest.raises(UserError, match="neither safetensors nor weights in one pickle"):
+    with pytest.raises(UserError, match="neither as safetensors nor in a single pickle"):
         call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")

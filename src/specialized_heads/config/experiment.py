@@ -1,7 +1,7 @@
 """The experiment configuration as a whole: consistency between sections, overrides per corpus, and error messages.
 
-Together with `sections`, the only definition of every key, its unit, its range and its default. `config.yaml` and the files in
-`config/` are instances of `Experiment`. The JSON schema in `workflow/schemas/` is generated from it (`python -m
+Together with `sections`, this is the only definition of every key, its unit, its range and its default. `config.yaml` and the
+files in `config/` are instances of `Experiment`. The JSON schema in `workflow/schemas/` is generated from it (`python -m
 specialized_heads.config.experiment`). An unknown key is an error that names the nearest known one.
 """
 
@@ -52,10 +52,12 @@ class Baseline(Section):
     """A baseline that is given instead of trained: kept from another experiment, or imported from elsewhere."""
 
     model: str = Field(
-        description="kept: folder with a folder per seed; imported: folder of one model, or its name on the Hugging Face hub; "
-        "relative to the working directory, or to the project"
+        description="kept: folder with one folder per seed; imported: folder of one model, or its name on the Hugging Face hub; "
+        "relative to the working directory or to the project"
     )
-    revision: str | None = Field(None, description="of a model on the hub: branch, tag or commit; null: the newest")
+    revision: str | None = Field(
+        None, description="branch, tag or commit of a model on the hub; null: the newest commit"
+    )
     source_tag: str | None = Field(
         None, description="imported: token before every source sentence, such as eng_Latn, __en__ or >>fra<<"
     )
@@ -66,13 +68,15 @@ class Corpus(Section):
     """One parallel corpus and the part of the study that runs on it."""
 
     source: Source
-    source_language: str = Field("en", pattern=LANGUAGE, description="code of the side whose heads are analysed")
-    target_language: str = Field(pattern=LANGUAGE, description="code, such as ru, pt_BR or zh-Hant")
+    source_language: str = Field(
+        "en", pattern=LANGUAGE, description="language code of the side that is parsed and whose heads are analysed"
+    )
+    target_language: str = Field(pattern=LANGUAGE, description="language code, such as ru, pt_BR or zh-Hant")
     title: str = Field(min_length=1, description="display name in figures and tables")
     filters: Filters = Filters()
     split: Split = Split()
-    baseline: Baseline | None = Field(None, description="a baseline that was trained before; null: train one")
-    prune: bool = Field(True, description="run the pruning part on it too; false: baseline and its heads only")
+    baseline: Baseline | None = Field(None, description="a baseline that was trained earlier; null: train one")
+    prune: bool = Field(True, description="false: only train the baseline and analyse its heads")
     override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this corpus")
 
     @field_validator("title")
@@ -93,7 +97,7 @@ class Experiment(Section):
         [1], min_length=1, description="one set of models per seed"
     )
     corpora: dict[str, Corpus] = Field(
-        min_length=1, description="the first one is shown in figures 1, 3 and 5, the first pruned one in 8 to 10"
+        min_length=1, description="figures 1, 3 and 5 show the first corpus, figures 8 to 10 the first pruned one"
     )
     vocabulary: Vocabulary = Vocabulary()
     model: Model = Model()
@@ -105,7 +109,7 @@ class Experiment(Section):
     parser: Parser = Parser()
     heads: Heads = Heads()
     downloads: Downloads = Downloads()
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU where there is one")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU if there is one")
 
     @model_validator(mode="after")
     def _names(self) -> "Experiment":

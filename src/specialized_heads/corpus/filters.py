@@ -1,4 +1,4 @@
-"""The filters of the clean stage: whether to drop each pair of a block, judged on its own.
+"""The filters of the clean stage, which decide for each pair of a block, on its own, whether to drop it.
 
 Held-out sets that the source assigns are benchmarks: from `dev` and `test` only pairs without text are dropped. Of `analysis`
 only the source side is used, so it is judged as if it were both sides, and its target may be empty.

@@ -1,9 +1,9 @@
 """When two sentences count as equal: the definition that grouping, splitting and overlap removal share.
 
-The *key* of a sentence is its case-folded letters and their combining marks (the vowels of many scripts): each run of them is a
-word, words are joined by one space, and digits, punctuation and white space are dropped ("Don't go!" and "don’t go" have the key
-"don t go"). Dotted and dotless i of Turkish are one letter, since I folds to i in any language. A sentence without letters is its
-own key. Sentences with equal keys are duplicates.
+The *key* of a sentence consists of its case-folded letters and their combining marks (the vowels of many scripts): each run of
+them is a word, words are joined by one space, and digits, punctuation and white space are dropped ("Don't go!" and "don’t go"
+have the key "don t go"). Dotted and dotless i of Turkish are one letter, since I folds to i in any language. A sentence without
+letters is its own key. Sentences with equal keys are duplicates.
 
 The *bag* of a sentence is the multiset of the words of its key. Sentences with equal bags but different keys are near-duplicates:
 the same words in another order. Nothing weaker (one word changed, added or removed) counts.

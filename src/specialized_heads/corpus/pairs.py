@@ -30,7 +30,7 @@ READ = 8_192  # pairs per block that is read: its data should fit into the cache
 
 
 def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str]) -> None:
-    """Raise `UserError` if the languages of a text differ from those of the configuration, whatever their regions."""
+    """Raise `UserError` if the languages of a text differ from those of the configuration; regions are ignored."""
     if known != (languages := tuple(map(without_region, wanted))):
         turned = (
             "; to translate the other way, use its text as a source of kind local" if languages == known[::-1] else ""

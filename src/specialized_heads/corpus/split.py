@@ -1,10 +1,10 @@
 """Stage split: which documents are held out, and which training pairs are dropped because they occur there.
 
-A set that the source assigns stays as it is, whatever the sizes. The others are dealt: documents are sorted by a hash of their
-name, which depends neither on a seed nor on the rest of the corpus (`fingerprint`; it must never change). The analysis set takes
-whole documents from the front until it is full, skipping those that no longer fit. Then the test set is dealt in the same way
-from the rest, then the development set; what remains is for training. So the analysis sentences, whose parses are kept in the
-repository, do not change with the sizes of the other sets.
+A set that the source assigns stays as it is, whatever the configured sizes. The other sets are dealt: documents are sorted by a
+hash of their name, which depends neither on a seed nor on the rest of the corpus (`fingerprint`; it must never change). The
+analysis set takes whole documents from the front until it is full, skipping those that no longer fit. Then the test set is dealt
+in the same way from the rest, then the development set; what remains is for training. So the analysis sentences, whose parses are
+kept in the repository, do not change with the sizes of the other sets.
 
 A sentence that occurs twice (`near_duplicates`: equal bags, which includes equal keys) belongs to the first set that has it: one
 assigned by the source, then one dealt earlier. A pair whose source or target occurs in an earlier held-out set, or whose source

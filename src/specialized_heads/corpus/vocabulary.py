@@ -23,17 +23,17 @@ class SpecialTokens:
     target_size: int = 0
 
     def tags(self, side: str) -> tuple[int, ...]:
-        """What precedes the pieces of a sentence; side: source or target."""
+        """The tags before the pieces of a sentence; side: source or target."""
         return self.source_tags if side == "source" else self.target_tags
 
     def known(self, ids: np.ndarray, side: str) -> np.ndarray:
-        """Ids from a tokeniser, with that of unknown pieces for those that have no embedding."""
+        """Ids from a tokeniser; ids without an embedding become that of the unknown token."""
         size = self.source_size if side == "source" else self.target_size
         return np.where(ids < size, ids, np.int32(self.unknown)) if size else ids
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "SpecialTokens":
-        """Inverse of `dataclasses.asdict`; ids that are missing have their defaults."""
+        """Inverse of `dataclasses.asdict`; missing ids get their defaults."""
         return cls(**{name: tuple(ids) if isinstance(ids, list | tuple) else ids for name, ids in values.items()})
 
 

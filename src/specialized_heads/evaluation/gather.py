@@ -27,7 +27,7 @@ GATES = ("expected", "decided", "loss_hard", "loss_soft")
 
 
 class Row(Section):
-    """One model: what its path encodes."""
+    """One model, as described by its path."""
 
     kind: str  # see `models` of the workflow
     scope: Literal["", "encoder", "all"]

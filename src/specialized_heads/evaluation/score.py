@@ -57,7 +57,7 @@ def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: st
 
 
 def warn_of_bound(reference_tokens: list[str], references: list[str], language: str) -> None:
-    """Warn if detokenised references differ from the references, which bounds `bleu`."""
+    """Warn if detokenised references differ from the references, which limits the `bleu` that a model can reach."""
     joined = undo(reference_tokens, language=language, mode="paper")
     reached = bleu(language, lowercase=True).corpus_score(joined, [references]).score
     if reached < WARN_BELOW:

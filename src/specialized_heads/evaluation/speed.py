@@ -1,9 +1,9 @@
 """Stage: measure the time that removing encoder heads saves, in the encoder and in translation as a whole.
 
 A pruned encoder has smaller matrices. It is timed against the full model's encoder, and against the full encoder with the same
-heads multiplied by zero, which computes the same result without saving time. Translation is timed in use, by beam search to
-the end of each sentence, so models with longer translations take longer; the number of tokens is reported too. Decoder and
-softmax, which encoder pruning leaves unchanged, limit the gain there.
+heads multiplied by zero, which computes the same result without saving time. Translation is timed as it is used, with beam search
+to the end of each sentence, so models with longer translations take longer; the number of tokens is reported too. There, the
+decoder and the softmax, which encoder pruning leaves unchanged, limit the gain.
 
 Models take turns in each round; the median over the rounds is reported. The rule reserves all cores, so that no other job of
 the pipeline runs at the same time, but computes in one thread.
@@ -73,7 +73,7 @@ def batches_of(store: TokenStore, size: int) -> list[np.ndarray]:
 
 @torch.inference_mode()
 def encoding_seconds(model: Transformer, store: TokenStore, batches: list[np.ndarray]) -> float:
-    """Seconds to encode these batches."""
+    """Time to encode these batches, in seconds."""
     device = model.source_embedding.device
     sources = [make_batch(store, batch).source.to(device) for batch in batches]
     model.encode(sources[0])  # the first call compiles kernels

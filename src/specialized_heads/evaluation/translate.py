@@ -1,7 +1,7 @@
 """Stage: translate a data set with a model into two files, one sentence per line, in the order of the set.
 
-One file holds detokenised text. The other holds what the paper scores, lower-case Moses tokens: the model's own if it was
-trained on such tokens (`vocabulary.preprocess: paper`), else those of the detokenised text.
+One file holds detokenised text. The other holds lower-case Moses tokens, which the paper scores: the model's own if it was
+trained on such tokens (`vocabulary.preprocess: paper`), otherwise those of the detokenised text.
 """
 
 from functools import partial

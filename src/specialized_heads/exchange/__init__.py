@@ -1,1 +1,1 @@
-"""Models of other projects: reading theirs, and writing ours in their formats."""
+"""Exchange models with other projects: read theirs, and write ours in their formats."""

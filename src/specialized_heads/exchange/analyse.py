@@ -1,7 +1,7 @@
 """Analyse the heads of a model on a text without a configuration: the table of heads and the attention viewer.
 
-Runs the stages of the pipeline, each in a process of its own, in one folder. Where there are no translations, those of the model
-are used. Without a parser, words are what white space separates, and no head can be syntactic.
+This runs the stages of the pipeline, each in its own process, in one folder. If no translations are given, the model translates
+the text. Without a parser, words are separated at white space, and no head can be syntactic.
 """
 
 import json

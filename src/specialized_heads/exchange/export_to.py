@@ -1,4 +1,4 @@
-"""Write an exported model in the format of another engine, and check that it translates as ours does.
+"""Write an exported model in the format of another engine, and check that its translations agree with ours.
 
 A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Face transformers, with its tokenisers, a README and
 `check.json`, which compares its translations of a text with ours.

@@ -1,7 +1,8 @@
 """Stage: fetch a model from the Hugging Face hub, once for all corpora that import it.
 
-Weights are fetched as safetensors; as a pickle only where there is no other file, for `convert` to read. The card says which
-commit was fetched, the licence, and the hash of each file. `HF_ENDPOINT` names another server, `HF_TOKEN` opens private models.
+Weights are fetched as safetensors; a pickle is fetched only if there is nothing else, for `convert` to read. The card says which
+commit was fetched, the licence, and the hash of each file. `HF_ENDPOINT` names another server; `HF_TOKEN` gives access to private
+models.
 """
 
 import os
@@ -38,7 +39,7 @@ def main() -> None:
         weights = [*weights, "model-*.safetensors"] if weights else [huggingface.PICKLE]
         if not set(weights) & set(names):
             raise UserError(
-                f"{settings.name}: has neither safetensors nor weights in one pickle, which is all that can be read"
+                f"{settings.name}: has weights neither as safetensors nor in a single pickle, and nothing else can be read"
             )
         if huggingface.PICKLE in weights:  # what was converted from another commit
             (folder / huggingface.WEIGHTS).unlink(missing_ok=True)

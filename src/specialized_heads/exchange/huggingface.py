@@ -1,8 +1,8 @@
 """Encoder-decoder models in the folder format of Hugging Face transformers: M2M100 (NLLB too) and MarianMT.
 
-Both are the Transformer of this package with other choices: M2M100 has pre-norm sub-layers and ReLU, MarianMT post-norm ones and
-mostly swish; both have biases in attention. Only `config.json` and safetensors are read, by names; nothing is executed, and
-transformers itself is not needed.
+Both are variants of this package's Transformer: M2M100 has pre-norm sub-layers and ReLU, MarianMT post-norm ones and mostly
+swish; both have biases in attention. Only `config.json` and safetensors are read, and tensors are matched by name; nothing is
+executed, and transformers itself is not needed.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ class Config(Section, extra="ignore"):
 
     @property
     def shared(self) -> bool:
-        """Whether both sides have one vocabulary, which M2M100 always has."""
+        """Whether both sides share one vocabulary; in M2M100 they always do."""
         return self.share_encoder_decoder_embeddings or not self.marian
 
     @property
@@ -269,7 +269,7 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
 
 
 def check_format(model: Transformer) -> None:
-    """Raise a `UserError` for what M2M100 (pre-norm) or MarianMT (post-norm) cannot express."""
+    """Raise a `UserError` if M2M100 (pre-norm) or MarianMT (post-norm) cannot express the model."""
     a = model.architecture
     start = 0 if a.post_norm else a.tokens.pad + 1
     most = a.width // a.head_width

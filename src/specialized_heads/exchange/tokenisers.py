@@ -1,8 +1,8 @@
 """Tokenisers of published models as SentencePiece models whose ids are those of the embeddings.
 
 Such models come with a SentencePiece file and a table of ids in another order (`vocab.json`, or inside `tokenizer.json`). Here
-the pieces are put in the order of the ids, so the SentencePiece file alone is enough. Pieces without an id follow at the end: the
-tokeniser may choose them, and the model reads the unknown token (`SpecialTokens.known`).
+the pieces are reordered by id, so the SentencePiece file alone is enough. Pieces without an id follow at the end: the tokeniser
+may choose them, and the model reads the unknown token (`SpecialTokens.known`).
 """
 
 import re
@@ -97,7 +97,7 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
         control: ids of tokens that no text contains.
 
     Returns:
-        the model, serialised, and the number of its pieces, of which those from `size` on have no id.
+        the model, serialised, and the number of its pieces; those from `size` on have no id.
     """
     proto = _read_model(path)
     if largest := [token for token, number in ids.items() if number >= size]:

@@ -1,1 +1,1 @@
-"""What heads do: relevance, confidence and the functions of sections 4 and 5."""
+"""Analysis of heads: relevance, confidence and the functions of sections 4 and 5."""

@@ -1,8 +1,8 @@
-"""How certain heads are: the largest attention weight (section 4), the entropy, and the weight on EOS.
+"""Confidence of heads: the largest attention weight (section 4), the entropy, and the weight on EOS.
 
-Heads often rest on EOS, so confidence leaves EOS out as query and as key (section 4). Entropy is that of the whole
-distribution, EOS included: without it the weights do not sum to one. The weight on EOS distinguishes a head that is certain
-of a word from one that rests on EOS.
+Heads often park their attention on EOS, so confidence excludes EOS as query and as key (section 4). Entropy is that of the whole
+distribution, EOS included: without it the weights do not sum to one. The weight on EOS distinguishes a head that is certain of a
+word from one that parks its attention on EOS.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """

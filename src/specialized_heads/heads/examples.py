@@ -1,4 +1,4 @@
-"""Attention maps for figure 5: the head that looks most at the rarest token, on the first sentences that qualify."""
+"""Attention maps for figure 5: the head that attends most to the rarest token, on the first sentences that qualify."""
 
 from typing import Any
 

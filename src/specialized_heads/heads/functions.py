@@ -1,7 +1,7 @@
 """Which functions a head has: positional, syntactic, rare words, several of them, or none (section 5).
 
-The paper labels encoder heads. Here decoder heads can be positional too, and cross-attention heads diagonal: on the diagonal
-or beside it.
+The paper labels encoder heads. Here decoder heads can also be positional, and cross-attention heads diagonal (on the diagonal or
+next to it).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Do labels hold on other sentences? Each half of the analysis set labels the heads, and the halves are compared."""
+"""Test whether labels hold on other sentences: label the heads on each half of the analysis set, and compare the labels."""
 
 from typing import Any
 

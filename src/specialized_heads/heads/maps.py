@@ -1,7 +1,7 @@
 """Attention maps of all heads, batch by batch, and their argmaxes.
 
-Statistics leave EOS out, where heads often rest their attention (section 4), and tags such as a language. The heads of one type
-are stacked over layers, so pruned models with their uneven layers need no special case.
+Statistics exclude EOS, on which heads often park their attention (section 4), and tags such as that of a language. The heads of
+one type are stacked over layers, so pruned models with their uneven layers need no special case.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """

@@ -1,9 +1,9 @@
 """Positional heads: how often a head's largest weight lies at one relative position (section 5.1).
 
-In self-attention a relative position is key minus query: -1 is the previous token. A head is judged by the queries that have
-a token at its position, since the first token of a sentence has no previous one. In cross-attention, positions are counted
-from the diagonal: the source token that corresponds to the predicted target token if both sentences are read at constant
-speed. EOS is left out.
+In self-attention a relative position is key minus query: -1 is the previous token. A head is judged on the queries that have a
+token at its position, because the first token of a sentence has no previous one. In cross-attention, positions are counted from
+the diagonal: the source token that corresponds to the predicted target token if both sentences are read at constant speed. EOS is
+left out.
 
 Shapes: B sentences, H heads of one type over all layers, T queries, S keys.
 """
@@ -76,7 +76,7 @@ def offset_counts(best: Tensor, origin: Tensor, queries: Tensor, *, reach: int) 
 
 
 def visible_counts(kind: str, origin: Tensor, queries: Tensor, keys: Tensor, *, reach: int) -> Tensor:
-    """What the queries can see at each relative position.
+    """The number of queries that can see a key at each relative position.
 
     Args:
         kind, origin, queries, reach: as in `offset_counts`.
@@ -100,7 +100,7 @@ def visible_counts(kind: str, origin: Tensor, queries: Tensor, keys: Tensor, *, 
 def preferred(kind: str, counts: np.ndarray, possible: np.ndarray) -> Position:
     """The relative position that a head prefers.
 
-    Of equally frequent positions the one that most queries have counts; then the leftmost.
+    Ties go to the position that most queries have, then to the leftmost one.
 
     Args:
         counts: of the head, from `offset_counts` (2·reach + 1,).

@@ -1,10 +1,9 @@
 """Stage: pairwise distances between the heads of one model, within each attention type.
 
-The distance of two heads is the Jensen-Shannon distance of their attention (square root of the divergence in bits), averaged
-over queries: 0 for heads that always attend alike, 1 for heads that never attend to the same token. Distributions include EOS,
-since without it they do not sum to one. Queries are real tokens; the decoder's begin-of-sentence token, which sees only
-itself, is left out. The cost grows with the square of the number of heads, so evenly spaced sentences of the analysis set are
-used.
+The distance of two heads is the Jensen-Shannon distance of their attention (square root of the divergence in bits), averaged over
+queries: 0 for heads with identical attention, 1 for heads that never attend to the same token. Distributions include EOS, since
+without it they do not sum to one. Queries are real tokens; the decoder's begin-of-sentence token, which sees only itself, is left
+out. The cost grows with the square of the number of heads, so evenly spaced sentences of the analysis set are used.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Syntactic heads: does a head look from a word to its head or dependent (section 5.2)?
+"""Syntactic heads: does an attention head attend from a word to its syntactic head or dependent (section 5.2)?
 
 Attention between subwords becomes attention between words: attention to a word is the sum over its pieces, attention from a
 word the mean over its pieces (or that of its first piece). A piece that several words share is divided among them. A head is
@@ -107,8 +107,8 @@ def bootstrap_intervals(
 ) -> dict[str, np.ndarray]:
     """Accuracies, and margins above the fixed offset, with 95% percentile intervals over resampled sentences.
 
-    A margin is paired: each resample compares head and fixed offset on the same sentences, with the offset of the whole set.
-    Where a head has all arcs right, or none, so has every resample. There the accuracy has Wilson's interval, as if arcs were
+    A margin is paired: each resample compares head and fixed offset on the same sentences, with the offset of the whole set. If a
+    head gets all arcs right, or none, so does every resample. The accuracy then has Wilson's interval, as if arcs were
     independent, and the margin's interval is widened by it in quadrature (Zou and Donner 2008).
 
     Args:

@@ -1,9 +1,9 @@
 """Dependency trees on the subwords of a model: the pieces of each word, and the arcs between words.
 
 Words can share pieces: in the pieces "didn", "'" and "t" of "didn't", the words are "did" and "n't". A shared piece is divided
-among its words in proportion to their characters in it. Words with the same pieces (both words of "don't" in one piece, the
-words of a multi-word token) are indistinguishable to attention: each gets what they have together, and arcs between them are
-left out, since a head that finds one also finds the other.
+among its words in proportion to their characters in it. Words with the same pieces (both words of "don't" in one piece, the words
+of a multi-word token) are indistinguishable to attention: each gets the attention that they have together, and arcs between them
+are left out, because a head that finds one also finds the other.
 """
 
 from collections import Counter

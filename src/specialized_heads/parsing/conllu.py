@@ -1,11 +1,11 @@
 """Trees from a CoNLL-U file: a treebank, or the output of another parser.
 
 A tree belongs to the analysis sentence with the same text. White space is ignored, since many parsers do not record where spaces
-were; a tree whose text agrees to the space is preferred. Its words are located by counting characters without white space, so
-nothing is searched for or guessed. Sentences without a tree, or whose tree spells other words, have no parse and are counted.
+were; a tree whose text also has the same spaces is preferred. Its words are located by counting characters without white space,
+so nothing is searched for or guessed. Sentences without a tree, or whose tree spells other words, have no parse and are counted.
 
-Empty nodes and enhanced dependencies are ignored. Relations keep their names. Several roots are allowed, since not every parser
-gives a text one root, and arcs are counted one by one; a file with a cycle of heads is refused.
+Empty nodes and enhanced dependencies are ignored. Relations keep their names. Several roots are allowed, because not every parser
+gives a text a single root, and arcs are counted individually; a file with a cycle of heads is refused.
 """
 
 import re

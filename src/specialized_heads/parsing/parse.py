@@ -2,7 +2,7 @@
 
 Four engines: `embedded` looks up trees kept in the repository with an embedded corpus, and fails if one is missing; `stanza` and
 `spacy` parse any text; `conllu` reads trees from a file. The report names the parser and its models, and counts the sentences
-with a tree. Nothing is downloaded here: the stage fetch has done that.
+with a tree. Nothing is downloaded here; the stage fetch does that.
 """
 
 from specialized_heads.config.sections import Parser

@@ -1,4 +1,4 @@
-"""Trees from spaCy, converted to Universal Dependencies as far as the paper's relations are concerned.
+"""Trees from spaCy, converted to Universal Dependencies where the paper's relations require it.
 
 Some spaCy models predict UD trees (Russian, French, Spanish, ...), which are used as they are; the English ones predict ClearNLP
 trees, recognised by their labels. Most differences are names (`dobj` is `obj`), but two affect the heads of subjects and adverbs:

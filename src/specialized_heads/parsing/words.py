@@ -1,7 +1,7 @@
 """The parse table: one row per word of a dependency tree.
 
-Words are syntactic words of Universal Dependencies; the words of a multi-word token share its characters out if they spell it
-("don't" = "do" + "n't"), else each has all of them ("du" = "de" + "le"). Offsets count characters of the sentence in
+Words are syntactic words of Universal Dependencies; the words of a multi-word token divide its characters among them if they
+spell it ("don't" = "do" + "n't"), else each has all of them ("du" = "de" + "le"). Offsets count characters of the sentence in
 `analysis.parquet`, never of a tokenised text, so that trees can be aligned with any segmentation. A sentence without a parse has
 no rows.
 """
@@ -34,7 +34,7 @@ SCHEMA = pa.schema([(name, pa.string() if name in ("form", "relation", "upos") e
 
 
 def letters(text: str) -> str:
-    """The characters of a text for comparison: composed as in the clean stage, without white space and invisible ones."""
+    """The characters of a text for comparison: composed as in the clean stage, without white space and invisible characters."""
     return "".join(compose(drop_invisible(text)).split())
 
 

@@ -1,6 +1,6 @@
 """The models of an experiment: what their names say, and where their files are.
 
-A command line has no room for the paths of hundreds of models. So the stages about all of them take the experiment's folder
+A command line has no room for the paths of hundreds of models. So stages that read all models take the experiment's folder
 and, for each corpus, the names of its models, each of which exists once per seed.
 """
 

@@ -1,4 +1,4 @@
-"""What figures and tables read: the files of each option of the command line, and what each file is of."""
+"""The input files of figures and tables: the files of each command-line option, and the corpus or model of each file."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -62,7 +62,7 @@ class Files(NamedTuple):
 
 
 def one_per_file(setting: str, values: Sequence[object], files: Collection[object]) -> None:
-    """Check that a setting has one value per file; a `UserError` where it has fewer or more."""
+    """Check that a setting has one value per file; otherwise raise a `UserError`."""
     if len(values) != len(files):
         raise UserError(f"settings: {setting}: {len(values)} {setting} for {len(files)} files; give one per file")
 

@@ -3,9 +3,9 @@
 An imported model is taken as it is, with its loss on the development set for a log.
 
 A kept baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
-and `baseline.json`, which says what it was trained on and how. It is used only where everything that its training followed
-from is the same: the tokens of all splits, the vocabularies and the architecture; and where it computes the same logits here
-as where it was trained. `keep_baseline` writes such a folder from a finished experiment.
+and `baseline.json`, which says what it was trained on and how. It is used only if everything that determined its training is the
+same (the tokens of all splits, the vocabularies and the architecture), and if it computes the same logits here as on the machine
+where it was trained. `keep_baseline` writes such a folder from a finished experiment.
 """
 
 import json
@@ -55,7 +55,7 @@ def logits(model: Transformer, batch: Batch) -> torch.Tensor:
 
 
 def check_logits(folder: Path, model: Transformer) -> None:
-    """Raise a `UserError` if the model does not compute the logits here that it had where it was trained."""
+    """Raise a `UserError` if the model computes other logits here than on the machine where it was trained."""
     stored = read_tensors(folder / LOGITS)
     batch = Batch(stored["source"], stored["target_in"], stored["target_in"])
     difference = float((logits(model, batch) - stored["logits"]).abs().max())

@@ -1,4 +1,4 @@
-"""Keep the baseline of a finished experiment as a folder that other experiments can be given (`corpora.*.baseline`).
+"""Keep the baseline of a finished experiment as a folder that other experiments can use (`corpora.*.baseline`).
 
 For maintainers, and for studies that prune one baseline in many ways:
 

@@ -2,8 +2,8 @@
 
 The client reads the system's sources, keys and proxies, and writes to one folder only. So it needs no root, and ignores the
 system's package lists, cache and hooks. The environment variable APT_CONFIG can name a file with other sources, as for apt
-itself. All indices must arrive: a missing one would silently give another corpus. Records are split here, since the library for
-them, python-debian, has the GPL.
+itself. All indices must arrive: a missing one would silently change the corpus. Records are parsed here, because the library for
+them, python-debian, is licensed under the GPL.
 """
 
 import fnmatch

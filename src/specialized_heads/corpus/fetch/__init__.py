@@ -1,1 +1,1 @@
-"""How files get onto this machine: over HTTP(S), through apt or through pip, each checked and never trusted."""
+"""Fetch files over HTTP(S), through apt or through pip; every file is checked and none is trusted."""

@@ -6,8 +6,8 @@ second finds it in place. A file that was placed by hand is verified like any ot
 
 A download takes as many attempts as it needs, in this run or a later one, even after a kill or a full disk: the bytes that have
 arrived are kept, and the next attempt requests the rest (RFC 9110: Range with If-Range), unless the server's file has changed or
-nothing tells whether it has. Pauses between attempts double, or last as long as the server asks. An attempt that brings more
-bytes than all before it resets the count of attempts. Libraries for downloads (pooch, requests) try again but do not resume.
+nothing tells whether it has. Pauses between attempts double, or last as long as the server asks. An attempt that gets further
+than all earlier ones resets the count of attempts. Libraries for downloads (pooch, requests) retry but do not resume.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class Wanted(Section):
 
 
 class Interrupted(Exception):
-    """An attempt failed where another may succeed. `pause`: seconds that the server asks to wait."""
+    """An attempt failed, but another one may succeed. `pause`: seconds that the server asks to wait."""
 
     def __init__(self, reason: str, *, pause: float = 0.0) -> None:
         super().__init__(reason)
@@ -64,7 +64,7 @@ class Interrupted(Exception):
 class Transfer:
     """The transfer of `url` (the mirror's, if there is one) to `output`.
 
-    The bytes that have arrived and the server's description of the file lie in two hidden files beside the output, which
+    The bytes that have arrived and the server's description of the file are kept in two hidden files beside the output, which
     Snakemake does not know and so does not delete when the job fails.
     """
 
@@ -89,7 +89,7 @@ class Transfer:
 
     @property
     def remedies(self) -> str:
-        """What a user can do where a server does not help."""
+        """What a user can do if the server does not deliver the file."""
         return f"set downloads.mirrors to a server that has the file, or place the file by hand as {self.output}"
 
     def remove(self) -> None:
@@ -129,7 +129,7 @@ def require_space(size: int, *, output: Path) -> None:
 
 
 def download(transfer: Transfer) -> None:
-    """Make attempts until all bytes have arrived, or as many in a row as allowed have brought none."""
+    """Make attempts until all bytes have arrived, or the allowed number of consecutive attempts has brought none."""
     most, attempts = transfer.size, 0
     while True:
         try:
@@ -251,7 +251,7 @@ def receive(response: http.client.HTTPResponse, transfer: Transfer, *, have: int
 
 
 def refuse_page(first: bytes, content_type: str, transfer: Transfer) -> None:
-    """Refuse an HTML page: servers without the file, and networks that want a login, often send one with status 200."""
+    """Refuse an HTML page: servers without the file, and networks that require a login, often send one with status 200."""
     suffix = transfer.output.suffix.lower()
     magic = archives.MAGIC.get(suffix, b"")
     # Many servers label unknown types as HTML: the first bytes are more reliable.

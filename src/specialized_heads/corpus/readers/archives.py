@@ -210,7 +210,7 @@ def document(stream: BinaryIO, *, name: str, remedy: str = "get the file elsewhe
 
 
 def disguised(path: Path) -> str | None:
-    """The suffix that the first bytes of a file ask for, if its name lacks it and the bytes are not text."""
+    """The suffix that matches the first bytes of a file, if its name lacks it and the bytes are not text."""
     with open(path, "rb") as stream:
         start = stream.read(512)
     matching = (suffix for suffix, magic in MAGIC.items() if start.startswith(magic) and min(start) < ord("\t"))

@@ -1,8 +1,8 @@
-"""Source opensubtitles: film subtitles from OPUS, kept where both sides are on the screen at the same time (appendix B.1).
+"""Source opensubtitles: film subtitles from OPUS, kept if both sides are on the screen at the same time (appendix B.1).
 
 An alignment file (XCES) says which sentences belong together: `linkGrp` names two documents, each `link` the numbers of their
-sentences and the share of time that both are shown, `overlap`. OPUS omits this attribute mostly where one side is empty; such a
-link never passes. The text is that of the `raw` release, untokenised, so that subwords are learned from natural text; the
+sentences and the share of time that both are shown, `overlap`. The attribute is missing mostly in links with an empty side; links
+without it are dropped. The text is that of the `raw` release, untokenised, so that subwords are learned from natural text; the
 sentences of a link are joined by a space.
 
 A film is never divided between splits, whichever of its subtitles are used: the document of a pair is its year and film,

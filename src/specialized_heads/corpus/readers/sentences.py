@@ -1,4 +1,4 @@
-"""Divide a paragraph and its translation into sentences where both have the same number."""
+"""Divide a paragraph and its translation into sentences if both have the same number of them."""
 
 import re
 

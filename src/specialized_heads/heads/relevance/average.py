@@ -95,7 +95,7 @@ def relevance(model: Transformer, batch: Batch, *, rule: str, settings: Heads, s
 
 
 def stability(average: Average) -> dict[str, list[dict[str, float]]]:
-    """Does relevance rank the heads of a layer alike on other sentences? Random halves of the set are compared.
+    """Agreement of the relevance ranking within each layer between random halves of the set.
 
     Heads of different layers are not compared: layers differ so much that a correlation over all of them is high even where
     the ranks within each layer are noise.

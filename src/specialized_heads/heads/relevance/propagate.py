@@ -1,6 +1,6 @@
 """Layer-wise relevance propagation through the Transformer (section 4, appendix A; Ding et al. 2017).
 
-Each generation step starts with relevance 1 at its top-1 logit, and each neuron divides what it gets among its inputs by a rule
+Each generation step starts with relevance 1 at its top-1 logit, and each neuron divides its relevance among its inputs by a rule
 (`rules.py`). Non-linearities are ignored: LayerNorm, before or after a sub-layer, and activations pass relevance through
 unchanged, and attention weights are the constant weights of a sum over values. Only the rule "attention" (AttnLRP, Achtibat et
 al. 2024) splits a product of two variables evenly: between values and weights, and behind the softmax between queries and keys

@@ -27,7 +27,7 @@ COLUMNS = [*KEYS, "heads", "seeds", "value", "low", "high", "sd"]
 NOTHING = "fewer than two criteria are compared in this experiment"
 CAPTION = (
     "Agreement of criteria: Spearman's ρ between the values that two criteria give the heads of an attention type, with the "
-    "number of heads; Jaccard: overlap of the sets of heads that both keep, by the number of heads kept; "
+    "number of heads; Jaccard: overlap of the two sets of heads that they keep, by the number of heads kept; "
     "random: one draw per seed"
 )
 

@@ -1,7 +1,7 @@
 """Controls of pruning: each pruned model beside its soft-gated version and the models trained from scratch (section 6,
 footnote 8).
 
-soft: before the gates are rounded to 0 or 1. scratch: the same heads per layer, from random initialisation. count: equally many
+soft: before the gates are rounded to 0 or 1. scratch: the same heads per layer, from random initialisation. count: as many
 heads of each type, spread evenly over the layers, from random initialisation. regularised: the pruning objective from random
 initialisation, whose gates may leave another number of heads.
 """
@@ -16,9 +16,9 @@ READS = {"scores": Files((*SCORE_COLUMNS, "updates"))}
 KINDS = ["baseline", "pruned", "soft", "scratch", "count", "regularised"]
 CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
-    "updates of training, or of fine-tuning where the baseline was pruned; test BLEU with 95% bootstrap interval, or "
+    "updates of training, or of fine-tuning if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
     "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired bootstrap), the largest over "
-    "seeds, or 1 where some gain and others lose."
+    "seeds, or 1 if some seeds gain and others lose."
 )
 COLUMNS = [
     "corpus", "scope", "lam", "asked", "kind", "seeds", "encoder_heads", "decoder_heads", "cross_heads", "updates",

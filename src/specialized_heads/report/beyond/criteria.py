@@ -1,10 +1,10 @@
 """Criteria compared: BLEU against the number of heads that each one keeps, without and with fine-tuning (figure and table).
 
-On the left, the baseline without the heads that a criterion rejects; on the right, the same after as many updates as pruning
-with gates takes. Beside these, for comparison, the models that gates pruned to the same numbers: they had as many updates, but
-most of them while the gates were closing. The panels of a scope share their axes. A point is the mean over seeds, the band
-around a line their range. A hollow marker differs from the baseline of its seed at p < 0.05 (paired bootstrap), for every seed
-and in the same direction.
+On the left, the baseline without the heads that a criterion rejects; on the right, the same after as many updates as pruning with
+gates takes. For comparison, the figure also shows the models that gates pruned to the same numbers of heads: they had as many
+updates, but most of them while the gates were closing. The panels of a scope share their axes. A point is the mean over seeds,
+the band around a line their range. A hollow marker differs from the baseline of its seed at p < 0.05 (paired bootstrap), for
+every seed and in the same direction.
 """
 
 import pandas as pd
@@ -27,10 +27,10 @@ COLUMNS = [
 ]  # fmt: skip
 NOTHING = "no criteria are compared in this experiment"
 CAPTION = (
-    "Test BLEU of the baseline with the heads that each criterion keeps, and of the same after fine-tuning; in brackets "
-    "95% bootstrap intervals, with several seeds mean ± standard deviation; Δ: BLEU − baseline of the same seed; p: against "
-    "that baseline (paired bootstrap), the largest over seeds, or 1 where some gain and others lose; random: "
-    "one draw per seed"
+    "Test BLEU of the baseline with the heads that each criterion keeps, before and after fine-tuning; in brackets, 95% "
+    "bootstrap intervals (with several seeds: mean ± standard deviation); Δ: BLEU minus that of the baseline of the same "
+    "seed; p: against that baseline (paired bootstrap), the largest over seeds, or 1 if some seeds gain and others lose; "
+    "random: one draw per seed"
 )
 BASELINE = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": "--"}
 

@@ -15,7 +15,7 @@ from specialized_heads.stage import read_json
 READS = {"cards": Files(read_json), "counts": Files(read_json)}
 CAPTION = (
     "Data card: source, licence and size of each corpus, and the pairs removed by reading, cleaning and splitting, each counted "
-    "under the first reason that applied. Reading starts from pairs, and from pages and blocks that yielded none. Lengths are in "
+    "under the first reason that applied. The pairs read include pages and blocks that yielded no pairs. Lengths are in "
     "words separated by white space."
 )
 SPLITS = ("train", "dev", "test", "analysis")

@@ -13,10 +13,10 @@ from specialized_heads.stage import read_json
 
 READS = {"dead": Files(read_json)}
 CAPTION = (
-    "Heads removed by pruning, as layer: heads, both counted from 1; a dash: no gates on this type of attention; in "
-    "brackets, how many of the gated heads are dead; open (expected): expected number of open heads; decided: share of the gates "
-    "that are closed or fully open with probability above 0.9; dev loss: in nats per target token, with the gates made 0 or 1 "
-    "(hard) and before (soft); remark: where the gates missed their target."
+    "Heads removed by pruning, as layer: heads, both numbered from 1; a dash: no gates on this type of attention; in "
+    "brackets, the number of dead heads among the gated ones; open (expected): expected number of open heads; decided: "
+    "share of the gates that are closed or fully open with probability above 0.9; dev loss: in nats per target token, with "
+    "the gates made 0 or 1 (hard) and before (soft); remark: where the gates missed their target."
 )
 GATES = ["expected", "decided", "loss_hard", "loss_soft"]
 MODEL = ["corpus", "scope", "lam", "asked", "seed"]

@@ -1,10 +1,10 @@
-"""When in training the heads of the baseline take on their functions.
+"""When during training the heads of the baseline acquire their functions.
 
-Each panel follows one kind of evidence over the baseline's training, on a logarithmic axis of updates: the development loss,
-and of the encoder's heads the best one at that moment for each function. It need not be the same head throughout. Neighbours
-are the previous, the same and the next token (section 5.1), syntactic margins are accuracies above the best fixed offset
-(section 5.2), rare words the share of argmaxes on the least frequent token (section 5.3), relevance that of the most relevant
-head of each layer (section 4).
+Each panel follows one kind of evidence over the baseline's training, on a logarithmic axis of updates: the development loss, and
+for each function the best encoder head at that moment, which need not be the same head throughout. Neighbours are the previous,
+the same and the next token (section 5.1), syntactic margins are accuracies above the best fixed offset (section 5.2), rare words
+the share of argmaxes on the least frequent token (section 5.3), relevance that of the most relevant head of each layer (section
+4).
 """
 
 from collections.abc import Iterable, Iterator

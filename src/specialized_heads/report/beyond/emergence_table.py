@@ -1,4 +1,4 @@
-"""The order in which the functions of heads emerge in training: when each curve of the figure has come half of its way."""
+"""The order in which the functions of heads emerge in training: when each curve of the figure passes its midpoint."""
 
 import numpy as np
 import pandas as pd
@@ -8,8 +8,8 @@ from specialized_heads.report.experiment import Model
 
 READS = emergence.READS
 CAPTION = (
-    "When each curve of figure emergence has gone half of its way from its value at the first checkpoint to that of the "
-    "finished model and stays beyond, in updates of the baseline's training (geometric mean over seeds)."
+    "The update of the baseline's training at which each curve of figure emergence passes, for good, the midpoint between its "
+    "values at the first checkpoint and in the finished model (geometric mean over seeds)."
 )
 COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
 

@@ -1,7 +1,7 @@
 """Table of the environment: versions, processor, GPUs and state of the code, of the job that writes it.
 
-It describes the software and hardware behind the results as far as all jobs ran on machines of one kind. The code is identified
-by its version, a hash of its source files and, in a git checkout, the commit.
+It describes the software and hardware behind the results, provided that all jobs ran on the same kind of machine. The code is
+identified by its version, a hash of its source files and, in a git checkout, the commit.
 """
 
 import os
@@ -57,7 +57,7 @@ def commit() -> str:
 
 
 def processor() -> str:
-    """The name of the processor, as far as the system gives it."""
+    """The name of the processor, if the system reports it."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()

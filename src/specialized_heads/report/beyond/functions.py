@@ -1,7 +1,7 @@
-"""Table: how far the baseline's encoder heads have come towards each function, one row per corpus.
+"""Table: functions of the baseline's encoder heads, one row per corpus.
 
-For each function the best head, and how many heads have its label. Corpora can be the same text trained by different recipes
-(config/recipes.yaml), which makes this the table that compares them.
+The table gives, for each function, the score of the best head and the number of heads with the label. Corpora can be the same
+text trained by different recipes (config/recipes.yaml), which makes this the table that compares them.
 """
 
 import pandas as pd
@@ -16,8 +16,8 @@ READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="runs"
 CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
     "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset with its 95% interval "
-    "and its relation; best share of argmaxes at the least frequent token; heads with each label (positional, certainly "
-    "syntactic, rare words) of all. Lowest to highest seed where there are several."
+    "and its relation; best share of argmaxes at the least frequent token; number of heads with each label "
+    "(positional, certainly syntactic, rare words), of all. With several seeds: lowest to highest."
 )
 
 

@@ -17,8 +17,8 @@ from specialized_heads.stage import Section, UserError, read_json
 CAPTION = (
     "All models. Target: λ per head, number of heads, or the updates of the baseline's training after which the checkpoint was "
     "kept; heads left in encoder self-attention, decoder self-attention and cross-attention; BLEU with 95% bootstrap interval, "
-    "and chrF, of the test set; loss on the development set in nats per target token, where there is a log of training; updates "
-    "of training, or of fine-tuning where the baseline was pruned; parameters with and without the embeddings of source, target "
+    "and chrF, of the test set; loss on the development set in nats per target token, if training has a log; updates of "
+    "training, or of fine-tuning if the baseline was pruned; parameters with and without the embeddings of source, target "
     "and softmax."
 )
 KEYS = ["kind", "scope", "criterion", "lam", "asked", "moment", "seed"]

@@ -2,7 +2,7 @@
 
 Each job has a file below `benchmarks/`, in the experiment's folder and in that of each corpus. File names give the rule, the
 corpus and the model; measurements of models that the configuration no longer has are left out. A job whose file was deleted is
-not run again for this table: the number of jobs lacks it.
+not run again for this table, so the number of jobs omits it.
 """
 
 import re
@@ -20,7 +20,7 @@ CAPTION = (
     "Run times by rule, of the jobs that made this experiment's results; they are measured and differ from run to run. Wall "
     "time is the sum over jobs, including those that ran in parallel. CPU time and memory are sampled, in long jobs every 30 s, "
     "and so are lower bounds; a job too short to be sampled counts as 0 CPU minutes. Of a job that was interrupted and resumed, "
-    "only the last part is counted; downloads, which experiments share, are not."
+    "only the last part is counted; downloads, which experiments share, are left out."
 )
 MEASURES = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "megabytes"}  # columns of Snakemake's files
 COLUMNS = ["rule", "corpus", "file", *MEASURES.values()]
@@ -37,7 +37,7 @@ KINDS = {
 
 
 def belongs(rule: str, wildcards: dict[str, str], *, corpora: list[Corpus], seeds: list[int]) -> bool:
-    """Whether the experiment as it is configured now has this job, by its rule and the wildcards for corpus, model and seed."""
+    """Whether the experiment, as configured now, has this job, by its rule and the wildcards for corpus, model and seed."""
     models = {corpus.name: corpus.models for corpus in corpora}.get(wildcards.get("corpus", ""), [])
     if "seed" in wildcards and int(wildcards["seed"]) not in seeds:
         return False
@@ -77,7 +77,7 @@ def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int], rules: di
 
 
 def shown(jobs: pd.DataFrame) -> pd.DataFrame:
-    """The table as text: the rules by falling wall time, then all of them."""
+    """The table as text: the rules in order of decreasing wall time, then all of them together."""
     lines = []
     groups = sorted(jobs.groupby("rule", sort=False), key=lambda group: -group[1]["seconds"].sum())
     whole = jobs["seconds"].sum()

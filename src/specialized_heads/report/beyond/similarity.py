@@ -1,4 +1,4 @@
-"""Similarity of heads: how alike the heads of each attention type attend, in the unpruned model (our own figure).
+"""Similarity of heads: how similar the attention of heads of the same type is, in the unpruned model (our own figure).
 
 Rows and columns are heads in the order of their layers. A cell is the mean Jensen-Shannon distance between two heads' attention:
 0 for heads that always attend alike, 1 for heads that never give weight to the same token. Light blocks along the diagonal are

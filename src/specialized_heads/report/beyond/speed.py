@@ -15,7 +15,7 @@ READS = {"speed": Files(MEASURED)}
 COLUMNS = ["corpus", *MEASURED, "encoder_speedup", "translation_speedup"]
 CAPTION = (
     "Time per batch with encoder heads removed from the weights, and, for the encoder, with the same heads multiplied by "
-    "zero; speed-up against the model with all heads, of translation per target token"
+    "zero; speed-up relative to the model with all heads, for translation per target token"
 )
 
 

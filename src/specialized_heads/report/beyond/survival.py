@@ -50,8 +50,8 @@ COLUMNS = [
 ]  # fmt: skip
 AREA = COLUMNS[-4:]
 CAPTION = (
-    "Survival of heads under pruning: area under the ROC curve with which a score of the unpruned model tells heads that survive "
-    "from heads that do not (Newcombe's 95% interval; p: two-sided, by permutation, not corrected for the number of scores and "
+    "Survival of heads under pruning: area under the ROC curve of a score of the unpruned model that separates surviving heads "
+    "from removed ones (Newcombe's 95% interval; p: two-sided, by permutation, not corrected for the number of scores and "
     "models). 0.5 is chance; below it, lower scores survive. With a single head on one side there is no interval. specialised: "
     "whether the head has a function; layer: its layer, for reference, because scores differ by depth. The last row of a block "
     "compares heads by the number of models in which they survive, without an interval."

@@ -1,11 +1,11 @@
 """A claim and its verdict: a measured number, the range that confirms the claim, and one of four verdicts.
 
-The range is the paper's value with a tolerance; both are stated. A value in the range reproduces the claim; one outside
-whose interval reaches the range reproduces it partly; any other does not. A claim that one thing is larger than another is
-`directed`: chance alone gives every second difference the right sign, so the whole interval must lie in the range; with only
-the value in it the claim is reproduced partly, and with the wrong sign not at all. A value in the range whose evidence is too
-thin (`Measured.sufficient`) reproduces a claim partly, too. If the experiment cannot test the claim, the reason is given.
-Nothing else enters a verdict.
+The range is the paper's value with a tolerance; both are stated. A value in the range reproduces the claim; one outside whose
+interval reaches the range reproduces it partly; any other does not. A claim that one thing is larger than another is `directed`:
+chance alone gives half of all differences the right sign, so the whole interval must lie in the range; if only the value does,
+the claim is partly reproduced; with the wrong sign, it is not reproduced. A value in the range whose evidence is too thin
+(`Measured.sufficient`) also reproduces a claim only partly. If the experiment cannot test the claim, the reason is given. Nothing
+else enters a verdict.
 """
 
 from collections.abc import Callable

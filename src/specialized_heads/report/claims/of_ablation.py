@@ -136,6 +136,6 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
     early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
     if end is None or not early:
-        raise NotTestable("at no earlier moment of training does the model translate (ablation.moments)")
+        raise NotTestable("the model does not yet translate at any earlier moment of training (ablation.moments)")
     evidence.require_bleu()
     return Measured(end - early[0], n=int(evidence.systematic["heads"].max()), of="heads")

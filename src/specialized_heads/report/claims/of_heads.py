@@ -142,7 +142,7 @@ def specialised_survive(evidence: Evidence) -> Measured:
             wins += mannwhitneyu(*sides).statistic
             pairs += len(sides[0]) * len(sides[1])
     if not pairs:
-        raise NotTestable("no layer of the baseline has heads with a function beside heads without")
+        raise NotTestable("no layer of the baseline has both heads with a function and heads without")
     value, low, high, p_value = slope(labelled, heads["survival"], heads[["seed", "layer"]])
     return Measured(value, low, high, len(heads), "heads", f"AUC {wins / pairs:.2f}, p {p_value:.2g}")
 

@@ -38,11 +38,12 @@ TINTS = {
     Verdict.NOT_REPRODUCED.value: "#f8ddd3",
 }
 CAPTION = (
-    "Claims of both papers: the reported value, ours (with 95% interval, if it has one; n: sample size), the range that confirms "
-    "the claim, and the verdict. Reproduced: our value is in the range, and if a claim only says that one thing is larger than "
-    "another, so is its whole interval; partly: only a part of the interval is, or the evidence is too thin; not testable: for "
-    "the reason in the notes. With several seeds, values and intervals are means over seeds, and heads and models are counted "
-    "over all. Losses by pruning are against the baseline if it is converged, else against a model trained as long with λ 0."
+    "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
+    "confirms the claim, and the verdict. Reproduced: our value is in the range; if a claim only says that one thing is larger "
+    "than another, the whole interval must be in the range. Partly: only part of the interval is in the range, or the evidence "
+    "is too thin. Not testable: the notes give the reason. With several seeds, values and intervals are means over seeds, "
+    "while heads and models are counted over all seeds. Losses by pruning are measured against the baseline if it is "
+    "converged, otherwise against a model trained for as long with λ 0."
 )
 
 

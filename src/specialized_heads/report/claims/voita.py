@@ -1,8 +1,8 @@
 """The claims of Voita et al. (2019), in the order of their paper.
 
 Their models have 48 heads per attention type; ours may have fewer. So a number of heads is read as a share, and BLEU at that
-share is interpolated between the two nearest models. Scores can only be compared on the paper's own data, differences of
-scores on any.
+share is interpolated between the two nearest models. Scores can only be compared on the paper's own data; differences of
+scores can be compared on any data.
 """
 
 from collections.abc import Iterator
@@ -146,7 +146,7 @@ def claims() -> Iterator[Claim]:
     yield Claim(
         name="specialised_survive",
         section="abstract; 6.2.2, figure 8",
-        text="heads with a function survive encoder pruning more often than heads of the same layer without",
+        text="heads with a function survive encoder pruning more often than heads of the same layer without one",
         reported="yes",
         unit=Unit.POINTS,
         accepted=(0.01, inf),

@@ -18,7 +18,9 @@ from specialized_heads.report.voita.paper import SIGNIFICANT
 from specialized_heads.report.voita.sweep import NO_HEADS, value_text
 
 READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
-CAPTION = f"BLEU without a head minus BLEU of the whole model, head by head; *: differs at p < {SIGNIFICANT} (paired bootstrap)"
+CAPTION = (
+    f"BLEU without each single head, minus BLEU of the whole model; *: differs at p < {SIGNIFICANT} (paired bootstrap)"
+)
 # Losses in the purple of the other heat maps, gains in green.
 CHANGES: Colormap = LinearSegmentedColormap.from_list(
     "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]

@@ -15,8 +15,8 @@ from specialized_heads.report.voita.paper import SIGNIFICANT
 
 READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
 CAPTION = (
-    "The best head of each layer, chosen on this same test set: BLEU when it is the only head left in the layer minus BLEU of "
-    f"the whole model, over several seeds (n) mean ± standard deviation; *: differs at p < {SIGNIFICANT} (paired bootstrap; for "
+    "The best head of each layer, chosen on the same test set: BLEU when it is the only head left in the layer, minus BLEU of "
+    f"the whole model (with several seeds, n: mean ± standard deviation); *: differs at p < {SIGNIFICANT} (paired bootstrap; for "
     f"every seed). {paper.ALONE}"
 )
 KEYS = ["corpus", "type", "layer"]

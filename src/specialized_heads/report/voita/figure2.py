@@ -1,4 +1,4 @@
-"""Figure 2: relevance and function of the encoder's self-attention heads on each further corpus.
+"""Figure 2: relevance and function of the encoder's self-attention heads on each of the other corpora.
 
 All corpora share one scale of relevance, so that their heads can be compared. An experiment with a single corpus gets a
 figure that says so.
@@ -17,7 +17,7 @@ numbers = cells.ranked_heads
 def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
     """Draw the heads of `cells.ranked_heads`, two corpora side by side; one whose model has no heads gets a message."""
     if not titles:
-        return style.message_figure("This experiment has one corpus; there is no further one to compare it with.")
+        return style.message_figure("This experiment has one corpus; there is no other to compare it with.")
     across = min(2, len(titles))
     width = style.DOUBLE if across == 2 else style.SINGLE
     beside = [heads[heads["corpus"].isin(titles[start : start + across])] for start in range(0, len(titles), across)]

@@ -17,7 +17,7 @@ CAPTION = (
     "bootstrap); tok.: BLEU of lower-case Moses tokens, closer to the paper's"
 )
 SEVERAL = (
-    "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 where "
+    "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 if "
     "some seeds gain and others lose"
 )
 SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised"]
@@ -101,7 +101,7 @@ def caption(rows: pd.DataFrame) -> str:
         updates, full = same["scratch_updates"].min(), same.loc[same["kind"] == "baseline", "updates"].min()
         if pd.notna(updates) and updates < full:
             parts.append(
-                f"{corpus} from scratch: {updates:,} updates against {full:,} of the baseline, so not an equal match"
+                f"{corpus} from scratch: {updates:,} updates against {full:,} of the baseline, so the comparison is not equal"
             )
     if (ours["kind"] == "baseline").all():
         parts.append(sweep.NO_PRUNED)
