@@ -97,4 +97,6 @@ def estimate(experiment: Experiment) -> str:
     unit, length = next(item for item in UNITS.items() if seconds > 2 * item[1] or item[0] == "minutes")
     taken = f"{max(1, round(seconds / length)):,} {unit}"
     where = f"{torch.get_num_threads()} CPU threads" if device.type == "cpu" else "one GPU"
-    return f"{total:,} updates of training: about {taken} on {where} in {precision}; translation and analysis come on top"
+    return (
+        f"{total:,} updates of training: about {taken} on {where} in {precision}; translation and analysis come on top"
+    )

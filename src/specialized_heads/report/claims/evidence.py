@@ -79,7 +79,7 @@ class Evidence:
         return models[models["updates"] == updates.max()].set_index("seed")
 
     def converged(self, scope: str) -> bool | None:
-        """Whether λ 0 gains less than its interval over the baseline; None without a model with λ 0 for every seed."""
+        """Whether the interval of what λ 0 gains over the baseline reaches down to 0; None without λ 0 for every seed."""
         controls = self.controls(scope)
         if set(controls.index) != set(self.baselines()["seed"]):
             return None
