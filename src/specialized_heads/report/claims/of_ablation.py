@@ -64,6 +64,37 @@ def two_sets(evidence: Evidence) -> Measured:
     return Measured(*np.mean(values, axis=0), len(pairs) // len(values), "heads")
 
 
+def noticed(evidence: Evidence) -> Measured:
+    """The share of BERT's heads whose removal alone changes the score."""
+    heads = _single(evidence.single, "without")
+    evidence.require_bleu()
+    return proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads")
+
+
+def layers_that_lose(evidence: Evidence) -> Measured:
+    """The share of BERT's layers that lose when only their best head is left."""
+    alone = _single(evidence.single, "alone")
+    evidence.require_bleu()
+    layers = alone.groupby(["seed", "layer"])
+    if layers.size().max() == 1:
+        raise NotTestable("no layer has more than one head")
+    best = alone.loc[layers["bleu"].idxmax()]
+    lost = (best["p_value"] < SIGNIFICANT) & (best["delta"] < 0)
+    return proportion(int(lost.sum()), len(best), of="layers")
+
+
+def faster(evidence: Evidence) -> Measured:
+    """The gain in speed at the largest batch without half of the heads."""
+    rows = evidence.speed.dropna(subset="gain") if len(evidence.speed) else evidence.speed
+    if rows.empty:
+        raise NotTestable("the speed of BERT is not measured here (classification.speed)")
+    largest = rows.loc[rows["sentences"].idxmax()]
+    values = [float(largest[name]) for name in ("gain", "gain_low", "gain_high")]
+    return Measured(
+        *values, int(largest["sentences"]), "sentences", note=f"smallest and largest round; {largest['device']}"
+    )
+
+
 def removed(evidence: Evidence, *, pruned: str, share: float) -> Measured:
     """Relative change of BLEU without the least important heads of all types or of one."""
     table = evidence.systematic
