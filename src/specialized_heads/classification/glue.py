@@ -16,7 +16,7 @@ from specialized_heads.stage import UserError
 
 
 class Layout(NamedTuple):
-    """The files of each set in the archive, and the columns of the label and of the segments: names, or numbers without header."""
+    """The files of each set in the archive; the columns of the label and of the segments: names, or numbers without a header."""
 
     sets: dict[str, str]
     label: str | int

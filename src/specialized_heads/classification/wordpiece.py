@@ -1,4 +1,4 @@
-"""WordPiece vocabularies: learned from text, or those of a published BERT; a JSON file with the tokens in the order of their ids."""
+"""WordPiece vocabularies, learned from text or of a published BERT: a JSON file with the tokens in the order of their ids."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -7,8 +7,8 @@ position, before the mean, so that positions with opposite effects do not cancel
     I_h = mean over tokens of |Σ_d context · ∂L/∂context|
 
 A token is a query of the head: a source token for encoder heads, a target position for the others, end of sentence included,
-padding excluded. L is the cross-entropy of the reference, summed over a sentence, without label smoothing; for a classifier, that of the label. The set is the
-development set, on which no weight was trained.
+padding excluded. L is the cross-entropy of the reference, summed over a sentence, without label smoothing; for a classifier,
+that of the label. The set is the development set, on which no weight was trained.
 """
 
 import numpy as np

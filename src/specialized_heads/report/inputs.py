@@ -27,8 +27,8 @@ SYSTEMATIC_COLUMNS = (
 class Files(NamedTuple):
     """The files of an option: how one is read, and the setting that says what each belongs to, in their order.
 
-    `read` is a function, or the columns that a parquet table must have. The setting holds titles if it is `titles` (of corpora) or
-    `tasks`, and runs otherwise. An option without a setting takes a single file.
+    `read` is a function, or the columns that a parquet table must have. The setting holds titles if it is `titles`
+    (of corpora) or `tasks`, and runs otherwise. An option without a setting takes a single file.
     """
 
     read: Callable[[Path], Any] | Sequence[str]

@@ -5,6 +5,7 @@ fine-tuning (Voita et al. 2019). Bars are 95% bootstrap intervals over sentences
 from the whole model at p < 0.01. The dotted line is the share of heads without which the paper's BERT loses nothing.
 """
 
+from math import nan
 from typing import Any
 
 import pandas as pd
@@ -33,7 +34,7 @@ def numbers(tables: dict[Model, pd.DataFrame], pruned: dict[Model, Any]) -> pd.D
     """One row per task, method and number of heads left; the score is called bleu, as in the tables of translation."""
     steps = stack_models(tables, (*SYSTEMATIC_COLUMNS, *INTERVAL)).rename(columns={"corpus": "task", "heads": "total"})
     ends = {f"bleu_{end}": steps["bleu_full"] + steps[f"delta_{end}"] for end in ("low", "high")}
-    steps = steps.assign(method="importance", heads=steps["total"] - steps["removed"], lam=pd.NA, asked=pd.NA, **ends)
+    steps = steps.assign(method="importance", heads=steps["total"] - steps["removed"], lam=nan, asked=nan, **ends)
     gates = [
         {"task": of.corpus, "method": "gates", "lam": of.lam, "asked": of.asked, "seed": of.seed}
         | {"heads": found["heads"], "total": found["total"], "delta": found["test"]["delta"]}

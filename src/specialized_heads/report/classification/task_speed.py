@@ -10,9 +10,9 @@ MEASURED = ("sentences", "heads", "total", "speed", "speed_sd", "gain", "gain_lo
 READS = {"speed": Files(MEASURED)}
 COLUMNS = ["task", *MEASURED, "reported"]
 CAPTION = (
-    "Sentences per second (mean ± standard deviation of the rounds) with all heads and without the least important half, which is "
-    "removed from the weights; gain: mean over rounds, in brackets the smallest and largest; paper: the gain of bert-base on MNLI on "
-    "a GPU (Michel et al. 2019, table 4)"
+    "Sentences per second (mean ± standard deviation of the rounds) with all heads and without the least important half, which "
+    "is removed from the weights; gain: mean over rounds, in brackets the smallest and largest; paper: the gain of bert-base on "
+    "MNLI on a GPU (Michel et al. 2019, table 4)"
 )
 
 

@@ -17,9 +17,9 @@ COLUMNS = [
     "score", "score_low", "score_high", "margin",
 ]  # fmt: skip
 CAPTION = (
-    "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over several seeds, n, mean and range), of a "
-    "logistic regression over the counts of subwords in each segment, and of the most frequent label; margin: BERT minus the better of "
-    "these two. Matched: the domain of the training set; mismatched: another one."
+    "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over several seeds, n, mean and range), "
+    "of a logistic regression over the counts of subwords in each segment, and of the most frequent label; margin: BERT minus "
+    "the better of these two. Matched: the domain of the training set; mismatched: another one."
 )
 
 
