@@ -1,6 +1,8 @@
 """WordPiece vocabularies, learned from text or of a published BERT: a JSON file with the tokens in the order of their ids."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ from specialized_heads.stage import UserError, read_json, write_json
 
 PAD, UNKNOWN, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 BLOCK = 10_000  # inputs that are encoded at a time
+RARE = 20  # a character with fewer occurrences is unknown
 LEAST = 2  # occurrences of a pair of subwords that is merged
 
 
@@ -68,12 +71,17 @@ def tokenizer_of(tokens: list[str], *, lowercase: bool) -> Tokenizer:
 
 
 def learn(texts: Iterable[str], *, size: int) -> list[str]:
-    """Learn at most `size` tokens from lower-case text."""
+    """Learn at most `size` tokens from text in lower case, without its rare characters; equal text gives equal tokens."""
     tokenizer = tokenizer_of(list(SPECIAL), lowercase=True)
+    normalised = [tokenizer.normalizer.normalize_str(text) for text in texts]
+    counts = Counter(chain.from_iterable(normalised))
+    rare = dict.fromkeys(map(ord, (letter for letter, number in counts.items() if number < RARE)), " ")
+    # The trainer numbers the letters inside words in the order of a hash table, unless they have numbers already.
+    inside = [f"##{letter}" for letter in sorted(counts) if counts[letter] >= RARE and letter.isalnum()]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=size, min_frequency=LEAST, special_tokens=list(SPECIAL), show_progress=False
+        vocab_size=size, min_frequency=LEAST, special_tokens=[*SPECIAL, *inside], show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator((text.translate(rare) for text in normalised), trainer)
     ids = tokenizer.get_vocab()
     return sorted(ids, key=ids.__getitem__)
 
