@@ -342,13 +342,14 @@ def _claims(experiment: Experiment) -> list[Result]:
         "baselines": paths(experiment, BASELINES, tasks(experiment)),
         "speed": paths(experiment, SPEED, tasks(experiment)),
         "settings": {
-            "tasks": _titles(experiment, tasks(experiment)),
             "corpora": [_claimed(experiment, name) for name in every],
             "models": _described(experiment, heads),
             "ablated": _described(experiment, single),
             "moments": _described(experiment, during),
         },
     }
+    if experiment.tasks:
+        evidence["settings"] |= {"tasks": _titles(experiment, tasks(experiment))}
     claims = row(experiment, "claims", CLAIMS, "claims", "Claims of both papers", module="table", **evidence)
     return [*_front(experiment), claims]
 

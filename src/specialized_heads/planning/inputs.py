@@ -336,7 +336,7 @@ def bert_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: s
     return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt"))
 
 
-def pretrained(experiment: Experiment) -> str:
+def pretrained(experiment: Experiment, /, **_: str) -> str:
     """The model that all tasks fine-tune."""
     kind = "imported" if bert_of(experiment).model else "pretrained"
     return f"results/{experiment.experiment}/bert/{kind}/model.safetensors"

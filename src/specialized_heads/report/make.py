@@ -36,7 +36,8 @@ def main() -> None:
     several = [option for option, files in module.READS.items() if files.by]
     outputs = ["figure", "table"] if both else ["output"]
     args = arguments(module.__doc__, files=[*outputs, *single], many=several)
-    owners = {files.by: (files.owners, ...) for files in module.READS.values() if files.by}
+    # Most experiments have no tasks.
+    owners = {by: (files.owners, [] if by == "tasks" else ...) for files in module.READS.values() if (by := files.by)}
     given = {name: kind for part in parts.values() for name, kind in _settings(part).items()}
     settings = create_model("Settings", __base__=Section, **owners | given).model_validate(args.settings)
 
