@@ -5,9 +5,9 @@ the development set.
 """
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+from scipy.special import log_softmax, softmax
 
 from specialized_heads import stage
 from specialized_heads.classification.metrics import compare, labels_of
@@ -23,30 +23,31 @@ class Settings(Section):
     labels: int
 
 
-def counts(store: TokenStore, *, size: int) -> Tensor:
-    """How often each subword occurs in each segment of each sentence: sparse (sentences, 2 · size)."""
+def counts(store: TokenStore, *, size: int) -> csr_matrix:
+    """How often each subword occurs in each segment of each sentence, and a constant 1: (sentences, 2 · size + 1)."""
     rows = np.repeat(np.arange(len(store)), store.source_lengths)
     after = np.cumsum(store.source == store.tokens.eos)
     before = np.concatenate([[0], after])[store.source_offsets[:-1]]  # separators in earlier sentences
     columns = store.source + size * np.minimum(after - before[rows], 1)
-    places = torch.from_numpy(np.stack([rows, columns]))
-    return torch.sparse_coo_tensor(places, torch.ones(len(rows)), (len(store), 2 * size)).coalesce()
+    rows, columns = (np.concatenate(pair) for pair in ((rows, range(len(store))), (columns, [2 * size] * len(store))))
+    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(store), 2 * size + 1))
 
 
-def fit(features: Tensor, labels: Tensor, *, kinds: int, penalty: float) -> tuple[Tensor, Tensor]:
-    """Weights (features, L) and biases (L,) of a logistic regression."""
-    weights = torch.zeros(features.shape[1], kinds, requires_grad=True)
-    biases = torch.zeros(kinds, requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights, biases], max_iter=STEPS, line_search_fn="strong_wolfe")
+def fit(features: csr_matrix, labels: np.ndarray, *, kinds: int, penalty: float) -> np.ndarray:
+    """Weights (features, L) of a logistic regression; the last row, of the constant, has no penalty."""
+    shape, of_label, transposed = (features.shape[1], kinds), np.eye(kinds)[labels], features.T.tocsr()
+    penalties = np.full((shape[0], 1), penalty)
+    penalties[-1] = 0.0
 
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(torch.sparse.mm(features, weights) + biases, labels) + penalty * (weights**2).sum()
-        loss.backward()
-        return loss
+    def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = values.reshape(shape)
+        logits = features @ weights
+        gradient = transposed @ (softmax(logits, 1) - of_label) / len(labels) + 2 * penalties * weights
+        value = -(of_label * log_softmax(logits, 1)).sum() / len(labels) + (penalties * weights**2).sum()
+        return value, gradient.ravel()
 
-    optimizer.step(closure)
-    return weights.detach(), biases.detach()
+    found = minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return found.x.reshape(shape)
 
 
 def main() -> None:
@@ -60,11 +61,10 @@ def main() -> None:
     labels = {name: labels_of(store) for name, store in stores.items()}
     majority = int(np.bincount(labels["train"]).argmax())
 
-    def predicted(model: tuple[Tensor, Tensor], name: str) -> np.ndarray:
-        return (torch.sparse.mm(features[name], model[0]) + model[1]).argmax(1).numpy()
+    def predicted(weights: np.ndarray, name: str) -> np.ndarray:
+        return (features[name] @ weights).argmax(1)
 
-    truth = torch.from_numpy(labels["train"])
-    models = [fit(features["train"], truth, kinds=settings.labels, penalty=penalty) for penalty in PENALTIES]
+    models = [fit(features["train"], labels["train"], kinds=settings.labels, penalty=penalty) for penalty in PENALTIES]
     best = max(models, key=lambda model: float((predicted(model, "dev") == labels["dev"]).mean()))
     written: dict[str, object] = {"metric": settings.metric, "examples": {name: len(stores[name]) for name in names}}
     for name in names[2:]:
