@@ -48,7 +48,8 @@ FILES = {
         "CoLA/dev.tsv": "gj04\t1\t\tThe sailors rode the breeze.\n",
     },
 }
-MRPC = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t702876\t702977\tHe called "it" so.\tSo he called it.\n0\t1\t2\ta\tb\n'
+MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+MRPC += '1\t702876\t702977\tHe called "it" so.\tSo he called it.\n0\t1\t2\ta\tb\n'
 EXPECTED = {
     "mnli": {
         "train": [Example('He said "no.', "He agreed.", 2), Example("a", "b", 1)],

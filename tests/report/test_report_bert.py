@@ -37,9 +37,18 @@ def steps(*, safe: float = 0.5, floor: float = 50.0) -> pd.DataFrame:
     for tenth in range(11):
         share = tenth / 10
         bleu = 80.0 if share <= safe else 80 - (80 - floor) * (share - safe) / (1 - safe)
-        row = {"pruned": "all", "removed": round(8 * share), "heads": 8, "share": share, "bleu": bleu, "bleu_full": 80.0}
+        row = {
+            "pruned": "all",
+            "removed": round(8 * share),
+            "heads": 8,
+            "share": share,
+            "bleu": bleu,
+            "bleu_full": 80.0,
+        }
         ends = {"delta": bleu - 80, "delta_low": bleu - 81, "delta_high": bleu - 79}
-        rows.append(row | ends | {"p_value": 0.5 if share <= safe else 0.001, "sentences": 1000, "seed": 1, "moment": pd.NA})
+        rows.append(
+            row | ends | {"p_value": 0.5 if share <= safe else 0.001, "sentences": 1000, "seed": 1, "moment": pd.NA}
+        )
     return pd.DataFrame(rows).astype({"moment": "Int64"})
 
 
@@ -143,7 +152,9 @@ def test_the_pages_of_michel_take_encoder_heads_alone() -> None:
     heads = ablation.numbers(tables | other)
     drawn = ablation.draw(heads, metric="accuracy")
     assert [axes.get_title() for axes in drawn.axes[:2]] == ["Halves", "Shift"]
-    assert ablation.caption(heads, metric="accuracy").startswith("Accuracy without a head minus accuracy of the whole model")
+    assert ablation.caption(heads, metric="accuracy").startswith(
+        "Accuracy without a head minus accuracy of the whole model"
+    )
     assert "accuracy" in ablation.shown(heads, metric="accuracy")
     table = alone.shown(alone.numbers(tables))
     assert list(table) == ["corpus", "layer", "encoder self-attention"]
