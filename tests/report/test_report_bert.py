@@ -18,6 +18,11 @@ CLAIMS = {claim.name: claim for claim in [*michel.claims(), *michel.claims_of_be
 BERT = describe("baseline", corpus="Halves", seed=1)
 
 
+NOISY = pd.DataFrame(
+    {"sentences": [64], "gain": [0.3], "gain_low": [-0.2], "gain_high": [0.9], "device": ["CPU, 1 thread"]}
+)
+
+
 def single(loss: float = 0.1, *, sure: int = 1) -> pd.DataFrame:
     """A model of accuracy 80 and 2 layers of 4 heads; alone in its layer, head h loses 4 - h."""
     rows = []
@@ -84,6 +89,7 @@ def test_claims_of_bert_are_judged(name: str, value: float, verdict: Verdict) ->
         ("bert_single", {"single": single(sure=3)}),
         ("bert_two_sets", {"second": single(-0.1)}),
         ("bert_few", {"systematic": steps(floor=79.0)}),
+        ("bert_speed", {"speed": NOISY}),
     ],
 )
 def test_another_table_is_another_verdict(name: str, changed: dict) -> None:
@@ -139,11 +145,20 @@ def test_the_table_of_tasks_states_the_margin_over_the_better_baseline() -> None
 
 
 def test_the_table_of_speed_has_the_papers_gain() -> None:
-    row = {"heads": 8, "total": 8, "speed": 100.0, "speed_sd": 1.0, "parameters": 9, "device": "CPU", "sentences": 16}
+    row = {
+        "heads": 8,
+        "total": 8,
+        "speed": 100.0,
+        "speed_low": 99.0,
+        "speed_high": 101.0,
+        "parameters": 9,
+        "device": "CPU",
+        "sentences": 16,
+    }
     half = row | {"heads": 4, "speed": 110.0, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11}
     rows = task_speed.numbers({"Halves": pd.DataFrame([row, half])})
     (line,) = task_speed.shown(rows).to_dict("records")
-    assert (line["gain"], line["paper"], line["4 heads"]) == ("+10.0% [+9.0%, +11.0%]", "+17.5%", "110 ± 1")
+    assert (line["gain"], line["paper"], line["4 heads"]) == ("+10.0% [+9.0%, +11.0%]", "+17.5%", "110 [99, 101]")
 
 
 def test_the_pages_of_michel_take_encoder_heads_alone() -> None:

@@ -6,13 +6,15 @@ from specialized_heads.report import style
 from specialized_heads.report.inputs import Files, stack
 from specialized_heads.report.voita import paper
 
-MEASURED = ("sentences", "heads", "total", "speed", "speed_sd", "gain", "gain_low", "gain_high", "parameters", "device")
+MEASURED = (
+    "sentences", "heads", "total", "speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high", "parameters", "device",
+)  # fmt: skip
 READS = {"speed": Files(MEASURED)}
 COLUMNS = ["task", *MEASURED, "reported"]
 CAPTION = (
-    "Sentences per second (mean ± standard deviation of the rounds) with all heads and without the least important half, which "
-    "is removed from the weights; gain: mean over rounds, in brackets the smallest and largest; paper: the gain of bert-base on "
-    "MNLI on a GPU (Michel et al. 2019, table 4)"
+    "Sentences per second with all heads and without the least important half, which is removed from the weights, and the gain: "
+    "medians over rounds, in brackets the smallest and largest (on a CPU by the time that the thread computes); paper: "
+    "the gain of bert-base on MNLI on a GPU (Michel et al. 2019, table 4)"
 )
 
 
@@ -34,13 +36,17 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             {
                 "task": task,
                 "sentences per batch": str(sentences),
-                f"all {whole['heads']} heads": f"{whole['speed']:,.0f} ± {whole['speed_sd']:,.0f}",
-                f"{part['heads']} heads": f"{part['speed']:,.0f} ± {part['speed_sd']:,.0f}",
+                f"all {whole['heads']} heads": _range(whole),
+                f"{part['heads']} heads": _range(part),
                 "gain": f"{_percent(part['gain'])} [{_percent(part['gain_low'])}, {_percent(part['gain_high'])}]",
                 "paper": "" if pd.isna(part["reported"]) else _percent(part["reported"]),
             }
         )
     return pd.DataFrame(lines)
+
+
+def _range(row: pd.Series) -> str:
+    return f"{row['speed']:,.0f} [{row['speed_low']:,.0f}, {row['speed_high']:,.0f}]"
 
 
 def _percent(value: float) -> str:
