@@ -7,6 +7,7 @@ killed run resumes.
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from specialized_heads import stage
@@ -70,12 +71,11 @@ def main() -> None:
     stamp = fingerprint(files.model, files.tokens, settings={"device": device.type})
     state = State(files.state, fingerprint=stamp)
     found = predictions(model, store, [removal for _, removal in wanted], state)
-    labels, rows = labels_of(store), []
-    scored = {}
-    for removal, predicted in found.items():
-        scored[removal] = compare(
-            labels, predicted, found[NOTHING], metric=settings.metric, kinds=model.architecture.labels
-        )._asdict()
+    how = {"metric": settings.metric, "kinds": model.architecture.labels}
+    scored = {
+        removal: compare(labels_of(store), np.array(labels), np.array(found[NOTHING]), **how)._asdict()
+        for removal, labels in found.items()
+    }
     common = {"score_full": scored[NOTHING]["score"], "sentences": len(store), "metric": settings.metric}
     rows = [row | scored[removal] | common for row, removal in wanted]
     names = schema(like)
