@@ -21,6 +21,8 @@ reference: reproduce
 	$(call KEEP,default)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/pruning.yaml
 	$(call KEEP,pruning)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/bert_small.yaml
+	$(call KEEP,bert_small)
 	$(PYTHON) -m pip --python $(VENV)/bin/python install -q -c constraints.txt -e '.[spacy]'
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/domains.yaml
 	$(call KEEP,domains)

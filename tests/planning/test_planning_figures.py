@@ -14,14 +14,18 @@ from specialized_heads.report import make
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = load(read(ROOT / "config" / "pruning.yaml"))
-RESULTS = all_results(SHIPPED)
+BERT = load(read(ROOT / "config" / "bert_small.yaml"))
+OF_BERT = [
+    result for result in all_results(BERT) if result.rule not in {result.rule for result in all_results(SHIPPED)}
+]
+RESULTS = all_results(SHIPPED) + OF_BERT
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.rule)
 def test_a_module_takes_the_arguments_of_its_row(
     result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    flags = arguments(SHIPPED, result)
+    flags = arguments(BERT if result in OF_BERT else SHIPPED, result)
     monkeypatch.setattr(sys, "argv", ["make", f"specialized_heads.report.{result.module}", *flags, "surplus"])
 
     with pytest.raises(SystemExit):  # before it reads any file
@@ -62,6 +66,25 @@ def test_the_last_results_wait_for_all_others(experiment: Experiment) -> None:
         "results/e/tables/environment.md",
     }
     assert not any(set(result.needs) & {"results/e/claims.md"} for result in others)
+
+
+def test_an_experiment_of_tasks_alone_asks_for_nothing_of_translation() -> None:
+    files = everything(BERT)
+    made = {Path(file).stem for file in files}
+    assert {"claims", "tasks", "task_pruning", "task_ablation", "task_moments", "task_speed", "training_curves"} <= made
+    assert not made & {"figure1", "front", "models", "data_card", "figures", "scores"}
+    needed = {file for result in all_results(BERT) for group in result.inputs.values() for file in group}
+    assert {path.split("/")[2] for path in needed} == {"shift", "halves", "odd"}
+
+
+def test_corpora_and_tasks_share_an_experiment(experiment: Experiment) -> None:
+    both = experiment.model_dump() | {"classification": BERT.classification.model_dump()}
+    both["pruning"] |= {"encoder": [], "heads": [], "retrain": [], "controls": [], "soft": False}
+    results = all_results(load(both | {"comparison": {"criteria": []}}))
+    assert {"figure7", "tasks", "claims", "models_table"} <= {result.rule for result in results}
+    (claims,) = [result for result in results if result.rule == "claims"]
+    assert {path.split("/")[2] for path in claims.inputs["single"]} == {"a", "shift", "halves", "odd"}
+    assert claims.settings["tasks"] == ["Bigram shift", "Halves", "Odd word out"]
 
 
 def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(experiment: Experiment) -> None:

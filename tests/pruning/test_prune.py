@@ -16,7 +16,7 @@ from specialized_heads.model.transformer import KINDS, Transformer, initialise
 from specialized_heads.pruning import prune, regularised
 from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
 from specialized_heads.stage import UserError, read_json
-from specialized_heads.training import loop
+from specialized_heads.training import loop, objective
 from specialized_heads.training.objective import evaluate
 
 SETTINGS = {
@@ -233,7 +233,7 @@ def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path, monkeypatch: pyt
     names = ("model.safetensors", "model.json", "gates.json", "log.jsonl", "soft.safetensors")
     pruned(scope="all", penalty=None, heads=5)
     expected = [(tmp_path / name).read_bytes() for name in names]
-    make_batch, made = loop.make_batch, iter(range(10_000))
+    make_batch, made = objective.make_batch, iter(range(10_000))
 
     def break_off(*args: object) -> object:
         if next(made) == 75:  # after the decision
@@ -242,7 +242,7 @@ def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path, monkeypatch: pyt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(loop, "SAVE_SECONDS", 0.0)
-        patch.setattr(loop, "make_batch", break_off)
+        patch.setattr(objective, "make_batch", break_off)
         pruned(scope="all", penalty=None, heads=5)
     assert (tmp_path / "state/state.pt").exists()
     pruned(scope="all", penalty=None, heads=5)

@@ -34,9 +34,9 @@ SETTINGS = {
 KILLER = """
 import os, pathlib, random, shutil, signal, sys, time
 from specialized_heads import stage
-from specialized_heads.training import loop, train
-loop.SAVE_SECONDS, make_batch = 0.0, loop.make_batch
-loop.make_batch = lambda *args: time.sleep(0.01) or make_batch(*args)
+from specialized_heads.training import loop, objective, train
+loop.SAVE_SECONDS, make_batch = 0.0, objective.make_batch
+objective.make_batch = lambda *args: time.sleep(0.01) or make_batch(*args)
 folder, kills = pathlib.Path(sys.argv.pop(1)), int(sys.argv.pop(1))
 
 def start(name):

@@ -12,6 +12,8 @@ rule importance:
         "results/{experiment}/{corpus}/logs/importance_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/importance_{model}_seed{seed}.tsv"
+    wildcard_constraints:
+        corpus=STUDIES,
     conda:
         "../../envs/pipeline.yaml"
     params:

@@ -28,13 +28,24 @@ try:
 except UserError as error:
     raise WorkflowError(one_line(error)) from None
 
+
+def any_of(names):
+    """The pattern of a wildcard that takes any of these names, or none where there are no names."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+# Corpora whose baseline is given, classification tasks, those whose classifier is given, and all that has models.
+GIVEN = any_of(models.given(experiment))
+TASKS = any_of(experiment.tasks)
+GIVEN_TASKS = any_of(name for name, task in experiment.tasks.items() if task.model)
+STUDIES = any_of(experiment.studies)
 DOWNLOADS = experiment.downloads.directory
 RESOURCES = os.path.relpath(f"{workflow.basedir}/resources")
 
 
 wildcard_constraints:
     experiment=re.escape(experiment.experiment),
-    corpus="|".join(map(re.escape, experiment.corpora)),
+    corpus=any_of(experiment.corpora),
     model=names.MODEL,
     scope=names.SCOPE,
     target=names.TARGET,
@@ -48,10 +59,6 @@ wildcard_constraints:
 def planned(function, **more):
     """Input function: the files that a function of `planning.inputs` names for the wildcards of a job."""
     return lambda wildcards: function(experiment, **wildcards, **more)
-
-
-# The corpora whose baseline is given; where there are none, no name matches.
-GIVEN = "|".join(map(re.escape, models.given(experiment))) or "(?!)"
 
 
 def settings(function, **more):

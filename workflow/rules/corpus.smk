@@ -149,4 +149,4 @@ use rule tokens as tokens_of_other with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/tokens_test_of_{other}.tsv"
     wildcard_constraints:
-        other="|".join(map(re.escape, experiment.corpora)),
+        other=any_of(experiment.corpora),

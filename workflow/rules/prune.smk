@@ -19,6 +19,8 @@ rule prune:
         "results/{experiment}/{corpus}/logs/prune_{scope}_{target}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_{scope}_{target}_seed{seed}.tsv"
+    wildcard_constraints:
+        corpus=STUDIES,
     priority: 1  # before the short jobs, which fill the cores at the end
     conda:
         "../../envs/pipeline.yaml"
@@ -46,6 +48,8 @@ rule dead_heads:
         "results/{experiment}/{corpus}/logs/dead_heads.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/dead_heads.tsv"
+    wildcard_constraints:
+        corpus=STUDIES,
     conda:
         "../../envs/pipeline.yaml"
     params:

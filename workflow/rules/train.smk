@@ -117,6 +117,8 @@ rule baseline_checkpoint:
         "results/{experiment}/{corpus}/logs/checkpoint_update{moment}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/checkpoint_update{moment}_seed{seed}.tsv"
+    wildcard_constraints:
+        corpus=STUDIES,
     conda:
         "../../envs/pipeline.yaml"
     params:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from specialized_heads.config.classification import Classification, Task, TaskSource
 from specialized_heads.config.sections import (
     Ablation,
     Comparison,
@@ -37,6 +38,7 @@ SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 LONGEST_NAME = 100  # characters; file systems take 255 bytes
 FOLDERS = (
     "benchmarks",
+    "bert",
     "figures",
     "latex",
     "logs",
@@ -97,8 +99,9 @@ class Experiment(Section):
         [1], min_length=1, description="one set of models per seed"
     )
     corpora: dict[str, Corpus] = Field(
-        min_length=1, description="figures 1, 3 and 5 show the first corpus, figures 8 to 10 the first pruned one"
+        {}, description="figures 1, 3 and 5 show the first corpus, figures 8 to 10 the first pruned one"
     )
+    classification: Classification | None = Field(None, description="tasks of a BERT; null: none")
     vocabulary: Vocabulary = Vocabulary()
     model: Model = Model()
     training: Training = Training()
@@ -111,9 +114,23 @@ class Experiment(Section):
     downloads: Downloads = Downloads()
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU if there is one")
 
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """The classification tasks by name."""
+        return self.classification.tasks if self.classification else {}
+
+    @property
+    def studies(self) -> dict[str, Corpus | Task]:
+        """All that has a folder with models: corpora and tasks."""
+        return {**self.corpora, **self.tasks}
+
     @model_validator(mode="after")
     def _names(self) -> "Experiment":
-        for name in (self.experiment, *self.corpora):
+        if not self.studies:
+            raise ValueError("corpora: required key is missing; name a corpus, or tasks in classification.tasks")
+        if both := set(self.corpora) & set(self.tasks):
+            raise ValueError(f"classification.tasks.{min(both)}: a corpus has this name too; give the task another one")
+        for name in (self.experiment, *self.studies):
             if not SLUG.fullmatch(name):
                 raise ValueError(
                     f"the name {name!r} becomes a folder: use letters, digits, '_', '.' and '-', and start with a letter or digit"
@@ -122,12 +139,13 @@ class Experiment(Section):
                 raise ValueError(f"the name {name[:20]}... becomes a folder: use at most {LONGEST_NAME} characters")
             if name.endswith(FILES):
                 raise ValueError(f"the name {name} becomes a folder, beside files with such names; remove its suffix")
-        for name in self.corpora:
+        for name in self.studies:
             if name in FOLDERS:
+                place, kind = ("corpora", "corpus") if name in self.corpora else ("classification.tasks", "task")
                 raise ValueError(
-                    f"corpora.{name}: results/{self.experiment}/{name} is reserved; give the corpus another name"
+                    f"{place}.{name}: results/{self.experiment}/{name} is reserved; give the {kind} another name"
                 )
-        titles = [corpus.title for corpus in self.corpora.values()]
+        titles = [study.title for study in self.studies.values()]
         for title in titles:
             if titles.count(title) > 1:
                 raise ValueError(f"corpora: two have the title {title!r}; figures could not tell them apart")
@@ -173,6 +191,31 @@ class Experiment(Section):
             self._check_second_set(name, values.ablation)
         return self
 
+    @model_validator(mode="after")
+    def _possible_tasks(self) -> "Experiment":
+        for name in self.tasks:
+            values, bert = self.for_corpus(name), self.classification
+            values.fine_tuning()
+            if values.pruning.encoder or values.pruning.heads:
+                raise ValueError(
+                    f"classification.tasks.{name}: BERT has encoder heads alone; set pruning.all or heads_all for it, and "
+                    "empty encoder and heads in its override"
+                )
+            for wanted in values.pruning.heads_all:
+                if not bert.model and wanted > bert.layers * bert.heads:
+                    raise ValueError(
+                        f"pruning.heads_all: {wanted} heads requested, but the model of {name} has {bert.layers * bert.heads}"
+                    )
+            if self.tasks[name].model and values.ablation.moments:
+                raise ValueError(
+                    f"classification.tasks.{name}.model: has no checkpoints of its training; empty ablation.moments for it"
+                )
+            if late := [moment for moment in values.ablation.moments if moment > values.training.updates]:
+                raise ValueError(
+                    f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates of {name}"
+                )
+        return self
+
     def _check_second_set(self, name: str, ablation: Ablation) -> None:
         """Check that the second set for ablation exists, is not the corpus itself, and has the same languages."""
         second = ablation.second
@@ -211,23 +254,27 @@ class Experiment(Section):
         return _validate(Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")
 
     def for_corpus(self, name: str) -> "Experiment":
-        """The configuration of one corpus, its `override` merged in."""
-        override = self.corpora[name].override
+        """The configuration of one corpus or task, its `override` merged in."""
+        override = self.studies[name].override
+        place = f"corpora.{name}" if name in self.corpora else f"classification.tasks.{name}"
         for section in override:
             if section not in OVERRIDABLE:
-                raise ValueError(
-                    f"corpora.{name}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus"
-                )
+                raise ValueError(f"{place}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus")
         sections = {}
         for section, kind in OVERRIDABLE.items():
             merged = getattr(self, section).model_dump() | override.get(section, {})
-            sections[section] = _validate(kind, merged, prefix=f"corpora.{name}.override.{section}")
+            sections[section] = _validate(kind, merged, prefix=f"{place}.override.{section}")
         return self.model_copy(update=sections)
 
 
 SOURCE_KINDS = [
-    typing.get_args(kind.model_fields["kind"].annotation)[0] for kind in typing.get_args(typing.get_args(Source)[0])
+    kind
+    for union in (Source, TaskSource)
+    for section in typing.get_args(typing.get_args(union)[0])
+    for kind in typing.get_args(section.model_fields["kind"].annotation)
 ]
+
+CORPUS_KINDS = len(typing.get_args(typing.get_args(Source)[0]))  # of a corpus; the others are of a task
 
 OVERRIDABLE: dict[str, type[Section]] = {
     "vocabulary": Vocabulary,
@@ -280,7 +327,8 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] == "missing":
         return f"{where}: required key is missing"
     if problem["type"] == "union_tag_not_found":
-        return f"{where}.kind: required key is missing; it is one of {', '.join(SOURCE_KINDS)}"
+        kinds = SOURCE_KINDS[CORPUS_KINDS:] if "tasks" in location else SOURCE_KINDS[:CORPUS_KINDS]
+        return f"{where}.kind: required key is missing; it is one of {', '.join(kinds)}"
     if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
         return f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and off need them too)"
     if problem["type"] == "int_parsing":
@@ -293,8 +341,14 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
 def _known_keys(kind: Any, location: list[str | int]) -> list[str]:
     """The keys that exist at a location of an error, following nested sections, dicts and unions."""
     for part in location:
-        kind = _child(kind, part)
-    return list(kind.model_fields)
+        kind = _child(_section(kind), part)
+    return list(_section(kind).model_fields)
+
+
+def _section(kind: Any) -> Any:
+    """The section of an optional one, and anything else as it is."""
+    members = typing.get_args(kind)
+    return members[0] if len(members) == 2 and members[1] is types.NoneType else kind
 
 
 def _child(kind: Any, part: str | int) -> Any:
@@ -302,7 +356,7 @@ def _child(kind: Any, part: str | int) -> Any:
         return kind.model_fields[str(part)].annotation
     origin, members = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):  # the tag of a discriminated union
-        return next(m for m in members if typing.get_args(m.model_fields["kind"].annotation)[0] == part)
+        return next(m for m in members if part in typing.get_args(m.model_fields["kind"].annotation))
     return members[-1]  # dict[str, X] or list[X]
 
 

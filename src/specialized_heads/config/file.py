@@ -129,7 +129,9 @@ def main() -> None:
         raise UserError("name a file: python -m specialized_heads.config.file config/my.yaml")
     for name in sys.argv[1:]:
         experiment = load(read(Path(name)), origin=name)
-        print(f"{name}: experiment {experiment.experiment}, corpora {', '.join(experiment.corpora)}")
+        named = {"corpora": experiment.corpora, "tasks": experiment.tasks}
+        parts = [f"{kind} {', '.join(names)}" for kind, names in named.items() if names]
+        print(f"{name}: experiment {experiment.experiment}, {', '.join(parts)}")
 
 
 if __name__ == "__main__":

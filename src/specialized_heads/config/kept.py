@@ -57,14 +57,45 @@ def imported_folder(experiment: Experiment, corpus: str, *, root: Path) -> Path 
     given = experiment.corpora[corpus].baseline
     if given is None:
         return None
-    path = Path(given.model)
-    path = path if path.exists() else root / path
+    path = _existing(given.model, root)
     if path.is_dir():
         return None if any(path.glob(f"seed*/{DESCRIPTION}")) else path
     if not HUB_NAME.fullmatch(given.model):
         return None
-    name = given.model.replace("/", "--") + (f"@{given.revision.replace('/', '--')}" if given.revision else "")
+    return _hub_folder(experiment, given.model, given.revision)
+
+
+def _existing(name: str, root: Path) -> Path:
+    """A path that is relative to the working directory or, if there is no such file, to the project."""
+    path = Path(name)
+    return path if path.exists() else root / path
+
+
+def _hub_folder(experiment: Experiment, model: str, revision: str | None) -> Path:
+    """Where a model on the hub is fetched to."""
+    name = model.replace("/", "--") + (f"@{revision.replace('/', '--')}" if revision else "")
     return Path(experiment.downloads.directory, "models", name)
+
+
+def bert_folder(experiment: Experiment, *, root: str | Path, task: str = "") -> Path:
+    """The folder of the BERT that the tasks fine-tune, or of the classifier that one task is given.
+
+    Names without an owner, such as bert-base-uncased, are models of the hub too.
+
+    Raises:
+        UserError: there is no such folder, and it is not a name on the hub.
+    """
+    bert = experiment.classification
+    assert bert
+    name = experiment.tasks[task].model if task else bert.model
+    assert name
+    path = _existing(name, Path(root))
+    if path.is_dir():
+        return path
+    if task or not (HUB_NAME.fullmatch(name) or re.fullmatch(r"[\w.-]+", name)):
+        key = f"classification.tasks.{task}.model" if task else "classification.model"
+        raise UserError(f"{key}: there is no folder {name}; check the path")
+    return _hub_folder(experiment, name, bert.revision)
 
 
 def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) -> Path | None:
@@ -79,8 +110,7 @@ def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) 
     given = experiment.corpora[corpus].baseline
     if given is None:
         return None
-    path = Path(given.model)
-    return (path if path.exists() else root / path) / f"seed{seed}"
+    return _existing(given.model, root) / f"seed{seed}"
 
 
 def check_given(experiment: Experiment, *, root: Path) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from huggingface_hub import HfApi, snapshot_download
 
 from specialized_heads import stage
-from specialized_heads.exchange import huggingface, tokenisers
+from specialized_heads.exchange import bert, huggingface, tokenisers
 from specialized_heads.stage import Section, UserError
 
 WANTED = [
     *(huggingface.CONFIG, huggingface.GENERATION, "README.md"),
     *(*tokenisers.MARIAN, tokenisers.SHARED, tokenisers.VOCABULARY, tokenisers.TARGET_VOCABULARY),
-    *(tokenisers.TOKENIZER, tokenisers.TOKENIZER_CONFIG, tokenisers.ADDED, tokenisers.SPECIAL),
+    *(tokenisers.TOKENIZER, tokenisers.TOKENIZER_CONFIG, tokenisers.ADDED, tokenisers.SPECIAL, bert.VOCABULARY),
 ]
 
 

@@ -145,7 +145,7 @@ def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
         UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
     """
     a = architecture(read_config(folder), tokens)
-    path, stored = _read_weights(folder)
+    path, stored = read_weights(folder)
     with torch.device("meta"):
         names = [name for name, _ in Transformer(a, dropout=0.0).named_parameters()]
     tensors = {}
@@ -187,7 +187,7 @@ def their_name(name: str) -> str:
     return f"model.{stack}.layers.{layer}.{rest}"
 
 
-def _read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
+def read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
     """The tensors of a model by their names, and the file to name in errors."""
     if (folder / INDEX).is_file():  # in several files
         index = read_json(folder / INDEX)

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from specialized_heads import __version__
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.model.bert import Bert, BertArchitecture
+from specialized_heads.model.transformer import Architecture, Network, Transformer
 from specialized_heads.stage import Section, UserError, atomic, first_line, read_json, write_json
 
 Layers = Annotated[list[list[Annotated[int, Field(ge=0)]]], Field(max_length=1000)]
@@ -69,7 +70,27 @@ class Sizes(Section):
     tokens: Tokens = Tokens()
 
 
-def save(model: Transformer, weights: Path, *, training: dict[str, Any]) -> None:
+class BertSizes(Section):
+    """`model.bert.BertArchitecture`, validated when it is read from a file."""
+
+    vocabulary: int = Field(ge=4)
+    width: int = Field(ge=2)
+    feed_forward: int = Field(ge=1)
+    head_width: int = Field(ge=1)
+    encoder: Layers
+    labels: int = Field(ge=0)
+    decoder: Annotated[Layers, Field(max_length=0)] = []
+    cross: Annotated[Layers, Field(max_length=0)] = []
+    positions: int = Field(512, ge=1)
+    segments: int = Field(2, ge=1)
+    activation: Literal["relu", "gelu"] = "gelu"
+    norm_epsilon: float = Field(1e-12, gt=0, le=1)
+    pad: int = Field(0, ge=0)
+    separator: int = Field(102, ge=0)
+    mask: int = Field(103, ge=0)
+
+
+def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
     """Write the weights and the JSON file beside them.
 
     Args:
@@ -88,8 +109,8 @@ def save(model: Transformer, weights: Path, *, training: dict[str, Any]) -> None
     write_json(weights.with_suffix(".json"), description)
 
 
-def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "cpu") -> Transformer:
-    """Read a model.
+def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "cpu") -> Any:
+    """Read a model: a `Transformer` or a `Bert`, as its JSON file says.
 
     Raises:
         UserError: a file is missing or damaged, or the weights do not match the JSON file.
@@ -100,8 +121,13 @@ def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "c
 
 
 def assemble(
-    architecture: Architecture, tensors: Mapping[str, Tensor], *, weights: Path, like: Path, dropout: float = 0.0
-) -> Transformer:
+    architecture: Architecture | BertArchitecture,
+    tensors: Mapping[str, Tensor],
+    *,
+    weights: Path,
+    like: Path,
+    dropout: float = 0.0,
+) -> Any:
     """Build a model from its weights, on the CPU; shapes are compared before memory is allocated.
 
     Args:
@@ -112,9 +138,10 @@ def assemble(
     Raises:
         UserError: the shapes do not match the architecture, or a weight is NaN or infinite.
     """
+    network = Bert if isinstance(architecture, BertArchitecture) else Transformer
     try:
         with torch.device("meta"):
-            shapes = {n: p.shape for n, p in Transformer(architecture, dropout=0.0).named_parameters()}
+            shapes = {n: p.shape for n, p in network(architecture, dropout=0.0).named_parameters()}
     except (
         RuntimeError,
         IndexError,
@@ -127,12 +154,12 @@ def assemble(
         raise UserError(
             f"{weights}: {broken[0]} contains NaN or infinity; delete it and train with a lower learning rate"
         )
-    model = Transformer(architecture, dropout=dropout)
+    model = network(architecture, dropout=dropout)
     set_weights(model, tensors)
     return model
 
 
-def weights_of(model: Transformer) -> dict[str, Tensor]:
+def weights_of(model: Network) -> dict[str, Tensor]:
     """The state of a model by name, on the CPU; a matrix that several names share once, under the first."""
     first: dict[int, str] = {}
     state = model.state_dict(keep_vars=True)
@@ -142,7 +169,7 @@ def weights_of(model: Transformer) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def set_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> None:
+def set_weights(model: Network, tensors: Mapping[str, Tensor]) -> None:
     """Copy what `weights_of` returns into a model of the same architecture."""
     for name, tensor in model.state_dict().items():
         if name in tensors:  # a shared matrix has more names
@@ -184,16 +211,18 @@ def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def architecture_of(weights: Path) -> Architecture:
-    """The architecture in the JSON beside the weights.
+def architecture_of(weights: Path) -> Any:
+    """The architecture in the JSON beside the weights, of a `Transformer` or a `Bert`.
 
     Raises:
         UserError: there is no such file, or it is not the description of a model.
     """
     path = weights.with_suffix(".json")
     try:
-        sizes = Sizes.model_validate(read_json(path)["architecture"])
+        stored = read_json(path)["architecture"]
+        bert = "labels" in stored
+        sizes = (BertSizes if bert else Sizes).model_validate(stored)
     except (KeyError, TypeError, ValidationError) as error:
         problem = f"architecture.{first_line(error)}" if isinstance(error, ValidationError) else error
         raise UserError(f"{path}: not the description of a model ({problem}); delete it and run again") from None
-    return Architecture.from_json(sizes.model_dump())
+    return (BertArchitecture if bert else Architecture).from_json(sizes.model_dump())

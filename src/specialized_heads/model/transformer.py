@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -181,7 +181,68 @@ def attention(a: Architecture, kind: str, layer: int, dropout: float) -> MultiHe
     )
 
 
-class Transformer(nn.Module):
+class Network(nn.Module):
+    """What the translation model and BERT share: attention sub-layers whose heads can be gated, masked and removed.
+
+    `architecture` is a frozen dataclass with the heads of each attention type; `encoder` and `decoder` hold the layers.
+    """
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def layers(self) -> list[nn.Module]:
+        """The layers of both stacks."""
+        return [*self.encoder, *self.decoder]
+
+    def attentions(self, *kinds: str) -> list[MultiHeadAttention]:
+        """The attention sub-layers of these types (default: all), by type, then layer."""
+        by_kind = {
+            "encoder": [layer.attention for layer in self.encoder],
+            "decoder": [layer.attention for layer in self.decoder],
+            "cross": [layer.cross for layer in self.decoder],
+        }
+        return [attention for kind in kinds or KINDS for attention in by_kind[kind]]
+
+    def in_precision(self, dtype: torch.dtype) -> Self:
+        """A copy for training whose matrix products run in a narrower type; `refresh` updates its weights.
+
+        LayerNorms, embeddings, gates and the residual stream stay in float32; the copy shares those tensors with this model.
+        """
+        post_norm = self.architecture.post_norm  # where the output of a LayerNorm is the residual stream
+        shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
+        narrow = copy.deepcopy(self, shared)
+        for layer in narrow.layers():
+            for module in layer.modules():
+                if isinstance(module, LayerNorm):
+                    module.precision = None if post_norm else dtype
+                elif isinstance(module, MultiHeadAttention | nn.Linear):
+                    for name, weight in list(module.named_parameters(recurse=False)):
+                        setattr(module, name, nn.Parameter(weight.detach().to(dtype), weight.requires_grad))
+        return narrow
+
+    def refresh(self, source: Self) -> None:
+        """Copy the weights of `source` into this model, which `in_precision` has made from it."""
+        pairs = [(new, old) for new, old in zip(self.parameters(), source.parameters(), strict=True) if new is not old]
+        with torch.no_grad():
+            for new, old in pairs:
+                new.copy_(old)
+
+    def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:
+        """Permanently remove heads from the weight matrices.
+
+        Args:
+            kept: indices, into each current layer, of the heads that stay, by attention type and layer.
+        """
+        for kind, layers in kept.items():
+            for attention, positions in zip(self.attentions(kind), layers, strict=True):
+                attention.keep(positions)
+        heads = {kind: tuple(attention.heads for attention in self.attentions(kind)) for kind in KINDS}
+        self.architecture = replace(self.architecture, **heads)
+
+
+class Transformer(Network):
     """Encoder-decoder model; `architecture` lists the heads of each layer."""
 
     def __init__(self, architecture: Architecture, *, dropout: float) -> None:
@@ -264,51 +325,10 @@ class Transformer(nn.Module):
         a = self.architecture
         return a.position_scale * sinusoids(length, a.width, base=a.position_base, last=a.position_last)
 
-    def attentions(self, *kinds: str) -> list[MultiHeadAttention]:
-        """The attention sub-layers of these types (default: all), by type, then layer."""
-        by_kind = {
-            "encoder": [layer.attention for layer in self.encoder],
-            "decoder": [layer.attention for layer in self.decoder],
-            "cross": [layer.cross for layer in self.decoder],
-        }
-        return [attention for kind in kinds or KINDS for attention in by_kind[kind]]
-
-    def in_precision(self, dtype: torch.dtype) -> "Transformer":
-        """A copy for training whose matrix products run in a narrower type; `refresh` updates its weights.
-
-        LayerNorms, embeddings, gates and the residual stream stay in float32; the copy shares those tensors with this model.
-        """
-        post_norm = self.architecture.post_norm  # where the output of a LayerNorm is the residual stream
-        shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
-        narrow = copy.deepcopy(self, shared)
-        for layer in (*narrow.encoder, *narrow.decoder):
-            for module in layer.modules():
-                if isinstance(module, LayerNorm):
-                    module.precision = None if post_norm else dtype
-                elif isinstance(module, MultiHeadAttention | nn.Linear):
-                    for name, weight in list(module.named_parameters(recurse=False)):
-                        setattr(module, name, nn.Parameter(weight.detach().to(dtype), weight.requires_grad))
+    def in_precision(self, dtype: torch.dtype) -> Self:
+        narrow = super().in_precision(dtype)
         narrow.encoder_norm.precision = narrow.decoder_norm.precision = dtype
         return narrow
-
-    def refresh(self, source: "Transformer") -> None:
-        """Copy the weights of `source` into this model, which `in_precision` has made from it."""
-        pairs = [(new, old) for new, old in zip(self.parameters(), source.parameters(), strict=True) if new is not old]
-        with torch.no_grad():
-            for new, old in pairs:
-                new.copy_(old)
-
-    def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:
-        """Permanently remove heads from the weight matrices.
-
-        Args:
-            kept: indices, into each current layer, of the heads that stay, by attention type and layer.
-        """
-        for kind, layers in kept.items():
-            for attention, positions in zip(self.attentions(kind), layers, strict=True):
-                attention.keep(positions)
-        heads = {kind: tuple(attention.heads for attention in self.attentions(kind)) for kind in KINDS}
-        self.architecture = replace(self.architecture, **heads)
 
 
 def sinusoids(length: int, width: int, *, base: float = 1e4, last: bool = True) -> Tensor:

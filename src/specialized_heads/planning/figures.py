@@ -12,9 +12,10 @@ from typing import Any
 
 from specialized_heads.config.experiment import Experiment
 from specialized_heads.planning.inputs import HEADS, MODEL
-from specialized_heads.planning.models import KINDS, TRAINED, Run, corpora, emerging, models, paths, runs
+from specialized_heads.planning.models import KINDS, TRAINED, Run, corpora, emerging, models, paths, runs, tasks
 
 # Categories of the report, which sorts them, and the labels within each, as text.
+BERT = "BERT (Michel et al. 2019)"
 CLAIMS = "Claims"
 DATA = "Data"
 PAPER = "Figures and tables"
@@ -29,6 +30,8 @@ COUNTS = "{corpus}/corpus/counts.json"
 PARSES = "{corpus}/parses/analysis.parquet"
 RELATIONS = "{corpus}/parses/relations.parquet"
 SCORES = "{corpus}/scores.parquet"
+SCORE = MODEL + "score.json"
+BASELINES = "{corpus}/baselines.json"
 SPEED = "{corpus}/speed.seed{seed}.parquet"
 DEAD = "{corpus}/dead_heads.json"
 DESCRIPTION = MODEL + "model.json"
@@ -127,17 +130,19 @@ def arguments(experiment: Experiment, result: Result) -> list[str]:
 
 def results(experiment: Experiment) -> list[Result]:
     """Every figure and table but those that sum up the run itself, which are in `last_results`."""
-    parts = (_claims, _data, _paper, _functions, _michel, _pruning, _runs)
-    return [result for part in parts for result in part(experiment)]
+    of_corpora = (_data, _paper, _functions, _michel, _pruning) if experiment.corpora else ()
+    of_tasks = (_tasks,) if experiment.tasks else ()
+    return [result for part in (_claims, *of_corpora, *of_tasks, _runs) for result in part(experiment)]
 
 
 def last_results(experiment: Experiment, everything_else: list[str]) -> list[Result]:
     """The tables about all jobs. They are made last and, as all that is measured, differ from run to run."""
     last = partial(row, experiment, "beyond", RUNS, needs=everything_else)
+    studied = [*corpora(experiment), *tasks(experiment)]
     engines = [experiment.for_corpus(name).parser.engine for name in corpora(experiment)]
     machine = {"engines": engines, "device": experiment.device}
     return [
-        last("tables/run_times", "Run times", folder=True, settings=_listed(experiment, *KINDS)),
+        last("tables/run_times", "Run times", folder=True, settings=_listed(experiment, studied, *KINDS)),
         last("tables/environment", "Environment", settings=machine),
     ]
 
@@ -267,18 +272,66 @@ def _michel(experiment: Experiment) -> list[Result]:
     ]
 
 
+def _tasks(experiment: Experiment) -> list[Result]:
+    """The experiments of Michel et al. (2019) on BERT, and gates beside them."""
+    every = tasks(experiment)
+    classification, michel = (partial(row, experiment, package, BERT) for package in ("classification", "michel"))
+    metrics = {task.source.metric for task in experiment.tasks.values()}
+    metric = {"metric": metrics.pop() if len(metrics) == 1 else "score"}
+    baselines = runs(experiment, every, "baseline")
+    single = _ablated(experiment, "single", names=every)
+    heads = [run for run in single if run.seed == experiment.seeds[0]]
+    systematic = _ablated(experiment, "systematic", names=every)
+    during = _ablated(experiment, "systematic", "checkpoint", "baseline", names=every)
+    second = {task.title: _second_name(experiment, name) for name, task in experiment.tasks.items()}
+    learned = {"titles": every, "baselines": BASELINES, "scores": paths(experiment, SCORE, baselines)}
+    pruned = runs(experiment, every, "pruned")
+    both = {
+        "runs": systematic,
+        "tables": SYSTEMATIC,
+        "pruned": paths(experiment, SCORE, pruned),
+        "settings": metric | {"models": _described(experiment, pruned)},
+        "wanted": bool(systematic or pruned),
+    }
+    speed = {"titles": every, "speed": SPEED, "wanted": bool(experiment.classification.speed)}
+    gated = [name for name in every if models(experiment, name, "pruned")][:1]
+    logs = runs(experiment, gated, "pruned", seeds=experiment.seeds[:1])
+    gates = {"runs": logs, "records": LOG, "settings": _title(experiment, gated or every), "wanted": bool(logs)}
+    shown = {"settings": metric, "tables": ABLATION, "wanted": bool(single)}
+    sets = shown | {"second": SECOND, "settings": metric | {"second_names": second}}
+    return [
+        classification("tables/tasks", "Tasks", settings={"runs": _described(experiment, baselines)}, **learned),
+        classification("figures/task_pruning", "Share of heads", **both),
+        michel("figures/task_ablation", "Single heads of BERT", module="ablation", both=True, runs=heads, **shown),
+        michel("tables/task_alone", "One head alone in its layer of BERT", module="alone", runs=single, **shown),
+        michel(
+            "figures/task_ablation_sets",
+            "Single heads of BERT on two sets",
+            module="ablation_sets",
+            runs=single,
+            **sets,
+        ),
+        michel(
+            "figures/task_moments",
+            "Systematic pruning of BERT during training",
+            module="moments",
+            runs=during,
+            tables=SYSTEMATIC,
+            settings=metric,
+            wanted=len(during) > len(systematic),
+        ),
+        row(experiment, "beyond", BERT, "figures/task_gates", "Gates on BERT", module="gates", **gates),
+        classification("tables/task_speed", "Speed of BERT", **speed),
+    ]
+
+
 def _claims(experiment: Experiment) -> list[Result]:
     """The study at a glance, and the claims of both papers."""
     every = corpora(experiment)
-    swept = _swept(experiment, "encoder", "all") or every[:1]
-    shown = {
-        "runs": runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1]),
-        "heads": HEADS,
-        "scores": paths(experiment, SCORES, swept),
-        "settings": _title(experiment, swept),
-    }
+    studied = [*every, *tasks(experiment)]
     heads = runs(experiment, every, "baseline", "pruned")
-    single, during = _ablated(experiment, "single"), _ablated(experiment, "systematic", "checkpoint", "baseline")
+    single = _ablated(experiment, "single", names=studied)
+    during = _ablated(experiment, "systematic", "checkpoint", "baseline", names=studied)
     evidence = {
         "titles": every,
         "scores": SCORES,
@@ -286,6 +339,8 @@ def _claims(experiment: Experiment) -> list[Result]:
         "single": paths(experiment, ABLATION, single),
         "second": paths(experiment, SECOND, single),
         "systematic": paths(experiment, SYSTEMATIC, during),
+        "baselines": paths(experiment, BASELINES, tasks(experiment)),
+        "speed": paths(experiment, SPEED, tasks(experiment)),
         "settings": {
             "corpora": [_claimed(experiment, name) for name in every],
             "models": _described(experiment, heads),
@@ -293,43 +348,57 @@ def _claims(experiment: Experiment) -> list[Result]:
             "moments": _described(experiment, during),
         },
     }
-    return [
-        row(experiment, "beyond", CLAIMS, "figures/front", "At a glance", **shown),
-        row(experiment, "claims", CLAIMS, "claims", "Claims of both papers", module="table", **evidence),
-    ]
+    if experiment.tasks:
+        evidence["settings"] |= {"tasks": _titles(experiment, tasks(experiment))}
+    claims = row(experiment, "claims", CLAIMS, "claims", "Claims of both papers", module="table", **evidence)
+    return [*_front(experiment), claims]
+
+
+def _front(experiment: Experiment) -> list[Result]:
+    """The study at a glance, of the first corpus that is pruned."""
+    if not (swept := _swept(experiment, "encoder", "all") or corpora(experiment)[:1]):
+        return []
+    shown = {
+        "runs": runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1]),
+        "heads": HEADS,
+        "scores": paths(experiment, SCORES, swept),
+        "settings": _title(experiment, swept),
+    }
+    return [row(experiment, "beyond", CLAIMS, "figures/front", "At a glance", **shown)]
 
 
 def _runs(experiment: Experiment) -> list[Result]:
     """All models and their training."""
     listed = partial(row, experiment, "beyond", RUNS, folder=True)
     every = corpora(experiment)
-    logs = paths(experiment, LOG, runs(experiment, every, *TRAINED))
+    studied = [*every, *tasks(experiment)]
+    logs = paths(experiment, LOG, runs(experiment, studied, *TRAINED))
     needs = paths(experiment, DESCRIPTION, runs(experiment, every, *KINDS)) + logs
-    listing = _listed(experiment, *KINDS)
+    listing = _listed(experiment, every, *KINDS)
     for corpus in listing["corpora"]:
         corpus["logged"] = models(experiment, corpus["name"], *TRAINED)
         corpus["decoding"] = experiment.for_corpus(corpus["name"]).decoding.model_dump()
     table = {"titles": every, "scores": SCORES, "rule": "models_table", "needs": needs, "settings": listing}
-    curves = {"needs": logs, "settings": _listed(experiment, *TRAINED)}
-    return [
-        listed("tables/models", "Models, scores, signatures", **table),
-        listed("figures/training_curves", "Training curves", **curves),
-    ]
+    curves = {"needs": logs, "settings": _listed(experiment, studied, *TRAINED)}
+    if experiment.tasks:
+        curves["settings"] |= {"unit": "token or sentence" if every else "sentence"}
+    models_table = [listed("tables/models", "Models, scores, signatures", **table)] if every else []
+    return [*models_table, listed("figures/training_curves", "Training curves", **curves)]
 
 
 def _titles(experiment: Experiment, names: Iterable[str]) -> list[str]:
-    """The titles of these corpora."""
-    return [experiment.corpora[name].title for name in names]
+    """The titles of these corpora or tasks."""
+    return [experiment.studies[name].title for name in names]
 
 
 def _title(experiment: Experiment, names: Sequence[str]) -> dict[str, str]:
     """The setting of a figure of one corpus, the first of these."""
-    return {"title": experiment.corpora[names[0]].title}
+    return {"title": experiment.studies[names[0]].title}
 
 
 def _described(experiment: Experiment, shown: Iterable[Run]) -> list[dict[str, Any]]:
     """The setting that names these runs (`report.experiment.Run`)."""
-    return [run._asdict() | {"corpus": experiment.corpora[run.corpus].title} for run in shown]
+    return [run._asdict() | {"corpus": experiment.studies[run.corpus].title} for run in shown]
 
 
 def _thresholds(experiment: Experiment, corpus: str) -> dict[str, float]:
@@ -348,14 +417,21 @@ def _swept(experiment: Experiment, *scopes: str) -> list[str]:
     return ([name for name in pruned if models(experiment, name, "pruned", scopes=scopes)] or pruned)[:1]
 
 
-def _ablated(experiment: Experiment, key: str, *kinds: str) -> list[Run]:
-    """The models whose heads are ablated: baselines unless said otherwise; `key`: single or systematic."""
-    ablated = [name for name in corpora(experiment, pruned=True) if getattr(experiment.for_corpus(name).ablation, key)]
+def _ablated(experiment: Experiment, key: str, *kinds: str, names: Sequence[str] | None = None) -> list[Run]:
+    """The models whose heads are ablated: baselines unless said otherwise; `key`: single or systematic.
+
+    `names`: corpora and tasks, of which those that are not pruned are left out; None: all corpora.
+    """
+    several = [*corpora(experiment, pruned=True), *(tasks(experiment) if names is not None else ())]
+    chosen = [name for name in several if names is None or name in names]
+    ablated = [name for name in chosen if getattr(experiment.for_corpus(name).ablation, key)]
     return runs(experiment, ablated, *(kinds or ("baseline",)))
 
 
 def _second_name(experiment: Experiment, corpus: str) -> str:
     """How a figure names the second set on which the heads of a corpus are ablated."""
+    if corpus in experiment.tasks:
+        return "mismatched test set" if experiment.tasks[corpus].source.second else "development set"
     second = experiment.for_corpus(corpus).ablation.second
     return "development set" if second == "dev" else f"test set of {experiment.corpora[second].title}"
 
@@ -369,10 +445,10 @@ def _claimed(experiment: Experiment, corpus: str) -> dict[str, Any]:
     return {"title": values.title, "stands_for": paper, "pruned": values.prune} | heads
 
 
-def _listed(experiment: Experiment, *kinds: str) -> dict[str, Any]:
-    """The models of all corpora, and the seeds."""
+def _listed(experiment: Experiment, names: Iterable[str], *kinds: str) -> dict[str, Any]:
+    """The models of these corpora and tasks, and the seeds."""
     listed = [
-        {"name": name, "title": experiment.corpora[name].title, "models": models(experiment, name, *kinds)}
-        for name in corpora(experiment)
+        {"name": name, "title": experiment.studies[name].title, "models": models(experiment, name, *kinds)}
+        for name in names
     ]
     return {"corpora": listed, "seeds": experiment.seeds}

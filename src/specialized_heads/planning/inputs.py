@@ -8,13 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+from specialized_heads.config.classification import Glue
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.config.kept import given_folder, imported_folder
-from specialized_heads.corpus.fetch.datasets import Dataset, files_of
+from specialized_heads.config.kept import bert_folder, given_folder, imported_folder
+from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
 from specialized_heads.parsing import spacy_models
 from specialized_heads.planning.models import KINDS, Run, models, paths, runs, viewed
 from specialized_heads.planning.names import Name, Target
-from specialized_heads.planning.stages import ranked_gates
+from specialized_heads.planning.stages import bert_of, ranked_gates
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -49,6 +50,9 @@ def fetched(experiment: Experiment) -> dict[str, Dataset]:
         for dataset in datasets(experiment, corpus):
             if dataset.url and (dataset.file not in by_file or dataset.sha256):
                 by_file[dataset.file] = dataset
+    for task in experiment.tasks.values():
+        if isinstance(task.source, Glue) and task.source.path is None:
+            by_file |= {dataset.file: dataset for dataset in glue_files(task.source.kind)}
     return by_file
 
 
@@ -194,10 +198,13 @@ def imported_files(experiment: Experiment, /, *, corpus: str, root: str, **_: st
 
 def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
     """Name and revision of each model that is fetched from the hub, by its folder."""
-    models = {}
+    models: dict[Path, dict[str, str | None]] = {}
+    bert, hub = experiment.classification, Path(experiment.downloads.directory, "models")
+    if bert and bert.model and (folder := bert_folder(experiment, root=root)).parent == hub:
+        models[folder] = {"name": bert.model, "revision": bert.revision}
     for corpus, values in experiment.corpora.items():
         folder = imported_folder(experiment, corpus, root=Path(root))
-        if folder and values.baseline and folder.parent == Path(experiment.downloads.directory, "models"):
+        if folder and values.baseline and folder.parent == hub:
             models[folder] = {"name": values.baseline.model, "revision": values.baseline.revision}
     return models
 
@@ -289,6 +296,69 @@ def compared_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: s
 
 def _pruned_to(scope: str, heads: int) -> str:
     return str(Name("pruned", scope, Target(heads=heads)))
+
+
+# Classification
+
+
+def task_texts(
+    experiment: Experiment, /, *, corpus: str, resources: str, domain: str, file: str, **_: str
+) -> list[str]:
+    """A file of each embedded corpus that a made-up task uses: of `matched`, `mismatched`, or of both where it needs trees."""
+    source = experiment.tasks[corpus].source
+    if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
+        return []
+    names = [*source.matched, *source.mismatched] if domain == "trees" else getattr(source, domain)
+    return [f"{resources}/{name}/{file}" for name in names]
+
+
+def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:
+    """The files of a GLUE task, or what to wait for: the cards of those that are fetched."""
+    source = experiment.tasks[corpus].source
+    if not isinstance(source, Glue):
+        return []
+    files = [dataset.file for dataset in glue_files(source.kind)]
+    if source.path is None:
+        return [os.path.join(experiment.downloads.directory, f"{file}.json" if cards else file) for file in files]
+    return [os.path.join(source.path, Path(file).name) for file in files] if source.kind == "mrpc" else [source.path]
+
+
+def pretraining_text(experiment: Experiment, /, *, resources: str, **_: str) -> list[str]:
+    """The corpora whose English side a BERT is pre-trained on."""
+    return [f"{resources}/{name}/corpus.parquet" for name in bert_of(experiment).text]
+
+
+def bert_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> list[str]:
+    """The files of the BERT that is imported, or the card of its download."""
+    folder = bert_folder(experiment, root=root, task=corpus)
+    if folder in hub_models(experiment, root=root):
+        return [str(folder / "card.json")]
+    return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt"))
+
+
+def pretrained(experiment: Experiment, /, **_: str) -> str:
+    """The model that all tasks fine-tune."""
+    kind = "imported" if bert_of(experiment).model else "pretrained"
+    return f"results/{experiment.experiment}/bert/{kind}/model.safetensors"
+
+
+def task_vocabulary(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
+    """The vocabulary of a task's model: that of all tasks, unless the task is given its own classifier."""
+    kind = "imported" if bert_of(experiment).model else "learned"
+    owner = f"{corpus}/imported" if experiment.tasks[corpus].model else f"bert/{kind}"
+    return f"results/{experiment.experiment}/{owner}/vocabulary.json"
+
+
+def second_set(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
+    """The token ids of a task's second test set, if it has one."""
+    path = f"results/{experiment.experiment}/{corpus}/corpus/tokens/second.safetensors"
+    return [path] if experiment.tasks[corpus].source.second else []
+
+
+def second_or_dev(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
+    """The token ids of the set on which single heads are ablated once more."""
+    name = "second" if experiment.tasks[corpus].source.second else "dev"
+    return f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"
 
 
 # Pages

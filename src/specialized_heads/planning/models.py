@@ -10,6 +10,7 @@ from specialized_heads.planning.names import SCOPES, Name, Target
 # controls, from random initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned: the same,
 # trained further.
 KINDS = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
+OF_TASKS = ("baseline", "checkpoint", "pruned")  # the kinds that a classification task has
 # The kinds with a log of their training.
 TRAINED = ("baseline", "pruned", "scratch", "count", "regularised", "finetuned")
 
@@ -27,9 +28,16 @@ def corpora(experiment: Experiment, *, pruned: bool = False) -> list[str]:
     return [name for name, corpus in experiment.corpora.items() if corpus.prune or not pruned]
 
 
+def tasks(experiment: Experiment) -> list[str]:
+    """Names of the classification tasks."""
+    return list(experiment.tasks)
+
+
 def models(experiment: Experiment, corpus: str, *kinds: str, scopes: Iterable[str] = SCOPES) -> list[str]:
-    """Names of the models of a corpus, in the order of `kinds` and of the configuration."""
-    if not experiment.corpora[corpus].prune:
+    """Names of the models of a corpus or task, in the order of `kinds` and of the configuration."""
+    if corpus in experiment.tasks:
+        kinds = tuple(kind for kind in kinds if kind in OF_TASKS)
+    elif not experiment.corpora[corpus].prune:
         return [kind for kind in kinds if kind == "baseline"]
     values = experiment.for_corpus(corpus)
     pruning, comparison = values.pruning, values.comparison

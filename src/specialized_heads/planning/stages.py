@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from specialized_heads.config.classification import Classification
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.config.kept import imported_folder
+from specialized_heads.config.kept import bert_folder, imported_folder
 from specialized_heads.planning.models import KINDS, columns, models, runs, viewed
 from specialized_heads.planning.names import Target
 
@@ -85,7 +86,8 @@ def finetune(experiment: Experiment, /, *, corpus: str, scope: str, seed: str, *
     """The baseline's training with the schedule that `pruning` gives it."""
     values = experiment.for_corpus(corpus)
     training = _logged(values.fine_tuning().model_dump())
-    return {"scope": scope, "dropout": values.model.dropout, "training": training} | _job(experiment, seed)
+    model = experiment.classification if corpus in experiment.tasks else values.model
+    return {"scope": scope, "dropout": model.dropout, "training": training} | _job(experiment, seed)
 
 
 def from_scratch(
@@ -235,6 +237,76 @@ def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> S
 
 def similarity(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     return {"sentences": experiment.for_corpus(corpus).heads.similarity_sentences, "device": experiment.device}
+
+
+# Classification
+
+
+def bert_of(experiment: Experiment) -> Classification:
+    """The section `classification` of an experiment that has it."""
+    assert experiment.classification
+    return experiment.classification
+
+
+def vocabulary(experiment: Experiment, /, **_: str) -> Settings:
+    return {"size": bert_of(experiment).vocabulary, "longest": bert_of(experiment).max_length}
+
+
+def pretrain(experiment: Experiment, /, **_: str) -> Settings:
+    """One model is pre-trained for all seeds, with the first."""
+    bert = bert_of(experiment)
+    sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward", "dropout"})
+    training = {"training": bert.pretraining.model_dump(), "longest": bert.max_length}
+    return sizes | training | _job(experiment, str(experiment.seeds[0]))
+
+
+def import_bert(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> Settings:
+    """The encoder of all tasks, or the classifier of one (`corpus`)."""
+    labels = list(experiment.tasks[corpus].source.labels) if corpus else []
+    folder = bert_folder(experiment, root=root, task=corpus)
+    return {"folder": os.path.relpath(folder), "labels": labels, "longest": bert_of(experiment).max_length}
+
+
+def examples(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"source": experiment.tasks[corpus].source.model_dump(exclude={"path"})}
+
+
+def task_tokens(experiment: Experiment, /, **_: str) -> Settings:
+    return {"longest": bert_of(experiment).max_length}
+
+
+def classifier(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
+    """Fine-tuning of the pre-trained model, with the updates whose weights are kept."""
+    values = experiment.for_corpus(corpus)
+    return {
+        "labels": len(experiment.tasks[corpus].source.labels),
+        "dropout": bert_of(experiment).dropout,
+        "training": values.training.model_dump(),
+        "moments": values.ablation.moments,
+    } | _job(experiment, seed)
+
+
+def task_score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return {"metric": experiment.tasks[corpus].source.metric, "device": experiment.device}
+
+
+def task_baselines(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    source = experiment.tasks[corpus].source
+    return {"metric": source.metric, "labels": len(source.labels)}
+
+
+def ablate_task(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
+    return task_score(experiment, corpus=corpus) | {"alone": alone}
+
+
+def prune_task(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    ablation = experiment.for_corpus(corpus).ablation
+    return task_score(experiment, corpus=corpus) | ablation.model_dump(include={"step", "normalise"})
+
+
+def task_speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    normalise = experiment.for_corpus(corpus).ablation.normalise
+    return {"batches": bert_of(experiment).speed, "normalise": normalise, "device": experiment.device}
 
 
 # Models for people

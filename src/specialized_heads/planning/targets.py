@@ -28,9 +28,10 @@ def _others(experiment: Experiment) -> list[str]:
     """The configuration, the paper's set for LaTeX, the viewer, and tables that some experiments show nowhere."""
     every = corpora(experiment)
     gated = [name for name in every if models(experiment, name, "pruned")]
-    pages = ["viewer/index.html"] if viewed(experiment) else []
+    pages = ["latex/figures.tex"] if every else []
+    pages += ["viewer/index.html"] if viewed(experiment) else []
     return [
-        *(f"results/{experiment.experiment}/{name}" for name in ("configuration.yaml", "latex/figures.tex", *pages)),
+        *(f"results/{experiment.experiment}/{name}" for name in ("configuration.yaml", *pages)),
         *paths(experiment, "{corpus}/scores.parquet", every),
         *paths(experiment, "{corpus}/dead_heads.json", gated),
         *paths(experiment, HEADS, runs(experiment, every, "baseline", "pruned")),

@@ -7,8 +7,8 @@ position, before the mean, so that positions with opposite effects do not cancel
     I_h = mean over tokens of |Σ_d context · ∂L/∂context|
 
 A token is a query of the head: a source token for encoder heads, a target position for the others, end of sentence included,
-padding excluded. L is the cross-entropy of the reference, summed over a sentence, without label smoothing. The set is the
-development set, on which no weight was trained.
+padding excluded. L is the cross-entropy of the reference, summed over a sentence, without label smoothing; for a classifier,
+that of the label. The set is the development set, on which no weight was trained.
 """
 
 import numpy as np
@@ -22,11 +22,11 @@ from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import Network
 from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 from specialized_heads.training.batching import Batch, in_order, make_batch
-from specialized_heads.training.objective import cross_entropy_sum
+from specialized_heads.training.objective import objective_of
 
 TOKENS = 2000  # per batch and side, padding included
 SCHEMA = pa.schema(
@@ -44,7 +44,7 @@ class Settings(Section):
     device: str
 
 
-def sensitivities(model: Transformer, batch: Batch) -> dict[tuple[str, int], Tensor]:
+def sensitivities(model: Network, batch: Batch) -> dict[tuple[str, int], Tensor]:
     """Σ_d context · ∂L/∂context with its sign, for every head and query; the sum over queries is ∂L/∂ξ_h.
 
     Args:
@@ -56,7 +56,7 @@ def sensitivities(model: Transformer, batch: Batch) -> dict[tuple[str, int], Ten
     """
     activations: Activations = {}
     with torch.enable_grad():
-        loss = cross_entropy_sum(model, batch, label_smoothing=0.0, activations=activations)
+        loss = objective_of(model).loss(model, batch, label_smoothing=0.0, activations=activations)
     contexts = {key[:2]: value for key, value in activations.items() if key[2] == "context"}
     if not contexts:
         return {}
@@ -68,7 +68,7 @@ def sensitivities(model: Transformer, batch: Batch) -> dict[tuple[str, int], Ten
     }
 
 
-def importance(model: Transformer, store: TokenStore, *, tokens: int = TOKENS) -> dict[tuple[str, int], np.ndarray]:
+def importance(model: Network, store: TokenStore, *, tokens: int = TOKENS) -> dict[tuple[str, int], np.ndarray]:
     """I_h of all heads over a set.
 
     Args:
@@ -79,7 +79,7 @@ def importance(model: Transformer, store: TokenStore, *, tokens: int = TOKENS) -
     Returns:
         (H,) in nats per attention type and layer with heads.
     """
-    device = model.source_embedding.device
+    device = model.device
     sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
     queries = dict.fromkeys(sums, 0)
     for sentences in stage.progress(in_order(store, tokens=tokens), what="importance", unit="batch"):
@@ -92,7 +92,7 @@ def importance(model: Transformer, store: TokenStore, *, tokens: int = TOKENS) -
     return {key: total / queries[key] for key, total in sums.items()}
 
 
-def table(model: Transformer, importances: dict[tuple[str, int], np.ndarray]) -> list[dict[str, str | int | float]]:
+def table(model: Network, importances: dict[tuple[str, int], np.ndarray]) -> list[dict[str, str | int | float]]:
     """One row per head: type, layer and head (from 1), importance, and importance divided by its L2 norm over the heads of
     the layer and type (section 4.1), or 0 if the norm is 0."""
     rows = []

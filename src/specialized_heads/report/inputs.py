@@ -27,8 +27,8 @@ SYSTEMATIC_COLUMNS = (
 class Files(NamedTuple):
     """The files of an option: how one is read, and the setting that says what each belongs to, in their order.
 
-    `read` is a function, or the columns that a parquet table must have. The setting holds titles of corpora if it is `titles`,
-    and runs otherwise. An option without a setting takes a single file.
+    `read` is a function, or the columns that a parquet table must have. The setting holds titles if it is `titles`
+    (of corpora) or `tasks`, and runs otherwise. An option without a setting takes a single file.
     """
 
     read: Callable[[Path], Any] | Sequence[str]
@@ -37,7 +37,7 @@ class Files(NamedTuple):
     @property
     def owners(self) -> type:
         """The type of the setting."""
-        return list[str] if self.by == "titles" else list[Run]
+        return list[str] if self.by in ("titles", "tasks") else list[Run]
 
     def one(self, path: Path) -> Any:
         """The contents of a file."""
@@ -68,8 +68,11 @@ def one_per_file(setting: str, values: Sequence[object], files: Collection[objec
 
 
 def read_table(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
-    """A parquet table with at least these columns; a `UserError` where it is missing, damaged or lacks one."""
-    frame = tables.read_table(path).to_pandas()
+    """A parquet table with at least these columns; a `UserError` where it is missing, damaged or lacks one.
+
+    What the tables of classification call a score has the names of BLEU.
+    """
+    frame = tables.read_table(path).to_pandas().rename(columns={"score": "bleu", "score_full": "bleu_full"})
     if missing := [column for column in columns if column not in frame]:
         raise UserError(f"{path}: column {missing[0]} is missing")
     return frame

@@ -23,6 +23,8 @@ from pydantic import create_model
 from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import Section, arguments, run
 
+BLEU = "BLEU"  # default of the setting `metric`, which names the score of classification tasks
+
 
 def main() -> None:
     module = import_module(sys.argv.pop(1))
@@ -34,7 +36,8 @@ def main() -> None:
     several = [option for option, files in module.READS.items() if files.by]
     outputs = ["figure", "table"] if both else ["output"]
     args = arguments(module.__doc__, files=[*outputs, *single], many=several)
-    owners = {files.by: (files.owners, ...) for files in module.READS.values() if files.by}
+    # Most experiments have no tasks.
+    owners = {by: (files.owners, [] if by == "tasks" else ...) for files in module.READS.values() if (by := files.by)}
     given = {name: kind for part in parts.values() for name, kind in _settings(part).items()}
     settings = create_model("Settings", __base__=Section, **owners | given).model_validate(args.settings)
 
@@ -47,6 +50,8 @@ def main() -> None:
         read.append(files.several(paths, getattr(settings, files.by)) if files.by else files.one(paths))
     rows = call("numbers", *read)
     written = rows[getattr(module, "COLUMNS", rows.columns)]
+    if getattr(settings, "metric", BLEU) != BLEU:
+        written = written.rename(columns=lambda name: name.replace("bleu", "score"))
     if "draw" in parts:
         save_figure(args.figure if both else args.output, written, lambda: call("draw", rows))
     if "shown" in parts:

@@ -30,11 +30,11 @@ from specialized_heads.model.checkpoint import weights_of
 from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import Network
 from specialized_heads.stage import UserError, code_hash, disk_errors, file_hash, log, progress
 from specialized_heads.training import state as kept
-from specialized_heads.training.batching import Batch, epoch_updates, joined, make_batch
-from specialized_heads.training.objective import cross_entropy_sum, evaluate
+from specialized_heads.training.batching import Batch, epoch_updates, joined
+from specialized_heads.training.objective import evaluate, objective_of
 from specialized_heads.training.optimizers import make_optimizers
 from specialized_heads.training.parallel import DistributedContext
 from specialized_heads.training.schedule import learning_rate
@@ -94,7 +94,7 @@ def load_data(train: Path, dev: Path) -> Data:
 
 
 def train(
-    model: Transformer,
+    model: Network,
     plan: Plan,
     data: Data,
     *,
@@ -125,7 +125,7 @@ def train(
     prepare_cpu()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    workers = threads if model.source_embedding.device.type == "cpu" else 1
+    workers = threads if model.device.type == "cpu" else 1
     run = _Run(model, plan, data, state, penalty, after_update, workers=workers, context=context)
     fingerprint = _fingerprint(model, plan, data, penalty, context, run.matmul_precision)
     run.resume(fingerprint)
@@ -144,7 +144,7 @@ def train(
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
-                log.info("%s, %.0f target tokens/s", _line(record, plan), speed)
+                log.info("%s, %.0f %s/s", _line(record, plan), speed, run.objective.unit)
             if context.is_main and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
                 run.save(fingerprint)
                 saved = time.monotonic()
@@ -169,7 +169,7 @@ class _Run:
 
     def __init__(
         self,
-        model: Transformer,
+        model: Network,
         plan: Plan,
         data: Data,
         folder: Path,
@@ -181,7 +181,7 @@ class _Run:
     ) -> None:
         self.model, self.plan, self.data, self.folder, self.context = model, plan, data, folder, context
         self.pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
-        self.device = model.source_embedding.device
+        self.device, self.objective = model.device, objective_of(model)
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.penalty = penalty if self.gates else None
         self.after_update = after_update if self.gates else None
@@ -192,7 +192,7 @@ class _Run:
             log.info("this device has no bf16 instructions; matrix products run in float32")
         self.working = model.in_precision(torch.bfloat16) if self.matmul_precision == "bf16" else model
         if plan.compile:
-            for layer in (*self.working.encoder, *self.working.decoder):
+            for layer in self.working.layers():
                 layer.compile(dynamic=True)
         log_alphas = [gate.log_alpha for gate in self.gates]
         pairs = zip(model.named_parameters(), self.working.parameters(), strict=True)
@@ -266,11 +266,13 @@ class _Run:
 
     def make(self, store: TokenStore, epoch: int, position: int, sentences: list[np.ndarray]) -> "_Update":
         """Pad this process's micro-batches of an update."""
-        lengths = store.target_lengths
-        tokens = int(sum((lengths[chunk] + 1).sum() for chunk in sentences))
+        units = sum(self.objective.units(store, chunk) for chunk in sentences)
         share = range(self.context.rank, len(sentences), self.context.size)
-        batches = [(index, make_batch(store, sentences[index]).to(self.device)) for index in share]
-        return _Update(epoch, position, tokens, batches)
+        batches = []
+        for index in share:
+            seed = _seed(self.plan.seed, epoch, position, index)
+            batches.append((index, self.objective.batch(store, sentences[index], seed=seed).to(self.device)))
+        return _Update(epoch, position, units, batches)
 
     def step(self, update: "_Update") -> None:
         """Make one update from its micro-batches, normalised by their total number of target tokens."""
@@ -316,9 +318,9 @@ class _Run:
 
     def gradients(self, index: int, batch: Batch, tokens: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Summed cross-entropy of a micro-batch, and the gradients of its contribution to the mean over `tokens`."""
-        seed = int(np.random.SeedSequence([self.plan.seed, self.update, index]).generate_state(1, np.uint64)[0] >> 1)
-        with dropout_seed(seed, self.device):
-            loss = cross_entropy_sum(self.working, batch, label_smoothing=self.plan.label_smoothing)
+        with dropout_seed(_seed(self.plan.seed, self.update, index), self.device):
+            smoothing = self.plan.label_smoothing
+            loss = self.objective.loss(self.working, batch, label_smoothing=smoothing, activations=None)
         gradients = torch.autograd.grad(loss / tokens, self.differentiated, materialize_grads=True)
         return loss.detach(), gradients
 
@@ -388,8 +390,13 @@ class _Run:
         log.info("resuming at update %d", self.update)
 
 
+def _seed(*numbers: int) -> int:
+    """One seed from several numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+
+
 def _fingerprint(
-    model: Transformer, plan: Plan, data: Data, penalty: Penalty | None, context: DistributedContext, precision: str
+    model: Network, plan: Plan, data: Data, penalty: Penalty | None, context: DistributedContext, precision: str
 ) -> str:
     """Hash of everything that affects the result.
 
@@ -397,7 +404,7 @@ def _fingerprint(
     divides the epochs), the device type, the precision of matrix products, the torch version and the code of these packages.
     """
     described = [asdict(plan), repr(penalty), data.hash, model.dropout, context.size, precision]
-    described += [model.source_embedding.device.type, torch.__version__, code_hash("model", "pruning", "training")]
+    described += [model.device.type, torch.__version__, code_hash("model", "pruning", "training")]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for name, parameter in model.named_parameters():
         digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())

@@ -1,13 +1,123 @@
-"""The training objective, cross-entropy per target token with label smoothing, and its evaluation on held-out text."""
+"""What a model is trained for, and its evaluation on held-out text: translation, classification, masked language modelling.
 
+`objective_of` tells from the model. Losses are sums in nats, in float32; `units` counts what they are divided by: target tokens,
+sentences or masked tokens. A store holds the input of a classifier or of a masked language model on its source side, [CLS]
+included; the end of sentence that every batch adds is [SEP]. The target side of a classifier's store holds the label.
+"""
+
+from typing import Protocol
+
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.attention import Activations
+from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.functional import cross_entropy
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.training.batching import Batch, in_order, make_batch
+
+MASKED = 0.15  # share of the tokens to predict (Devlin et al. 2019)
+REPLACED, KEPT = 0.8, 0.9  # below the first: [MASK]; from there to the second: a random token; else the token itself
+
+
+class Objective(Protocol):
+    """Batches and losses of one task."""
+
+    unit: str  # what losses are divided by, in the plural
+
+    def units(self, store: TokenStore, sentences: np.ndarray) -> int:
+        """How many units these sentences have."""
+
+    def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
+        """These sentences, padded; `seed`: of what is drawn anew each time."""
+
+    def loss(self, model: Network, batch: Batch, *, label_smoothing: float, activations: Activations | None) -> Tensor:
+        """The loss, summed over the units of the batch."""
+
+
+class Translation:
+    """Cross-entropy of the target tokens, end of sentence included."""
+
+    unit = "target tokens"
+
+    def units(self, store: TokenStore, sentences: np.ndarray) -> int:
+        return int((store.target_lengths[sentences] + 1).sum())
+
+    def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
+        return make_batch(store, sentences)
+
+    def loss(self, model: Transformer, batch: Batch, *, label_smoothing: float, activations=None) -> Tensor:
+        return cross_entropy_sum(model, batch, label_smoothing=label_smoothing, activations=activations)
+
+
+class Classification:
+    """Cross-entropy of the labels."""
+
+    unit = "sentences"
+
+    def units(self, store: TokenStore, sentences: np.ndarray) -> int:
+        return len(sentences)
+
+    def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
+        return make_batch(store, sentences)
+
+    def loss(self, model: Bert, batch: Batch, *, label_smoothing: float, activations=None) -> Tensor:
+        logits = model.logits(model(batch.source, activations=activations))
+        labels = batch.target_out[:, 0]
+        return F.cross_entropy(logits, labels, reduction="sum", label_smoothing=label_smoothing)
+
+
+class MaskedLanguageModel:
+    """Cross-entropy of masked tokens, drawn anew each epoch (Liu et al. 2019)."""
+
+    unit = "masked tokens"
+
+    def __init__(self, architecture: BertArchitecture) -> None:
+        self.a = architecture
+
+    def units(self, store: TokenStore, sentences: np.ndarray) -> int:
+        return int(masked_tokens(store.source_lengths[sentences] - 1).sum())
+
+    def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
+        batch = make_batch(store, sentences)
+        random, ids = np.random.default_rng(seed), batch.source.numpy()
+        keys = random.random(ids.shape)
+        keys[(ids == self.a.pad) | (ids == self.a.separator)] = np.inf
+        keys[:, 0] = np.inf  # [CLS]
+        number = masked_tokens(store.source_lengths[sentences] - 1)
+        chosen = keys.argsort(1).argsort(1) < number[:, None]
+        action = random.random(ids.shape)
+        drawn = np.where(action < REPLACED, self.a.mask, random.integers(self.a.vocabulary, size=ids.shape))
+        source = np.where(chosen & (action < KEPT), drawn, ids)
+        labels = np.where(chosen, ids, self.a.pad)
+        return Batch(torch.from_numpy(source), batch.target_in, torch.from_numpy(labels), batch.tokens)
+
+    def loss(self, model: Bert, batch: Batch, *, label_smoothing: float, activations=None) -> Tensor:
+        states = model(batch.source, activations=activations)
+        places = batch.target_out != self.a.pad
+        return cross_entropy(
+            model.before_output(states[places]),
+            model.word_embedding,
+            batch.target_out[places],
+            bias=model.output_bias,
+            smoothing=label_smoothing,
+            ignore=-1,
+        )
+
+
+def masked_tokens(lengths: np.ndarray) -> np.ndarray:
+    """How many tokens are masked in sentences of these lengths, [CLS] and [SEP] excluded: at least one, if there is one."""
+    return np.minimum(np.maximum(np.round(MASKED * lengths), 1), lengths).astype(np.int64)
+
+
+def objective_of(model: Network) -> Objective:
+    """The objective of a translation model, a classifier or a masked language model."""
+    if isinstance(model, Bert):
+        return Classification() if model.architecture.labels else MaskedLanguageModel(model.architecture)
+    return Translation()
 
 
 def cross_entropy_sum(
@@ -26,15 +136,15 @@ def cross_entropy_sum(
 
 
 @torch.inference_mode()
-def evaluate(model: Transformer, store: TokenStore) -> float:
-    """Cross-entropy per target token on a held-out set, without dropout, label smoothing or penalty."""
-    device = model.source_embedding.device
+def evaluate(model: Network, store: TokenStore) -> float:
+    """Loss per unit on a held-out set, without dropout, label smoothing or penalty."""
+    objective, device = objective_of(model), model.device
     was_training = model.training
     model.eval()
-    total, tokens = 0.0, 0
+    total, units = 0.0, 0
     for sentences in in_order(store, tokens=4000):
-        batch = make_batch(store, sentences).to(device)
-        total += float(cross_entropy_sum(model, batch, label_smoothing=0.0))
-        tokens += batch.target_tokens
+        batch = objective.batch(store, sentences, seed=int(sentences[0])).to(device)
+        total += float(objective.loss(model, batch, label_smoothing=0.0, activations=None))
+        units += objective.units(store, sentences)
     model.train(was_training)
-    return total / tokens
+    return total / units

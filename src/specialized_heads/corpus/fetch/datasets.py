@@ -90,6 +90,11 @@ def files_of(source: Source, *, source_language: str, target_language: str) -> l
     return []
 
 
+def glue_files(task: str) -> list[Dataset]:
+    """The files of a GLUE task: one archive, or the training and the test set of MRPC."""
+    return [dataset for dataset in known().values() if dataset.kind == "glue" and dataset.member == task]
+
+
 def _by_file(wanted: list[tuple[Dataset, set[str]]]) -> list[Dataset]:
     """One entry per file of datasets with the languages wanted of each; the names and citations in a file are joined."""
     files: dict[str, list[Dataset]] = {}

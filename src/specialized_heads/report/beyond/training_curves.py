@@ -45,8 +45,8 @@ def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int]) -> pd.Dat
     return stack(frames, COLUMNS).astype({"lam": float, "asked": "Int64", "dev_loss": float})
 
 
-def draw(curves: pd.DataFrame) -> Figure:
-    """Draw one panel per corpus, kind and scope."""
+def draw(curves: pd.DataFrame, *, unit: str = "token") -> Figure:
+    """Draw one panel per corpus, kind and scope; losses are per `unit`."""
     groups = list(curves.groupby(["corpus", "kind", "scope"], sort=False))
     if not groups:
         return style.message_figure("Training curves: no models in this experiment", width=style.DOUBLE)
@@ -63,7 +63,7 @@ def draw(curves: pd.DataFrame) -> Figure:
         axes.set_xlim(0, None)
         axes.grid(axis="y")
     for axes in grid[:, 0]:
-        axes.set_ylabel("loss, nats per token")
+        axes.set_ylabel(f"loss, nats per {unit}")
     style.label_lowest(grid, "update")
     handles = [
         Line2D([], [], color=style.PAPER_COLOUR, label="training, with label smoothing", **THIN),

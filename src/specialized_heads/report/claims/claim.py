@@ -77,6 +77,7 @@ class Claim:
         [Evidence], Measured
     ]  # the same quantity on a corpus of the experiment; raises `evidence.NotTestable`
     of_pruning: bool = True  # whether it needs a corpus that is pruned
+    judged_on: tuple[str, ...] = ("translation",)  # translation, classification or both
     directed: bool = False  # whether it only says that something is larger than something else
 
 

@@ -5,7 +5,8 @@ the choice of test sentences, which more seeds do not narrow. Heads and models a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from specialized_heads.pruning.scopes import SCOPES
 
 TOTALS = [f"{kind}_total" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
+MIN_LEARNED = 5.0  # points of a classifier's score
 INTERVAL = ["difference", "difference_low", "difference_high"]
 MODEL = ["scope", "lam", "asked", "seed"]  # columns that identify a pruned model
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
@@ -40,15 +42,30 @@ class Evidence:
     second: pd.DataFrame  # the same on another set
     systematic: pd.DataFrame  # BLEU along the order of importance, by seed and moment of training
     least_arcs: int  # minimum number of arcs of a relation for its accuracy to count
+    of: str = "translation"  # or "classification", a task of BERT, whose scores are called BLEU here
+    majority: float = nan  # of a task: score of its most frequent label
+    speed: pd.DataFrame = field(default_factory=pd.DataFrame)  # of a task: speed with and without half of the heads
 
     def baselines(self) -> pd.DataFrame:
         """Scores of the baselines, one row per seed."""
         return self.scores[self.scores["kind"] == "baseline"].sort_values("seed")
 
     def require_bleu(self) -> None:
-        """Raise `NotTestable` if a baseline is too poor for half a BLEU, the tolerance of differences, to mean anything."""
+        """Raise `NotTestable` if a baseline is too poor for half a BLEU, the tolerance of differences, to mean anything.
+
+        A classifier must be better than the most frequent label.
+        """
+        if self.of == "classification":
+            tables = [table["bleu_full"] for table in (self.single, self.systematic[self._finished()]) if len(table)]
+            if not tables or pd.concat(tables).min() < self.majority + MIN_LEARNED:
+                raise NotTestable(f"BERT is less than {MIN_LEARNED:.0f} points better than the most frequent label")
+            return
         if self.baselines()["bleu"].min() < MIN_BASELINE:
             raise NotTestable(f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
+
+    def _finished(self) -> pd.Series:
+        """The rows of systematic pruning at the end of training."""
+        return self.systematic["moment"].isna() if len(self.systematic) else pd.Series([], dtype=bool)
 
     def all_pruned(self, *scopes: str) -> pd.DataFrame:
         """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""

@@ -4,7 +4,7 @@ Their model is a large Transformer of 6 layers with 16 heads each, trained on WM
 large losses as shares of BLEU.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 
@@ -15,6 +15,7 @@ from specialized_heads.report.voita import paper
 
 SINGLE = (8, 96)  # section 3.2: encoder heads whose removal alone changes BLEU at p < 0.01
 CORRELATION = 0.56  # section 3.4: of single heads' effects on two test sets
+BERT_CORRELATION = 0.68  # the same of BERT, on the matched and the mismatched set of MNLI
 ALONE = -13.56  # section 3.3, table 2: BLEU, with one head left in the last layer of cross-attention
 WHOLE = 36.05  # section 3.2: BLEU before
 REDUNDANT = 0.4  # section 6: of the heads, late in training
@@ -77,7 +78,8 @@ def claims() -> Iterator[Claim]:
         name="no_loss_bert",
         text=f"accuracy of BERT without the {bert:.0%} least important heads",
         tolerance="2%",
-        measure=_bert,
+        measure=partial(_of_bert, partial(of_ablation.removed, pruned="all", share=bert)),
+        judged_on=("translation", "classification"),
     )
     # Models still translate with a fifth of their self-attention heads, but not of cross-attention.
     change = STILL / WHOLE - 1
@@ -117,5 +119,59 @@ def claims() -> Iterator[Claim]:
     )
 
 
-def _bert(evidence: Evidence) -> Measured:
-    raise NotTestable("there is no BERT in this project")
+def claims_of_bert() -> Iterator[Claim]:
+    """The claims on BERT that only an experiment with tasks has; `no_loss_bert` is in every table."""
+    share = partial(Claim, unit=Unit.SHARE, judged_on=("classification",))
+    yield share(
+        name="bert_single",
+        section="3.2, figure 1",
+        text="heads of BERT whose removal alone changes its score (p < 0.01)",
+        reported="the large majority can go without much deviation",
+        accepted=(0.0, 0.5),
+        tolerance="at most half",
+        measure=of_ablation.noticed,
+    )
+    yield share(
+        name="bert_alone",
+        section="3.3, table 3",
+        text="layers of BERT that lose (p < 0.01) with only their best head",
+        reported="0 of 12",
+        accepted=(0.0, 0.1),
+        tolerance="at most a tenth of the layers",
+        measure=of_ablation.layers_that_lose,
+    )
+    yield Claim(
+        name="bert_two_sets",
+        section="3.4, figure 2",
+        text="correlation of the effects of single heads of BERT on matched and mismatched sets",
+        reported=f"{BERT_CORRELATION:.2f}",
+        unit=Unit.CORRELATION,
+        accepted=(round(BERT_CORRELATION - 0.2, 2), 1.0),
+        tolerance="at most 0.2 less",
+        measure=of_ablation.two_sets,
+        judged_on=("classification",),
+    )
+    yield share(
+        name="bert_few",
+        section="4.2, figure 3",
+        text="relative change of BERT's score with 10% of its heads",
+        reported="a sharp drop",
+        accepted=(-1.0, -0.1),
+        tolerance="a tenth of the score or more",
+        measure=partial(of_ablation.removed, pruned="all", share=0.9),
+    )
+    yield share(
+        name="bert_speed",
+        section="4.3, table 4",
+        text="gain in speed without half of BERT's heads at the largest batch",
+        reported=f"{paper.BERT_SPEED[64]:+.1%}",
+        accepted=(round(paper.BERT_SPEED[64] - 0.1, 3), inf),
+        tolerance="at most 10 points less",
+        measure=of_ablation.faster,
+    )
+
+
+def _of_bert(measure: Callable[[Evidence], Measured], evidence: Evidence) -> Measured:
+    if evidence.of == "translation":
+        raise NotTestable("this is no BERT (classification)")
+    return measure(evidence)

@@ -15,6 +15,7 @@ NO_SINGLE = "single heads are not ablated here (ablation.single)"
 NO_SYSTEMATIC = "heads are not removed in order of importance here (ablation.systematic)"
 DELTA = ["delta", "delta_low", "delta_high"]
 LARGEST_EFFECT = 0.5  # BLEU; about the largest effect of a single encoder head in table 1 of Michel et al.
+MOST_NOISE = 0.2  # range of a gain in speed over the rounds
 MIN_BLEU = 1.0  # of a checkpoint; a share of less BLEU says nothing
 
 
@@ -58,10 +59,42 @@ def two_sets(evidence: Evidence) -> Measured:
     values = []
     for _, same in pairs.groupby("seed"):
         if len(same) < 4 or (same.nunique() == 1).any():
-            raise NotTestable("too few heads, or none of them changes BLEU")
+            changed = "BLEU" if evidence.of == "translation" else "the score"
+            raise NotTestable(f"too few heads, or none of them changes {changed}")
         correlation = pearsonr(same["first"], same["second"])
         values.append([correlation.statistic, *correlation.confidence_interval()])
     return Measured(*np.mean(values, axis=0), len(pairs) // len(values), "heads")
+
+
+def noticed(evidence: Evidence) -> Measured:
+    """The share of BERT's heads whose removal alone changes the score."""
+    heads = _single(evidence.single, "without")
+    evidence.require_bleu()
+    return proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads")
+
+
+def layers_that_lose(evidence: Evidence) -> Measured:
+    """The share of BERT's layers that lose when only their best head is left."""
+    alone = _single(evidence.single, "alone")
+    evidence.require_bleu()
+    layers = alone.groupby(["seed", "layer"])
+    if layers.size().max() == 1:
+        raise NotTestable("no layer has more than one head")
+    best = alone.loc[layers["bleu"].idxmax()]
+    lost = (best["p_value"] < SIGNIFICANT) & (best["delta"] < 0)
+    return proportion(int(lost.sum()), len(best), of="layers")
+
+
+def faster(evidence: Evidence) -> Measured:
+    """The gain in speed at the largest batch without half of the heads."""
+    rows = evidence.speed.dropna(subset="gain") if len(evidence.speed) else evidence.speed
+    if rows.empty:
+        raise NotTestable("the speed of BERT is not measured here (classification.speed)")
+    largest = rows.loc[rows["sentences"].idxmax()]
+    values = [float(largest[name]) for name in ("gain", "gain_low", "gain_high")]
+    certain = values[2] - values[1] <= MOST_NOISE
+    note = f"smallest and largest round; {largest['device']}"
+    return Measured(*values, int(largest["sentences"]), "sentences", note=note, sufficient=certain)
 
 
 def removed(evidence: Evidence, *, pruned: str, share: float) -> Measured:

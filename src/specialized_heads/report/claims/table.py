@@ -5,6 +5,8 @@ the verdict (`claim`). Claims about pruning have a row for each corpus that is p
 """
 
 import math
+from itertools import chain
+from typing import Any
 
 import pandas as pd
 
@@ -14,9 +16,12 @@ from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence,
 from specialized_heads.report.claims.of_ablation import DELTA
 from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import ABLATION_COLUMNS, SCORE_COLUMNS, SYSTEMATIC_COLUMNS, Files, stack_models
-from specialized_heads.stage import Section
+from specialized_heads.stage import Section, read_json
 
-PAPERS = {"Voita et al. 2019": voita.claims, "Michel et al. 2019": michel.claims}
+PAPERS = {
+    "Voita et al. 2019": voita.claims,
+    "Michel et al. 2019": lambda: chain(michel.claims(), michel.claims_of_bert()),
+}
 HEAD_COLUMNS = (
     "type", "layer", "head", "relevance", "confidence", "positional_share", "rarest", "two_rarest", "functions", "relations",
 )  # fmt: skip
@@ -27,6 +32,8 @@ READS = {
     "single": Files(SINGLE, by="ablated"),
     "second": Files(ABLATION_COLUMNS, by="ablated"),
     "systematic": Files(SYSTEMATIC, by="moments"),
+    "baselines": Files(read_json, by="tasks"),
+    "speed": Files(("sentences", "gain", "gain_low", "gain_high", "device"), by="tasks"),
 }
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
@@ -62,10 +69,12 @@ def numbers(
     single: dict[Model, pd.DataFrame],
     second: dict[Model, pd.DataFrame],
     systematic: dict[Model, pd.DataFrame],
+    baselines: dict[str, Any],
+    speed: dict[str, pd.DataFrame],
     *,
     corpora: list[CorpusOf],
 ) -> pd.DataFrame:
-    """`judged` of the evidence of each corpus."""
+    """`judged` of the evidence of each corpus and task; the latter have `baselines`."""
     labelled = [table.assign(**of._asdict()) for of, table in heads.items()]
     tables = {
         "single": stack_models(single, SINGLE),
@@ -78,6 +87,11 @@ def numbers(
         own = pd.concat([table for table, of in zip(labelled, heads) if of.corpus == corpus.title], ignore_index=True)
         ablated = {name: table[table["corpus"] == corpus.title] for name, table in tables.items()}
         every.append(Evidence(**corpus.model_dump(), scores=scores[corpus.title], heads=own, **ablated))
+    for task, others in baselines.items():
+        ablated = {name: table[table["corpus"] == task] for name, table in tables.items()}
+        known = {"majority": others["test"]["majority"], "speed": speed.get(task, pd.DataFrame())}
+        nothing = {"stands_for": "", "scores": pd.DataFrame(), "heads": pd.DataFrame(), "least_arcs": 0}
+        every.append(Evidence(title=task, pruned=True, of="classification", **nothing, **ablated, **known))
     return judged(every)
 
 
@@ -87,7 +101,7 @@ def judged(corpora: list[Evidence]) -> pd.DataFrame:
     for paper, claims in PAPERS.items():
         for claim in claims():
             for evidence in corpora:
-                if evidence.pruned or not claim.of_pruning:
+                if evidence.of in claim.judged_on and (evidence.pruned or not claim.of_pruning):
                     rows.append({"paper": paper, "corpus": evidence.title} | row(claim, evidence))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64"})
 

@@ -18,9 +18,7 @@ from specialized_heads.report.voita.paper import SIGNIFICANT
 from specialized_heads.report.voita.sweep import NO_HEADS, value_text
 
 READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
-CAPTION = (
-    f"BLEU without each single head, minus BLEU of the whole model; *: differs at p < {SIGNIFICANT} (paired bootstrap)"
-)
+CAPTION = "{} without each single head, minus {} of the whole model; *: differs at p < {} (paired bootstrap)"
 # Losses in the purple of the other heat maps, gains in green.
 CHANGES: Colormap = LinearSegmentedColormap.from_list(
     "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
@@ -35,11 +33,13 @@ def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     return single.assign(significant=single["p_value"].astype(float) < SIGNIFICANT)[COLUMNS].reset_index(drop=True)
 
 
-def draw(heads: pd.DataFrame) -> Figure:
-    """Draw one row of panels per corpus, one panel per attention type."""
+def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
+    """Draw one row of panels per corpus, one panel per attention type; of models with encoder heads alone all in one row."""
     if heads.empty:
         return style.message_figure(f"Ablation: {NO_HEADS}", width=style.DOUBLE)
     corpora = style.by(heads, "corpus")
+    if set(heads["type"]) == {"encoder"}:
+        return _in_a_row(corpora, metric=metric)
     layers = [int(rows["layer"].max()) for rows in corpora.values()]
     height = sum(0.55 + 0.2 * max(number, 3) for number in layers) + 0.55
     drawn = Figure(figsize=(style.DOUBLE, height), layout="constrained")
@@ -56,10 +56,26 @@ def draw(heads: pd.DataFrame) -> Figure:
                 style.message(axes, "no heads", inches=1.5)
             else:
                 mesh = _grid(axes, same, layers=count, limit=limit)
-    style.colour_bar(drawn, mesh, panels.ravel().tolist(), "difference in BLEU", fraction=0.025, aspect=25)
+    _legend(drawn, mesh, panels.ravel().tolist(), metric=metric)
+    return drawn
+
+
+def _in_a_row(corpora: dict[str, pd.DataFrame], *, metric: str) -> Figure:
+    """The encoder heads of each corpus in a panel of its own, three beside each other."""
+    layers = max(int(rows["layer"].max()) for rows in corpora.values())
+    drawn, _, panels = style.panels(len(corpora), across=3, height=0.55 + 0.2 * max(layers, 3), more_height=0.55)
+    limit = max(SMALLEST_RANGE, *(float(rows["delta"].abs().max()) for rows in corpora.values()))
+    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
+        axes.set_title(style.wrap(corpus, inches=style.DOUBLE / 3 - 0.2, size=7), size=7)
+        mesh = _grid(axes, rows, layers=int(rows["layer"].max()), limit=limit)
+    _legend(drawn, mesh, panels, metric=metric)
+    return drawn
+
+
+def _legend(drawn: Figure, mesh: QuadMesh | None, panels: list[Axes], *, metric: str) -> None:
+    style.colour_bar(drawn, mesh, panels, f"difference in {metric}", fraction=0.025, aspect=25)
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
     drawn.legend([frame], [f"differs from the whole model, p < {SIGNIFICANT}"], loc="outside lower center")
-    return drawn
 
 
 def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> QuadMesh:
@@ -78,17 +94,18 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> Quad
     return mesh
 
 
-def shown(heads: pd.DataFrame) -> pd.DataFrame:
+def shown(heads: pd.DataFrame, *, metric: str = "BLEU") -> pd.DataFrame:
     """The table as text: a row per corpus, attention type and layer, a column per head; empty where there is no head."""
     names = [str(head) for head in range(1, int(heads["head"].max()) + 1)] if len(heads) else []
     rows = []
     for (corpus, kind, layer), same in heads.groupby(["corpus", "type", "layer"], sort=False):
-        row = {"corpus": corpus, "BLEU": f"{same['bleu_full'].iloc[0]:.1f}", "type": style.TYPES[kind][0]}
+        row = {"corpus": corpus, metric: f"{same['bleu_full'].iloc[0]:.1f}", "type": style.TYPES[kind][0]}
         for head in same.itertuples():
             row[str(head.head)] = value_text(head.delta, digits=2, sign=True) + "*" * head.significant
         rows.append(row | {"layer": str(layer)})
-    return pd.DataFrame(rows, columns=["corpus", "BLEU", "type", "layer", *names]).fillna("")
+    return pd.DataFrame(rows, columns=["corpus", metric, "type", "layer", *names]).fillna("")
 
 
-def caption(heads: pd.DataFrame) -> str:
-    return CAPTION + (f"; {NO_HEADS}." if heads.empty else ".")
+def caption(heads: pd.DataFrame, *, metric: str = "BLEU") -> str:
+    text = CAPTION.format(metric[:1].upper() + metric[1:], metric, SIGNIFICANT)
+    return text + (f"; {NO_HEADS}." if heads.empty else ".")

@@ -55,7 +55,7 @@ def numbers(
     return stack(frames, COLUMNS)
 
 
-def draw(heads: pd.DataFrame) -> Figure:
+def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
     """Draw one panel per corpus, with all its seeds."""
     if heads.empty:
         return style.message_figure(f"Ablation on two sets: {NO_HEADS}", width=style.DOUBLE)
@@ -70,7 +70,7 @@ def draw(heads: pd.DataFrame) -> Figure:
             axes.plot(same["delta_test"], same["delta_second"], markersize=3.2, markeredgewidth=0, label=name, **points)
         for line in (axes.axhline, axes.axvline):
             line(0, color="#BBBBBB", linewidth=0.7, zorder=0)
-        axes.set(xlabel="BLEU without the head − BLEU, test set")
+        axes.set(xlabel=f"{metric} without the head − {metric}, test set")
         axes.set_ylabel(style.wrap(f"the same, {rows['second'].iloc[0]}", inches=2.2, size=7))
         axes.set_title(style.wrap(corpus, inches=width / across - 0.8, size=7), size=7)
         low, high = axes.get_ylim()

@@ -15,9 +15,9 @@ from specialized_heads.report.voita.paper import SIGNIFICANT
 
 READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
 CAPTION = (
-    "The best head of each layer, chosen on the same test set: BLEU when it is the only head left in the layer, minus BLEU of "
-    f"the whole model (with several seeds, n: mean ± standard deviation); *: differs at p < {SIGNIFICANT} (paired bootstrap; for "
-    f"every seed). {paper.ALONE}"
+    "The best head of each layer, chosen on the same test set: {metric} when it is the only head left in the layer, minus "
+    "{metric} of the whole model (with several seeds, n: mean ± standard deviation); *: differs at p < {level} (paired "
+    "bootstrap; for every seed). {paper}"
 )
 KEYS = ["corpus", "type", "layer"]
 COLUMNS = [*KEYS, "seeds", "heads", "head", "bleu_full", "delta", "delta_low", "delta_high", "delta_sd", "p_value"]
@@ -46,7 +46,8 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         for layer, same in same_corpus.groupby("layer"):
             cells = {style.TYPES[row["type"]][0]: _cell(row) for row in same.to_dict("records")}
             lines.append({"corpus": corpus, "layer": str(layer), "n": str(same["seeds"].max())} | cells)
-    names = [name for name, _ in style.TYPES.values()]
+    kinds = ["encoder"] if set(rows["type"]) == {"encoder"} else list(style.TYPES)
+    names = [style.TYPES[kind][0] for kind in kinds]
     return sweep.without_constant(pd.DataFrame(lines, columns=["corpus", "layer", "n", *names]).fillna("–"))
 
 
@@ -59,5 +60,8 @@ def _cell(row: dict) -> str:
     return text
 
 
-def caption(rows: pd.DataFrame) -> str:
-    return CAPTION + (f" {sweep.NO_HEADS.capitalize()}." if rows.empty else "")
+def caption(rows: pd.DataFrame, *, metric: str = "BLEU") -> str:
+    reported = paper.ALONE if metric == "BLEU" else paper.BERT_ALONE
+    return CAPTION.format(metric=metric, level=SIGNIFICANT, paper=reported) + (
+        f" {sweep.NO_HEADS.capitalize()}." if rows.empty else ""
+    )

@@ -31,18 +31,18 @@ def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     return sweep.over_seeds(rows[usable | ~some], ["bleu_full", "kept"], KEYS, sort=False)[COLUMNS]
 
 
-def draw(points: pd.DataFrame) -> Figure:
+def draw(points: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
     """Draw one panel per corpus, one line per training step, from dark (early) to light."""
     if points.empty:
         return style.message_figure(f"Pruning during training: {sweep.NO_HEADS}", width=style.DOUBLE)
     height = 2.4 + 0.09 * (points["moment"].nunique() + 2)
     drawn, panels = sweep.panel_per_corpus(points, height=height)
     for axes, rows in panels:
-        _panel(axes, rows)
+        _panel(axes, rows, metric=metric)
     return drawn
 
 
-def _panel(axes: Axes, rows: pd.DataFrame) -> None:
+def _panel(axes: Axes, rows: pd.DataFrame, *, metric: str) -> None:
     groups = list(rows.groupby("moment", dropna=False))  # the finished model last
     for number, (moment, same) in enumerate(groups):
         name = "end of training" if pd.isna(moment) else f"{moment} updates"
@@ -52,8 +52,8 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
         sweep.line(axes, same, x="share", y="kept", look=style.ordered(number, len(groups)), label=label)
     highest = max([1.0, *rows["kept_high"].dropna()])
     axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.05 * highest))
-    axes.set(xlabel="heads removed, share of all", ylabel="BLEU, share of the whole model's")
+    axes.set(xlabel="heads removed, share of all", ylabel=f"{metric}, share of the whole model's")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:.0%}")
     axes.grid(axis="y")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2, title="BLEU of the whole model after")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2, title=f"{metric} of the whole model after")

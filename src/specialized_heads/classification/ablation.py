@@ -1,0 +1,88 @@
+"""Stage: the score of a task without each single head, with each head alone in its layer, or without the least important heads.
+
+As `pruning.ablation` and `pruning.systematic` for translation (Michel et al. 2019, sections 3 and 4), whose lists of removals and
+masks it uses. With `--importance` heads are removed in its order; otherwise one by one. Finished predictions are kept, so a
+killed run resumes.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from specialized_heads import stage
+from specialized_heads.classification.metrics import compare, labels_of, predict
+from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.model.bert import Bert
+from specialized_heads.model.checkpoint import load
+from specialized_heads.model.devices import choose_device
+from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.pruning import ablation, systematic
+from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, mask, unmask
+from specialized_heads.stage import Section
+from specialized_heads.tables import read_table, write_table
+
+SCORES: dict[str, pa.DataType] = {
+    **dict.fromkeys(("score", "score_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
+    "sentences": pa.int64(),
+    "metric": pa.string(),
+}
+
+
+class Settings(Section):
+    metric: str
+    device: str
+    alone: bool = False  # also with each head alone in its layer
+    step: float = 0.1  # with `--importance`, as the next
+    normalise: bool = True
+
+
+def schema(like: pa.Schema) -> pa.Schema:
+    """The schema of the same table of translation, with the columns of scores that classification has."""
+    return pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
+
+
+def predictions(model: Bert, tokens: Any, removals: list[Removal], state: State) -> dict[Removal, list[int]]:
+    """The labels that the model predicts without each set of heads, and with all of them."""
+    wanted = dict.fromkeys([NOTHING, *removals])
+    missing = [removal for removal in wanted if removal not in state.translations]
+    for done, removal in enumerate(stage.progress(missing, what="ablation", unit="mask"), start=1):
+        mask(model, [removal])
+        state.add({removal: predict(model, tokens).tolist()})
+        if done % 10 == 0 or done == len(missing):
+            stage.log.info("%d of %d removals predicted", len(wanted) - len(missing) + done, len(wanted))
+    unmask(model)
+    return {removal: state.translations[removal] for removal in wanted}
+
+
+def main() -> None:
+    """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
+    files = stage.arguments(__doc__, files=("model", "tokens", "output", "state"), optional=("importance",))
+    settings = Settings.model_validate(files.settings)
+    prepare_cpu()
+    device = choose_device(settings.device)
+    model, store = load(files.model, device=device), load_tokens(files.tokens)
+    if files.importance:
+        table = read_table(files.importance).to_pandas()
+        by_step = systematic.removals(table, step=settings.step, normalise=settings.normalise)
+        wanted, like = [(row, heads) for row, heads in by_step if row["pruned"] == "all"], systematic.SCHEMA
+    else:
+        wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA
+    stamp = fingerprint(files.model, files.tokens, settings={"device": device.type})
+    state = State(files.state, fingerprint=stamp)
+    found = predictions(model, store, [removal for _, removal in wanted], state)
+    how = {"metric": settings.metric, "kinds": model.architecture.labels}
+    scored = {
+        removal: compare(labels_of(store), np.array(labels), np.array(found[NOTHING]), **how)._asdict()
+        for removal, labels in found.items()
+    }
+    common = {"score_full": scored[NOTHING]["score"], "sentences": len(store), "metric": settings.metric}
+    rows = [row | scored[removal] | common for row, removal in wanted]
+    names = schema(like)
+    write_table(files.output, pa.Table.from_pylist([{n: row[n] for n in names.names} for row in rows], schema=names))
+    state.finish()
+    stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,99 @@
+"""Stage: the examples of a task, in four sets: train, dev, test and second (another domain; empty where there is none).
+
+Made-up tasks take each set from the sentences that belong to it (`sentences`). GLUE's development set is the test set here, as in
+Michel et al. (2019), since the labels of GLUE's own are not public; the development set is held out from the training set.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from specialized_heads import stage
+from specialized_heads.classification import recipes
+from specialized_heads.classification.glue import read_glue
+from specialized_heads.classification.recipes import Example
+from specialized_heads.classification.sentences import SETS, read_sentences
+from specialized_heads.config.classification import Glue, Made, TaskSource
+from specialized_heads.parsing.embedded import SCHEMA as TREES
+from specialized_heads.parsing.words import Word
+from specialized_heads.stage import Section
+from specialized_heads.tables import read_table, write_table
+
+SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", pa.int32())])
+
+
+class Settings(Section):
+    source: TaskSource
+
+
+def read_trees(paths: list[Path]) -> list[list[Word]]:
+    """The trees kept beside embedded corpora."""
+    rows = [row for path in paths for row in read_table(path, schema=TREES).to_pylist()]
+    return [
+        [Word(row["source"][a:b], a, b, *tree) for a, b, *tree in zip(*(row[name] for name in TREES.names[1:]))]
+        for row in rows
+    ]
+
+
+def make(source: Made, matched: list[Path], mismatched: list[Path], trees: list[Path]) -> dict[str, list[Example]]:
+    """The sets of a made-up task, from `corpus.parquet` of the two domains and the trees of both."""
+    lexicon = recipes.lexicon_of(read_trees(trees)) if source.kind == "odd" else {}
+    sets: dict[str, list[Example]] = {}
+    for domain, paths in (("matched", matched), ("mismatched", mismatched)):
+        texts = read_sentences(paths)
+        frequencies = Counter(w for words in recipes.sentences_of(texts["train"]) for w in words)
+        for name in SETS if domain == "matched" else ["test"]:
+            kept = name if domain == "matched" else "second"
+            sentences, random = recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name))
+            if source.kind == "odd":
+                found = recipes.odd(sentences, random, lexicon=lexicon, frequencies=frequencies)
+            else:
+                found = getattr(recipes, source.kind)(sentences, random)
+            most = getattr(source, name)
+            sets[kept] = [example for _, example in zip(range(most), found)]
+    return sets
+
+
+def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[Example]]:
+    """Divide a training set: what stays, and `number` examples drawn from it, both in their order.
+
+    Raises:
+        UserError: there are not more examples than that.
+    """
+    if number >= len(examples):
+        raise stage.UserError(f"source.dev: {number} examples cannot be held out from {len(examples)}; choose fewer")
+    held = set(np.random.default_rng(0).choice(len(examples), number, replace=False).tolist())
+    return (
+        [example for place, example in enumerate(examples) if place not in held],
+        [example for place, example in enumerate(examples) if place in held],
+    )
+
+
+def main() -> None:
+    """Read `--matched`, `--mismatched` and `--trees`, or the `--archive` of GLUE; write the four sets and `--counts`."""
+    outputs = ("train", "dev", "test", "second", "counts")
+    files = stage.arguments(__doc__, files=outputs, many=("matched", "mismatched", "trees", "archive"))
+    source = Settings.model_validate(files.settings).source
+    if isinstance(source, Glue):
+        sets = read_glue(source, files.archive)
+        sets["train"], sets["dev"] = hold_out(sets["train"], source.dev)
+    else:
+        sets = make(source, files.matched, files.mismatched, files.trees)
+    counts = {}
+    for name in outputs[:-1]:
+        examples = sets.get(name, [])
+        if name in ("train", "dev", "test") and len({example.label for example in examples}) < 2:
+            raise stage.UserError(
+                f"{getattr(files, name)}: its {len(examples)} examples do not have both labels; give more text"
+            )
+        rows = [example._asdict() for example in examples]
+        write_table(getattr(files, name), pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd")
+        counts[name] = [sum(example.label == label for example in examples) for label in range(len(source.labels))]
+    stage.write_json(files.counts, {"labels": source.labels, "examples": counts})
+    stage.log.info("examples by label: %s", counts)
+
+
+if __name__ == "__main__":
+    stage.run(main)

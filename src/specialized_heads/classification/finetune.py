@@ -1,0 +1,56 @@
+"""Stage: fine-tune a pre-trained BERT on a task.
+
+The classifier is new, and so is the pooler unless the pre-trained model has one. With `--checkpoints`, the weights after the
+updates `moments` are also written, as `training.train` does.
+"""
+
+from dataclasses import replace
+
+from specialized_heads import stage
+from specialized_heads.config.sections import Training
+from specialized_heads.model.bert import Bert, initialise
+from specialized_heads.model.checkpoint import load, save, set_weights, weights_of, write_tensors
+from specialized_heads.stage import Section
+from specialized_heads.training.loop import Plan, load_data, train
+from specialized_heads.training.parallel import distributed
+from specialized_heads.training.state import finish, read_checkpoint
+
+
+class Settings(Section):
+    seed: int
+    labels: int
+    dropout: float
+    training: Training
+    device: str
+    moments: list[int] = []
+
+
+def classifier(pretrained: Bert, *, labels: int, dropout: float, seed: int) -> Bert:
+    """The encoder of a pre-trained model below a new classifier."""
+    model = Bert(replace(pretrained.architecture, labels=labels), dropout=dropout)
+    new = ("classifier",) if pretrained.architecture.labels else ("classifier", "transform")
+    set_weights(model, {name: weight for name, weight in weights_of(pretrained).items() if not name.startswith(new)})
+    initialise(model, seed=seed, only=new)
+    return model
+
+
+def main() -> None:
+    names = ("pretrained", "train", "dev", "output", "records", "checkpoints", "state")
+    files = stage.arguments(__doc__, files=names)
+    settings = Settings.model_validate(files.settings)
+    heads = {"labels": settings.labels, "dropout": settings.dropout, "seed": settings.seed}
+    model = classifier(load(files.pretrained), **heads)
+    plan = Plan(seed=settings.seed, checkpoints=tuple(settings.moments), **settings.training.model_dump())
+    data = load_data(files.train, files.dev)
+    with distributed(settings.device) as (context, device):
+        used = train(model.to(device), plan, data, state=files.state, records=files.records, context=context)
+        if context.is_main:
+            save(model, files.output, training={**files.settings, "matmul_precision": used, "data_hash": data.hash})
+            checkpoints = {n: read_checkpoint(files.state, n) for n in settings.moments}
+            tensors = {f"update{n}/{name}": t for n, weights in checkpoints.items() for name, t in weights.items()}
+            write_tensors(files.checkpoints, tensors)
+            finish(files.state)
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,36 @@
+"""Stage: read a BERT of another project with its vocabulary, to fine-tune it or, with labels, to use its classifier."""
+
+from pathlib import Path
+
+from specialized_heads import stage
+from specialized_heads.classification import wordpiece
+from specialized_heads.exchange.bert import load_bert, read_vocabulary
+from specialized_heads.model.checkpoint import save
+from specialized_heads.stage import Section
+
+
+class Settings(Section):
+    folder: str
+    labels: list[str]  # of the classifier; none: the model is fine-tuned later
+    longest: int  # subwords of an input
+
+
+def main() -> None:
+    """Write the model to `--output` and its `--vocabulary`."""
+    files = stage.arguments(__doc__, files=("output", "vocabulary"))
+    settings = Settings.model_validate(files.settings)
+    folder = Path(settings.folder)
+    tokens, lowercase = read_vocabulary(folder)
+    wordpiece.write_vocabulary(files.vocabulary, tokens, lowercase=lowercase)
+    model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary), labels=settings.labels)
+    a = model.architecture
+    if settings.longest > a.positions:
+        raise stage.UserError(
+            f"classification.max_length: {settings.longest} subwords, but {folder} has {a.positions} positions; set fewer"
+        )
+    save(model, files.output, training={"imported": folder.name})
+    stage.log.info("%s: %d layers, %d heads", folder, len(a.encoder), sum(map(len, a.encoder)))
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,101 @@
+"""Stage: sentences per second with and without half of the heads, by sentences per batch (Michel et al. 2019, table 4).
+
+The least important half of the heads is removed from the weights. Both models take turns; the median and the range over the
+rounds are written. As in `evaluation.speed`, the rule reserves all cores and the stage computes in one thread. On a CPU it counts
+the time that this thread computes, which other programs on the machine affect little.
+"""
+
+import copy
+import math
+import time
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from specialized_heads import stage
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.evaluation import speed
+from specialized_heads.model.bert import Bert
+from specialized_heads.model.checkpoint import load
+from specialized_heads.model.devices import choose_device
+from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.pruning.scopes import remove_heads
+from specialized_heads.pruning.systematic import ranking
+from specialized_heads.stage import Section
+from specialized_heads.tables import read_table, write_table
+from specialized_heads.training.batching import make_batch
+
+ROUNDS = 7
+SENTENCES = 256  # per round
+REMOVED = 0.5  # share of the heads
+SCHEMA = pa.schema(
+    [
+        ("sentences", pa.int64()),  # per batch
+        ("heads", pa.int64()),
+        ("total", pa.int64()),  # heads before
+        ("speed", pa.float64()),  # sentences per second
+        ("speed_low", pa.float64()),  # lowest and highest of the rounds
+        ("speed_high", pa.float64()),
+        ("gain", pa.float64()),  # speed against that of all heads in the same round, less 1; missing for these
+        ("gain_low", pa.float64()),
+        ("gain_high", pa.float64()),
+        ("parameters", pa.int64()),
+        ("device", pa.string()),
+    ]
+)
+
+
+class Settings(Section):
+    batches: list[int]  # sentences per batch
+    normalise: bool
+    device: str
+
+
+def clock(device: torch.device) -> float:
+    """Time in seconds: of this thread on a CPU; of the clock on a GPU, once its work is done."""
+    return time.thread_time() if device.type == "cpu" else speed.clock(device)
+
+
+@torch.inference_mode()
+def seconds(model: Bert, store: TokenStore, batches: list[np.ndarray]) -> float:
+    """Seconds to classify these batches."""
+    inputs = [make_batch(store, batch).source.to(model.device) for batch in batches]
+    model.logits(model(inputs[0]))  # the first call compiles kernels
+    started = clock(model.device)
+    for ids in inputs:
+        model.logits(model(ids))
+    return clock(model.device) - started
+
+
+def main() -> None:
+    """Read `--model`, its `--importance` and `--tokens` of the test set; write `--output`."""
+    files = stage.arguments(__doc__, files=("model", "importance", "tokens", "output"))
+    settings = Settings.model_validate(files.settings)
+    prepare_cpu()
+    torch.set_num_threads(1)
+    device = choose_device(settings.device)
+    model, store = load(files.model, device=device), load_tokens(files.tokens)
+    order = ranking(read_table(files.importance).to_pandas(), "all", normalise=settings.normalise)
+    pruned = copy.deepcopy(model)
+    remove_heads(pruned, set(order[: math.floor(REMOVED * len(order))]))
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, 1 thread"
+    order_of_set, rows = np.arange(min(len(store), SENTENCES)), []
+    for size in settings.batches:
+        batches = [order_of_set[start : start + size] for start in range(0, len(order_of_set), size)]
+        times = [[seconds(each, store, batches) for each in (model, pruned)] for _ in range(ROUNDS)]
+        gains = [whole / part - 1 for whole, part in times]
+        for place, each in enumerate((model, pruned)):
+            speeds = [len(order_of_set) / pair[place] for pair in times]
+            row = {"sentences": size, "heads": sum(map(len, each.architecture.encoder)), "total": len(order)}
+            row |= {"speed": median(speeds), "speed_low": min(speeds), "speed_high": max(speeds), "device": name}
+            row |= {"parameters": sum(parameter.numel() for parameter in each.parameters())}
+            gain = {"gain": median(gains), "gain_low": min(gains), "gain_high": max(gains)} if place else {}
+            rows.append(row | gain)
+    write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
+    stage.log.info("%d batch sizes", len(settings.batches))
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,25 @@
+"""Stage: one set of a task as token ids, with the labels as target side."""
+
+from specialized_heads import stage
+from specialized_heads.classification.examples import SCHEMA
+from specialized_heads.classification.wordpiece import read_vocabulary, write_inputs
+from specialized_heads.stage import Section
+from specialized_heads.tables import read_table
+
+
+class Settings(Section):
+    longest: int  # subwords of an input
+
+
+def main() -> None:
+    """Read `--text`, the examples, and `--vocabulary`; write `--output`."""
+    files = stage.arguments(__doc__, files=("text", "vocabulary", "output"))
+    settings = Settings.model_validate(files.settings)
+    table = read_table(files.text, schema=SCHEMA)
+    columns = [table.column(name).to_pylist() for name in ("first", "second", "label")]
+    write_inputs(files.output, read_vocabulary(files.vocabulary), *columns, longest=settings.longest)
+    stage.log.info("%d examples", len(table))
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,29 @@
+"""Stage: the vocabulary of a BERT, learned from the text that it is pre-trained on, and this text as token ids."""
+
+from specialized_heads import stage
+from specialized_heads.classification.sentences import read_sentences
+from specialized_heads.classification.wordpiece import learn, read_vocabulary, write_inputs, write_vocabulary
+from specialized_heads.stage import Section
+
+DEV = 2_000  # sentences at most
+
+
+class Settings(Section):
+    size: int
+    longest: int  # subwords of an input
+
+
+def main() -> None:
+    """Read `--text`, the corpora; write `--vocabulary`, and the token ids `--train` and `--dev`."""
+    files = stage.arguments(__doc__, files=("vocabulary", "train", "dev"), many=("text",))
+    settings = Settings.model_validate(files.settings)
+    sets = read_sentences(files.text)
+    write_vocabulary(files.vocabulary, learn(sets["train"], size=settings.size), lowercase=True)
+    vocabulary = read_vocabulary(files.vocabulary)
+    for name, texts in (("train", sets["train"]), ("dev", sets["dev"][:DEV])):
+        write_inputs(getattr(files, name), vocabulary, texts, [None] * len(texts), longest=settings.longest)
+    stage.log.info("%d tokens from %d sentences", vocabulary.size, len(sets["train"]))
+
+
+if __name__ == "__main__":
+    stage.run(main)

@@ -1,0 +1,130 @@
+"""WordPiece vocabularies, learned from text or of a published BERT: a JSON file with the tokens in the order of their ids."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, trainers
+from tokenizers.models import WordPiece
+
+from specialized_heads.corpus.tokens import write_tokens
+from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.stage import UserError, read_json, write_json
+
+PAD, UNKNOWN, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+BLOCK = 10_000  # inputs that are encoded at a time
+RARE = 20  # a character with fewer occurrences is unknown
+LEAST = 2  # occurrences of a pair of subwords that is merged
+
+
+class Vocabulary(NamedTuple):
+    """A tokeniser and its special tokens."""
+
+    tokenizer: Tokenizer
+    special: SpecialTokens  # start is [CLS], end of sentence [SEP]
+    mask: int
+    size: int
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """The ids of texts, without special tokens, which text never yields."""
+        return [each.ids for each in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def inputs(self, first: list[str], second: list[str | None], *, longest: int) -> tuple[np.ndarray, np.ndarray]:
+        """[CLS] first [SEP] second, without the last [SEP], which batches add.
+
+        Inputs longer than `longest`, both [SEP] included, are cut.
+
+        Returns:
+            the ids of all inputs in a row, int32, and the number of ids of each, int64.
+        """
+        pairs = zip(self.encode(first), self.encode([text or "" for text in second]), second, strict=True)
+        rows = []
+        for left, right, other in pairs:
+            left, right = cut(left, right, longest - (2 if other is None else 3))
+            rows.append([self.special.start, *left] + ([] if other is None else [self.special.eos, *right]))
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return np.fromiter((number for row in rows for number in row), np.int32), lengths
+
+
+def cut(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:
+    """Both segments without their ends, such that together they have at most `room` ids: the longer one is cut first."""
+    half = room // 2
+    if len(first) + len(second) <= room:
+        return first, second
+    if len(second) <= half:
+        return first[: room - len(second)], second
+    if len(first) <= room - half:
+        return first, second[: room - len(first)]
+    return first[: room - half], second[:half]
+
+
+def tokenizer_of(tokens: list[str], *, lowercase: bool) -> Tokenizer:
+    """BERT's tokeniser with these tokens."""
+    model = WordPiece({token: number for number, token in enumerate(tokens)}, unk_token=UNKNOWN)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def learn(texts: Iterable[str], *, size: int) -> list[str]:
+    """Learn at most `size` tokens from text in lower case, without its rare characters; equal text gives equal tokens."""
+    tokenizer = tokenizer_of(list(SPECIAL), lowercase=True)
+    normalised = [tokenizer.normalizer.normalize_str(text) for text in texts]
+    counts = Counter(chain.from_iterable(normalised))
+    rare = dict.fromkeys(map(ord, (letter for letter, number in counts.items() if number < RARE)), " ")
+    # The trainer numbers the letters inside words in the order of a hash table, unless they have numbers already.
+    inside = [f"##{letter}" for letter in sorted(counts) if counts[letter] >= RARE and letter.isalnum()]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size, min_frequency=LEAST, special_tokens=[*SPECIAL, *inside], show_progress=False
+    )
+    tokenizer.train_from_iterator((text.translate(rare) for text in normalised), trainer)
+    ids = tokenizer.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
+
+
+def write_inputs(
+    path: Path,
+    vocabulary: Vocabulary,
+    first: list[str],
+    second: list[str | None],
+    labels: list[int] | None = None,
+    *,
+    longest: int,
+) -> None:
+    """Write the inputs of a model as a token file, block by block; labels, if there are any, are its target side."""
+
+    def blocks() -> Iterator[dict[str, tuple[np.ndarray, np.ndarray]]]:
+        for start in range(0, len(first), BLOCK):
+            part = slice(start, start + BLOCK)
+            inputs = vocabulary.inputs(first[part], second[part], longest=longest)
+            target = np.asarray([] if labels is None else labels[part], np.int32)
+            yield {"source": inputs, "target": (target, np.full(len(inputs[1]), int(labels is not None), np.int64))}
+
+    write_tokens(path, blocks(), vocabulary.special)
+
+
+def write_vocabulary(path: Path, tokens: list[str], *, lowercase: bool) -> None:
+    """Write what `read_vocabulary` reads."""
+    write_json(path, {"lowercase": lowercase, "tokens": tokens})
+
+
+def read_vocabulary(path: Path) -> Vocabulary:
+    """Read a vocabulary.
+
+    Raises:
+        UserError: the file is not one, or lacks a special token.
+    """
+    try:
+        stored = read_json(path)
+        tokens, lowercase = [str(token) for token in stored["tokens"]], bool(stored["lowercase"])
+    except (KeyError, TypeError):
+        raise UserError(f"{path}: not a vocabulary; delete it and run again") from None
+    ids = {token: number for number, token in enumerate(tokens)}
+    if missing := [token for token in SPECIAL if token not in ids]:
+        raise UserError(f"{path}: there is no token {missing[0]}; it is not the vocabulary of a BERT")
+    special = SpecialTokens(pad=ids[PAD], unknown=ids[UNKNOWN], start=ids[CLS], eos=ids[SEP])
+    return Vocabulary(tokenizer_of(tokens, lowercase=lowercase), special, ids[MASK], len(tokens))

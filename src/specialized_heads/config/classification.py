@@ -1,0 +1,126 @@
+"""The section `classification`: a BERT, how it is pre-trained or where it comes from, and the tasks that it is fine-tuned on.
+
+The sections `training`, `pruning` and `ablation` say how the tasks are trained, pruned and ablated, as they do for corpora.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from specialized_heads.config.sections import Training
+from specialized_heads.config.sources import NAME, Distinct, FilePath
+from specialized_heads.stage import Section
+
+EmbeddedName = Annotated[str, Field(pattern=NAME)]
+TATOEBA, HELP = ["tatoeba_en_fr", "tatoeba_en_de"], ["libreoffice_en_ru"]
+
+
+class Made(Section):
+    """A task made from the English sentences of embedded corpora, by a published recipe (`classification/recipes.py`)."""
+
+    kind: Literal["shift", "halves", "odd"] = Field(
+        description="shift: are two neighbouring words swapped? odd: is a noun or verb replaced? (Conneau et al. 2018); "
+        "halves: are the segments halves of one sentence? (after Devlin et al. 2019)"
+    )
+    matched: Distinct[EmbeddedName] = Field(
+        TATOEBA, min_length=1, description="folders of resources/ to learn and test on"
+    )
+    mismatched: Distinct[EmbeddedName] = Field(HELP, description="folders of resources/ for the second test set")
+    train: int = Field(60_000, ge=2, description="most examples to train on")
+    dev: int = Field(1_000, ge=2, description="most examples for the loss and for importance")
+    test: int = Field(2_000, ge=2, description="most examples of each test set")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the labels, in the order of their ids."""
+        return {
+            "shift": ("original", "shifted"),
+            "halves": ("different", "same"),
+            "odd": ("original", "replaced"),
+        }[self.kind]
+
+    @property
+    def metric(self) -> str:
+        return "accuracy"
+
+    @property
+    def second(self) -> bool:
+        """Whether there is a second test set."""
+        return bool(self.mismatched)
+
+
+class Glue(Section):
+    """A task of GLUE (Wang et al. 2019), in the files that its mirror serves."""
+
+    kind: Literal["mnli", "sst2", "cola", "mrpc"]
+    path: FilePath | None = Field(
+        None, description="archive placed by hand, or for mrpc the folder of its two files; null: fetched"
+    )
+    dev: int = Field(
+        2_000,
+        ge=2,
+        description="examples held out from the training set for the loss and for importance; GLUE's own is the test set",
+    )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return {
+            "mnli": ("entailment", "neutral", "contradiction"),
+            "sst2": ("negative", "positive"),
+            "cola": ("unacceptable", "acceptable"),
+            "mrpc": ("not_equivalent", "equivalent"),
+        }[self.kind]
+
+    @property
+    def metric(self) -> str:
+        return "matthews" if self.kind == "cola" else "accuracy"
+
+    @property
+    def second(self) -> bool:
+        return self.kind == "mnli"
+
+
+TaskSource = Annotated[Made | Glue, Field(discriminator="kind")]
+
+
+class Task(Section):
+    """One classification task."""
+
+    title: str = Field(min_length=1, description="display name in figures and tables")
+    source: TaskSource
+    model: str | None = Field(
+        None,
+        description="folder of a BertForSequenceClassification that is fine-tuned on this task already; null: fine-tune here",
+    )
+    override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this task")
+
+
+class Classification(Section):
+    """A BERT and its tasks (Michel et al. 2019)."""
+
+    model: str | None = Field(
+        None, description="folder of a BERT in the format of transformers, or its name on the hub; null: pre-train one"
+    )
+    revision: str | None = Field(None, description="of a model on the hub: branch, tag or commit; null: the newest")
+    max_length: int = Field(128, ge=8, le=512, description="longest input in subwords; longer ones are cut")
+    layers: int = Field(4, ge=1, le=1000, description="of the model that is pre-trained, as the next four keys")
+    heads: int = Field(8, ge=1, le=1000, description="heads per layer")
+    width: int = Field(192, ge=2, le=100_000)
+    feed_forward: int = Field(768, ge=1, le=1_000_000)
+    vocabulary: int = Field(8_000, ge=300, description="WordPiece subwords")
+    dropout: float = Field(0.1, ge=0, lt=1, description="in pre-training and fine-tuning")
+    text: Distinct[EmbeddedName] = Field(
+        TATOEBA + HELP, min_length=1, description="folders of resources/ whose English side the model is pre-trained on"
+    )
+    pretraining: Training = Training()
+    speed: Distinct[Annotated[int, Field(ge=1)]] = Field(
+        [1, 4, 16, 64],
+        description="sentences per batch at which the speed of the model without half of its heads is measured",
+    )
+    tasks: dict[str, Task] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Classification":
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
+        return self

@@ -1,0 +1,127 @@
+"""BERT (Devlin et al. 2019): an encoder with learned positions, for masked language modelling or classification.
+
+The layers are those of the translation model's encoder, normalised after each sub-layer and with biases in attention, so gates,
+masks, importance and removal of heads work alike. With labels the model classifies from the state of the first token; without,
+it predicts masked tokens, with the word embeddings as output matrix.
+
+Shapes: B sentences, S tokens, D width, V vocabulary, L labels.
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from specialized_heads.model.attention import Activations
+from specialized_heads.model.functional import dropout
+from specialized_heads.model.transformer import ACTIVATIONS, KINDS, EncoderLayer, Heads, LayerNorm, Network
+
+
+@dataclass(frozen=True)
+class BertArchitecture:
+    """Everything that determines what the weights compute; the defaults are those of bert-base-uncased."""
+
+    vocabulary: int
+    width: int
+    feed_forward: int
+    head_width: int
+    encoder: Heads
+    labels: int  # of the classifier; 0: the model predicts masked tokens
+    decoder: Heads = ()
+    cross: Heads = ()
+    positions: int = 512  # longest input
+    segments: int = 2
+    activation: str = "gelu"
+    norm_epsilon: float = 1e-12
+    pad: int = 0
+    separator: int = 102  # id of [SEP], after which the second segment begins
+    mask: int = 103  # id of [MASK]
+
+    # What the layers also ask for.
+    post_norm: ClassVar[bool] = True
+    attention_bias: ClassVar[bool] = True
+    fixed_patterns: ClassVar[bool] = False
+
+    @classmethod
+    def full(cls, *, layers: int, heads: int, width: int, **sizes: Any) -> "BertArchitecture":
+        """`layers` layers with `heads` heads each; `sizes` are the remaining fields."""
+        return cls(width=width, head_width=width // heads, encoder=(tuple(range(heads)),) * layers, **sizes)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "BertArchitecture":
+        """Inverse of `dataclasses.asdict`."""
+        heads = {kind: tuple(tuple(layer) for layer in values[kind]) for kind in KINDS}
+        return cls(**{**values, **heads})
+
+
+class Bert(Network):
+    """The encoder with the head of its task; `architecture` lists the attention heads of each layer."""
+
+    def __init__(self, architecture: BertArchitecture, *, dropout: float) -> None:
+        super().__init__()
+        a = self.architecture = architecture
+        self.dropout = dropout
+        self.word_embedding = nn.Parameter(torch.empty(a.vocabulary, a.width))
+        self.position_embedding = nn.Parameter(torch.empty(a.positions, a.width))
+        self.segment_embedding = nn.Parameter(torch.empty(a.segments, a.width))
+        self.embedding_norm = LayerNorm(a)
+        self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
+        self.decoder = nn.ModuleList()
+        self.transform = nn.Linear(a.width, a.width)  # the pooler of a classifier; before the output matrix otherwise
+        if a.labels:
+            self.classifier = nn.Linear(a.width, a.labels)
+        else:
+            self.transform_norm = LayerNorm(a)
+            self.output_bias = nn.Parameter(torch.zeros(a.vocabulary))
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None, activations: Activations | None = None) -> Tensor:
+        """Encode sentences.
+
+        Args:
+            ids: (B, S), padded.
+            segments: (B, S), 0 or 1; None: 1 after the first [SEP].
+            activations: if given, records what the analysis needs.
+
+        Returns:
+            states (B, S, D) of the last layer.
+        """
+        a = self.architecture
+        if segments is None:
+            separators = (ids == a.separator).int()
+            segments = (separators.cumsum(1) - separators).clamp(max=a.segments - 1)
+        x = F.embedding(ids, self.word_embedding) + F.embedding(segments, self.segment_embedding)
+        x = self.embedding_norm(x + self.position_embedding[: ids.shape[1]])
+        x = dropout(x, self.dropout, self.training)
+        attn_mask = torch.zeros(ids.shape, device=ids.device).masked_fill(ids == a.pad, -torch.inf)[:, None, None]
+        for layer in self.encoder:
+            x = layer(x, attn_mask.to(x.dtype), activations)
+        return x
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Scores of the labels (B, L) from states (B, S, D)."""
+        pooled = torch.tanh(self.transform(states[:, 0]))
+        return self.classifier(dropout(pooled, self.dropout, self.training))
+
+    def before_output(self, states: Tensor) -> Tensor:
+        """States (..., D) as the output matrix of the masked language model takes them."""
+        return self.transform_norm(ACTIVATIONS[self.architecture.activation](self.transform(states)))
+
+
+def initialise(model: Bert, *, seed: int, only: Collection[str] = ()) -> None:
+    """Draw all weights, or those whose names start with one of `only`: N(0, 0.02), biases 0, LayerNorm gains 1.
+
+    Models narrower than BERT's 768 draw N(0, 0.02 · √(768 / D)), so that the products of their matrices have its size.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    deviation = 0.02 * math.sqrt(max(1.0, 768 / model.architecture.width))
+    for name, parameter in model.named_parameters():
+        if only and not name.startswith(tuple(only)):
+            continue
+        if parameter.dim() == 2:
+            parameter.data.normal_(0.0, deviation, generator=generator)
+        else:
+            parameter.data.fill_(float("norm" in name and name.endswith("weight")))

@@ -1,0 +1,1 @@
+"""Figures and tables of the classification tasks that have no counterpart for translation."""

@@ -1,0 +1,57 @@
+"""Table of the speed of BERT with and without half of its heads, by sentences per batch (Michel et al. 2019, table 4)."""
+
+import pandas as pd
+
+from specialized_heads.report import style
+from specialized_heads.report.inputs import Files, stack
+from specialized_heads.report.voita import paper
+
+MEASURED = (
+    "sentences", "heads", "total", "speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high", "parameters", "device",
+)  # fmt: skip
+READS = {"speed": Files(MEASURED)}
+COLUMNS = ["task", *MEASURED, "reported"]
+CAPTION = (
+    "Sentences per second with all heads and without the least important half, which is removed from the weights, and the gain: "
+    "medians over rounds, in brackets the smallest and largest (on a CPU by the time that the thread computes); paper: "
+    "the gain of bert-base on MNLI on a GPU (Michel et al. 2019, table 4)"
+)
+
+
+def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The rows of `speed.parquet` of each task, with the gain that the paper reports for the pruned model."""
+    frames = []
+    for task, rows in tables.items():
+        reported = rows["sentences"].map(paper.BERT_SPEED).where(rows["gain"].notna())
+        frames.append(rows.assign(task=task, reported=reported))
+    return stack(frames, COLUMNS)
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text: a row per task and batch size."""
+    lines = []
+    for (task, sentences), same in rows.groupby(["task", "sentences"], sort=False):
+        whole, part = same[same["gain"].isna()].iloc[0], same[same["gain"].notna()].iloc[0]
+        lines.append(
+            {
+                "task": task,
+                "sentences per batch": str(sentences),
+                f"all {whole['heads']} heads": _range(whole),
+                f"{part['heads']} heads": _range(part),
+                "gain": f"{_percent(part['gain'])} [{_percent(part['gain_low'])}, {_percent(part['gain_high'])}]",
+                "paper": "" if pd.isna(part["reported"]) else _percent(part["reported"]),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _range(row: pd.Series) -> str:
+    return f"{row['speed']:,.0f} [{row['speed_low']:,.0f}, {row['speed_high']:,.0f}]"
+
+
+def _percent(value: float) -> str:
+    return style.minus(f"{value:+.1%}")
+
+
+def caption(rows: pd.DataFrame) -> str:
+    return f"{CAPTION} ({', '.join(rows['device'].unique())})."

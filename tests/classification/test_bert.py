@@ -1,0 +1,177 @@
+"""BERT: equal to that of transformers, masks equal to removal, importance equal to finite differences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from specialized_heads.classification.finetune import classifier
+from specialized_heads.exchange.bert import load_bert
+from specialized_heads.model.bert import Bert, BertArchitecture
+from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.gates import Mask
+from specialized_heads.pruning import importance
+from specialized_heads.pruning.masking import mask
+from specialized_heads.pruning.scopes import heads_of, remove_heads
+from specialized_heads.stage import UserError
+from specialized_heads.training.batching import make_batch
+from specialized_heads.training.objective import MaskedLanguageModel, masked_tokens, objective_of
+
+SHAPES = [
+    {"num_labels": 3},
+    {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 16, "num_labels": 2},
+    {"num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 5, "num_labels": 5, "hidden_act": "relu"},
+]
+
+
+@pytest.fixture
+def inputs(vocabulary) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two segments and padding: ids and segments."""
+    a, sep = vocabulary.encode(["the dogs abc."])[0], vocabulary.special.eos
+    rows = [[2, *a, sep, *a[:2], sep], [2, *a[1:3], sep, *a, *a, sep]]
+    ids, segments = torch.zeros(2, 20, dtype=torch.long), torch.zeros(2, 20, dtype=torch.long)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = torch.tensor(row)
+        segments[number, row.index(sep) + 1 : len(row)] = 1
+    return ids, segments
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_logits_are_those_of_transformers(published, vocabulary, inputs, shape) -> None:
+    theirs, folder = published("BertForSequenceClassification", **shape)
+    labels = [f"label_{number}" for number in range(shape["num_labels"])]
+    ours = load_bert(folder, vocabulary=vocabulary, labels=labels)
+    ids, segments = inputs
+    with torch.inference_mode():
+        expected = theirs(ids, attention_mask=ids != 0, token_type_ids=segments).logits
+        for found in (ours.logits(ours(ids, segments)), ours.logits(ours(ids))):
+            assert torch.allclose(found, expected, rtol=0, atol=1e-5)
+    assert expected.std() > 0.01
+
+
+def test_masked_tokens_are_predicted_as_by_transformers(published, vocabulary, inputs) -> None:
+    theirs, folder = published("BertForMaskedLM")
+    ours = load_bert(folder, vocabulary=vocabulary)
+    ids, segments = inputs
+    assert not ours.architecture.labels
+    with torch.inference_mode():
+        expected = theirs(ids, attention_mask=ids != 0, token_type_ids=segments).logits
+        found = ours.before_output(ours(ids)) @ ours.word_embedding.T + ours.output_bias
+    assert torch.allclose(found[ids != 0], expected[ids != 0], rtol=0, atol=1e-5)
+
+
+def test_an_encoder_alone_keeps_its_pooler_for_fine_tuning(published, vocabulary, inputs) -> None:
+    theirs, folder = published("BertModel")
+    model = classifier(load_bert(folder, vocabulary=vocabulary), labels=3, dropout=0.0, seed=1).eval()
+    ids, segments = inputs
+    with torch.inference_mode():
+        expected = theirs(ids, attention_mask=ids != 0, token_type_ids=segments)
+        assert torch.allclose(model(ids)[ids != 0], expected.last_hidden_state[ids != 0], atol=1e-5)
+        pooled = torch.tanh(model.transform(model(ids)[:, 0]))
+        assert torch.allclose(pooled, expected.pooler_output, atol=1e-5)
+        assert model.logits(model(ids)).shape == (2, 3)
+
+
+def test_the_rows_of_a_classifier_follow_the_names_of_its_labels(published, vocabulary, inputs) -> None:
+    names = {0: "CONTRADICTION", 1: "entailment", 2: "neutral"}
+    theirs, folder = published("BertForSequenceClassification", id2label=names)
+    ours = load_bert(folder, vocabulary=vocabulary, labels=["entailment", "neutral", "contradiction"])
+    with torch.inference_mode():
+        expected = theirs(inputs[0], attention_mask=inputs[0] != 0, token_type_ids=inputs[1]).logits[:, [1, 2, 0]]
+        assert torch.allclose(ours.logits(ours(inputs[0])), expected, atol=1e-5)
+    with pytest.raises(UserError, match="are not those of the task: a, b, c"):
+        load_bert(folder, vocabulary=vocabulary, labels=["a", "b", "c"])
+
+
+def tiny(labels: int = 3, *, layers: int = 2, heads: int = 2, dropout: float = 0.0) -> Bert:
+    """A classifier whose weights depend on nothing but the arguments."""
+    sizes = {"layers": layers, "heads": heads, "width": 8, "feed_forward": 12, "vocabulary": 20, "positions": 16}
+    model = Bert(BertArchitecture.full(**sizes, labels=labels, separator=3, mask=4), dropout=dropout)
+    random = np.random.default_rng(1)
+    for name, parameter in model.named_parameters():
+        noise = torch.from_numpy(random.standard_normal(tuple(parameter.shape))).float()
+        parameter.data = noise * 0.5 + float("norm" in name and name.endswith("weight"))
+    return model.eval()
+
+
+@pytest.fixture
+def labelled(store):
+    """Six inputs, some of two segments, with labels."""
+    sources = [[2, 5, 6, 7], [2, 8, 3, 9], [2, 5], [2, 7, 7, 3, 10, 11], [2, 12, 13, 14, 15], [2, 6, 3, 5]]
+    return store(sources, [[0], [2], [1], [0], [1], [2]])
+
+
+@pytest.mark.parametrize("removed", [{("encoder", 1, 2)}, {("encoder", 1, 1), ("encoder", 1, 2), ("encoder", 2, 1)}])
+def test_masking_equals_removal(labelled, removed, tmp_path) -> None:
+    model = tiny()
+    ids = make_batch(labelled, np.arange(6)).source
+    mask(model, [frozenset(removed)])
+    masked = model.logits(model(ids))
+    for attention in model.attentions():
+        attention.gate = None
+    assert not torch.allclose(masked, model.logits(model(ids)))
+    remove_heads(model, removed)
+    assert torch.allclose(masked, model.logits(model(ids)), atol=1e-5)
+    assert (
+        set(heads_of(model.architecture, scope="all")) == {("encoder", n, h) for n in (1, 2) for h in (1, 2)} - removed
+    )
+    save(model, tmp_path / "model.safetensors", training={})
+    again = load(tmp_path / "model.safetensors")
+    assert again.architecture == model.architecture
+    assert torch.equal(again.logits(again(ids)), model.logits(model(ids)))
+
+
+def test_importance_is_that_of_finite_differences(labelled, monkeypatch) -> None:
+    from specialized_heads.model import attention
+
+    monkeypatch.setattr(
+        attention, "softmax", lambda scores: torch.softmax(scores, -1)
+    )  # the project's own is in float32
+    model, batch, step = tiny().double(), make_batch(labelled, np.arange(6)), 1e-4
+    found = importance.sensitivities(model, batch)
+    loss = objective_of(model).loss
+    for layer in model.attentions():
+        for head in range(2):
+            losses = []
+            for sign in (1, -1):
+                values = torch.ones(2, dtype=torch.float64)
+                values[head] += sign * step
+                layer.gate = Mask(values)
+                with torch.no_grad():
+                    losses.append(float(loss(model, batch, label_smoothing=0.0)))
+            layer.gate = None
+            expected = (losses[0] - losses[1]) / (2 * step)
+            assert float(found["encoder", layer.layer][:, head].sum()) == pytest.approx(expected, rel=1e-5, abs=1e-8)
+    rows = importance.table(model, importance.importance(tiny(), labelled))
+    assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads_of(model.architecture, scope="all")
+
+
+def test_masked_language_modelling_hides_and_asks_for_the_same_tokens(store) -> None:
+    sources = [[2, *range(5, 15)], [2, 5], [2, *range(6, 12)]]
+    data, objective = store(sources, [[]] * 3), MaskedLanguageModel(tiny(0).architecture)
+    everything = np.arange(3)
+    assert masked_tokens(np.array([0, 1, 6, 10, 20])).tolist() == [0, 1, 1, 2, 3]
+    assert objective.units(data, everything) == 2 + 1 + 1
+    plain = make_batch(data, everything).source
+    seen = set()
+    for seed in range(40):
+        batch = objective.batch(data, everything, seed=seed)
+        asked = batch.target_out != 0
+        assert asked.sum(1).tolist() == [2, 1, 1]
+        assert torch.equal(batch.target_out[asked], plain[asked]) and torch.equal(batch.source[~asked], plain[~asked])
+        assert not asked[:, 0].any() and not (plain[asked] == 3).any()
+        seen |= set((batch.source[asked] == 4).tolist())
+        again = objective.batch(data, everything, seed=seed)
+        assert torch.equal(again.source, batch.source)
+    assert seen == {True, False}
+    assert objective.loss(tiny(0), batch, label_smoothing=0.0) > 0
+
+
+def test_a_new_classifier_has_the_encoder_and_draws_the_rest() -> None:
+    pretrained = tiny(0)
+    first, second = (classifier(pretrained, labels=2, dropout=0.1, seed=seed) for seed in (1, 2))
+    assert first.architecture == replace(pretrained.architecture, labels=2)
+    assert torch.equal(first.encoder[1].attention.query, pretrained.encoder[1].attention.query)
+    for name in ("classifier", "transform"):
+        assert not torch.equal(getattr(first, name).weight, getattr(second, name).weight)

@@ -1,0 +1,155 @@
+"""GLUE's files in their real layouts, served on this machine, and every way in which they can be wrong."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from loopback import serving
+from pydantic import TypeAdapter
+
+from specialized_heads.classification.examples import hold_out
+from specialized_heads.classification.glue import read_glue
+from specialized_heads.classification.recipes import Example
+from specialized_heads.config.classification import TaskSource
+from specialized_heads.config.experiment import Experiment, load
+from specialized_heads.corpus.fetch.datasets import glue_files
+from specialized_heads.corpus.fetch.download import Wanted, fetch
+from specialized_heads.planning import inputs
+from specialized_heads.stage import UserError
+
+PARSES = "\t( a ( b ) )" * 4
+MNLI_COLUMNS = ["index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse"]
+MNLI_COLUMNS += ["sentence1_parse", "sentence2_parse", "sentence1", "sentence2", "label1"]
+
+
+def mnli(*rows: tuple[str, str, str], annotators: int) -> str:
+    """The training set has one annotator, the development sets have five, in front of the gold label."""
+    more = [f"label{number}" for number in range(2, annotators + 1)]
+    lines = ["\t".join([*MNLI_COLUMNS, *more, "gold_label"])]
+    for number, (first, second, label) in enumerate(rows):
+        lines.append(f"{number}\t1\t1n\tfiction{PARSES}\t{first}\t{second}" + f"\t{label}" * (annotators + 1))
+    return "\n".join(lines) + "\n"
+
+
+FILES = {
+    "MNLI": {
+        "MNLI/train.tsv": mnli(('He said "no.', "He agreed.", "contradiction"), ("a", "b", "neutral"), annotators=1),
+        "MNLI/dev_matched.tsv": mnli(("c", "d", "entailment"), ("undecided", "x", "-"), annotators=5),
+        "MNLI/dev_mismatched.tsv": mnli(("e", "f", "neutral"), annotators=5),
+        "MNLI/original/multinli_1.0_train.txt": "another layout\n",
+    },
+    "SST-2": {
+        "SST-2/train.tsv": "sentence\tlabel\nhide new secretions \t0\na `` quote '' \" here \t1\n",
+        "SST-2/dev.tsv": "sentence\tlabel\nit 's a charming journey . \t1\n",
+    },
+    "CoLA": {
+        "CoLA/train.tsv": "gj04\t1\t\tOur friends won't buy this.\ngj04\t0\t*\tThe more does Bill smoke.\n",
+        "CoLA/dev.tsv": "gj04\t1\t\tThe sailors rode the breeze.\n",
+    },
+}
+MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+MRPC += '1\t702876\t702977\tHe called "it" so.\tSo he called it.\n0\t1\t2\ta\tb\n'
+EXPECTED = {
+    "mnli": {
+        "train": [Example('He said "no.', "He agreed.", 2), Example("a", "b", 1)],
+        "test": [Example("c", "d", 0)],
+        "second": [Example("e", "f", 1)],
+    },
+    "sst2": {
+        "train": [Example("hide new secretions", None, 0), Example("a `` quote '' \" here", None, 1)],
+        "test": [Example("it 's a charming journey .", None, 1)],
+    },
+    "cola": {
+        "train": [Example("Our friends won't buy this.", None, 1), Example("The more does Bill smoke.", None, 0)],
+        "test": [Example("The sailors rode the breeze.", None, 1)],
+    },
+}
+
+
+def source(kind: str, **keys: object) -> TaskSource:
+    return TypeAdapter(TaskSource).validate_python({"kind": kind, **keys})
+
+
+def packed(files: dict[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text.replace("\n", "\r\n") if name.startswith("SST") else text)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(("kind", "name"), [("mnli", "MNLI"), ("sst2", "SST-2"), ("cola", "CoLA")])
+def test_an_archive_is_fetched_and_read(tmp_path: Path, kind: str, name: str) -> None:
+    (dataset,) = glue_files(kind)
+    with serving(packed(FILES[name]), path=f"/glue/data/{name}.zip") as server:
+        start = dataset.url.partition("/glue/")[0]
+        wanted = Wanted(url=dataset.url, downloads={"mirrors": {start: server.address}})
+        path = tmp_path / Path(dataset.file).name
+        fetch(path, card=tmp_path / "card.json", wanted=wanted)
+    assert read_glue(source(kind), [path]) == EXPECTED[kind]
+
+
+def test_mrpc_is_two_text_files(tmp_path: Path) -> None:
+    datasets, paths = glue_files("mrpc"), []
+    with serving(MRPC.encode("utf-8")) as server:
+        for dataset in datasets:
+            path = tmp_path / Path(dataset.file).name
+            mirrors = {dataset.url.rpartition("/")[0]: server.address}
+            fetch(path, card=path.with_suffix(".json"), wanted=Wanted(url=dataset.url, downloads={"mirrors": mirrors}))
+            paths.append(path)
+    assert [path.name for path in paths] == ["msr_paraphrase_train.txt", "msr_paraphrase_test.txt"]
+    sets = read_glue(source("mrpc"), paths)
+    expected = [Example('He called "it" so.', "So he called it.", 1), Example("a", "b", 0)]
+    assert sets == {"train": expected, "test": expected}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sentence\nno label\n", "no column 'label' in its first line"),
+        ("sentence\tlabel\none\t1\ttoo many\n", "line 2: 3 columns"),
+        ("sentence\tlabel\none\t7\n", "line 2: label '7' is none of 0, 1"),
+        ("sentence\tlabel\n", "no examples in it"),
+    ],
+)
+def test_another_layout_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "SST-2.zip"
+    path.write_bytes(packed(FILES["SST-2"] | {"SST-2/dev.tsv": text}))
+    with pytest.raises(UserError, match=message):
+        read_glue(source("sst2"), [path])
+
+
+def test_examples_are_held_out_once() -> None:
+    examples = [Example(str(number), None, number % 2) for number in range(20)]
+    train, dev = hold_out(examples, 5)
+    assert len(dev) == 5 and sorted(train + dev) == sorted(examples)
+    assert (train, dev) == hold_out(examples, 5)
+    with pytest.raises(UserError, match=r"source\.dev: 20 examples cannot be held out from 20"):
+        hold_out(examples, 20)
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    tasks = {kind: {"title": kind, "source": {"kind": kind}} for kind in ("mnli", "mrpc")}
+    tasks["cola"] = {"title": "CoLA", "source": {"kind": "cola", "path": "mine/CoLA.zip"}}
+    return load({"experiment": "e", "classification": {"model": "bert-base-uncased", "tasks": tasks}})
+
+
+def test_what_is_fetched_follows_from_the_configuration(experiment: Experiment) -> None:
+    assert sorted(inputs.fetched(experiment)) == [
+        "glue/MNLI.zip",
+        "glue/msr_paraphrase_test.txt",
+        "glue/msr_paraphrase_train.txt",
+    ]
+    assert inputs.task_archive(experiment, corpus="mnli", cards=True) == ["data/glue/MNLI.zip.json"]
+    assert inputs.task_archive(experiment, corpus="cola", cards=True) == ["mine/CoLA.zip"]
+    assert inputs.task_archive(experiment, corpus="mrpc") == [
+        "data/glue/msr_paraphrase_train.txt",
+        "data/glue/msr_paraphrase_test.txt",
+    ]
+    (folder,) = inputs.hub_models(experiment, root=".")
+    assert str(folder) == "data/models/bert-base-uncased"
+    assert inputs.bert_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
+    assert inputs.second_or_dev(experiment, corpus="mnli").endswith("/second.safetensors")
+    assert inputs.second_or_dev(experiment, corpus="mrpc").endswith("/dev.safetensors")

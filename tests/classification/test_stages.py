@@ -1,0 +1,260 @@
+"""The stages of classification: from examples to a fine-tuned model, its scores, its ablation, and its speed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from small import TRAINING
+
+from specialized_heads.classification import (
+    ablation,
+    baselines,
+    examples,
+    finetune,
+    import_bert,
+    metrics,
+    pretrain,
+    score,
+    speed,
+    tokens,
+    vocabulary,
+)
+from specialized_heads.classification.examples import SCHEMA
+from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.model.checkpoint import load, read_tensors
+from specialized_heads.pruning import importance, prune
+from specialized_heads.stage import UserError
+from specialized_heads.tables import write_table
+from specialized_heads.training import loop, objective
+
+LETTERS = "abcdefgh"
+SIZES = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 32, "longest": 16, "dropout": 0.1}
+LEARNING = TRAINING | {"label_smoothing": 0.0, "learning_rate": 0.02, "updates": 40}
+
+
+@pytest.fixture
+def pretrained(call, tmp_path: Path, vocabulary_file: Path) -> Path:
+    """A model that was pre-trained on a few sentences."""
+    random = np.random.default_rng(1)
+    texts = [" ".join(random.choice(list(LETTERS), 5)) for _ in range(80)]
+    rows = [{"first": text, "second": None, "label": 0} for text in texts]
+    write_table(tmp_path / "text.parquet", pa.Table.from_pylist(rows, schema=SCHEMA))
+    files = {"vocabulary": vocabulary_file, "output": tmp_path / "text.safetensors"}
+    call(tokens, settings={"longest": 16}, text=tmp_path / "text.parquet", **files)
+    data = {"train": tmp_path / "text.safetensors", "dev": tmp_path / "text.safetensors"}
+    settings = SIZES | {"seed": 1, "training": LEARNING, "device": "cpu"}
+    output = {"output": tmp_path / "pretrained.safetensors", "records": tmp_path / "pretrained.jsonl"}
+    call(pretrain, settings=settings, vocabulary=vocabulary_file, state=tmp_path / "state", **data, **output)
+    return tmp_path / "pretrained.safetensors"
+
+
+@pytest.fixture
+def task(call, tmp_path: Path, vocabulary_file: Path) -> dict[str, Path]:
+    """Token files of a task that no bag of words solves: does `a` precede `b`? The second segment is noise."""
+    random, files = np.random.default_rng(2), {}
+    for name, number in (("train", 400), ("dev", 60), ("test", 100), ("second", 40)):
+        rows = []
+        for place in range(number):
+            words = ["a", "b"] if place % 2 else ["b", "a"]
+            words.insert(random.integers(3), str(random.choice(list("cdef"))))
+            rows.append({"first": " ".join(words), "second": "g" if place % 3 else None, "label": place % 2})
+        write_table(tmp_path / f"{name}.parquet", pa.Table.from_pylist(rows, schema=SCHEMA))
+        files[name] = tmp_path / f"{name}.safetensors"
+        call(
+            tokens,
+            settings={"longest": 16},
+            text=tmp_path / f"{name}.parquet",
+            vocabulary=vocabulary_file,
+            output=files[name],
+        )
+    return files
+
+
+@pytest.fixture
+def learn(call, tmp_path: Path, pretrained: Path, task: dict[str, Path]) -> Callable[[str], Path]:
+    """`learn("one")`: the model fine-tuned in a folder of this name."""
+
+    def run(name: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        settings = {"seed": 1, "labels": 2, "dropout": 0.1, "training": LEARNING | {"updates": 80}, "moments": [20]}
+        outputs = {"output": folder / "model.safetensors", "records": folder / "log.jsonl", "state": folder / "state"}
+        data = {"train": task["train"], "dev": task["dev"], "checkpoints": folder / "checkpoints.safetensors"}
+        call(finetune, settings=settings | {"device": "cpu"}, pretrained=pretrained, **data, **outputs)
+        return folder
+
+    return run
+
+
+def test_inputs_are_cut_to_their_longest_and_never_yield_special_tokens(vocabulary) -> None:
+    ids, lengths = vocabulary.inputs(["a b [SEP] c", "a " * 20, "a"], [None, "b " * 20, "b " * 20], longest=11)
+    rows = np.split(ids, np.cumsum(lengths)[:-1])
+    names = [[vocabulary.tokenizer.id_to_token(number) for number in row] for row in rows]
+    assert names[0][:4] == ["[CLS]", "a", "b", "["]
+    assert names[1] == ["[CLS]", *"aaaa", "[SEP]", *"bbbb"]
+    assert names[2] == ["[CLS]", "a", "[SEP]", *"bbbbbbb"]
+
+
+def test_words_are_cut_as_by_transformers(vocabulary, vocabulary_file, tmp_path) -> None:
+    import transformers
+
+    (tmp_path / "vocab.txt").write_text("\n".join(json.loads(vocabulary_file.read_text())["tokens"]), encoding="utf-8")
+    theirs = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=True)
+    for text in ("The dogs.", "abc'h [a]", "Äb ça\u200bd", "thedog 犬 xyz"):
+        assert vocabulary.encode([text])[0] == theirs.encode(text, add_special_tokens=False)
+
+
+def test_a_vocabulary_is_learned_from_the_training_text(call, tmp_path: Path) -> None:
+    texts = [f"sentence {a}{b} of words {b}{a}" for a in LETTERS for b in LETTERS]
+    pd.DataFrame({"source": texts}).to_parquet(tmp_path / "corpus.parquet")
+    outputs = {name: tmp_path / f"{name}.x" for name in ("vocabulary", "train", "dev")}
+    call(vocabulary, settings={"size": 60, "longest": 12}, text=[tmp_path / "corpus.parquet"], **outputs)
+    first = outputs["vocabulary"].read_bytes()
+    assert json.loads(first)["tokens"][:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    train = load_tokens(outputs["train"])
+    assert set(train.source[train.source_offsets[:-1]]) == {2} and not train.target_lengths.any()
+    assert 1 not in train.source[:1000]
+    call(vocabulary, settings={"size": 60, "longest": 12}, text=[tmp_path / "corpus.parquet"], **outputs)
+    assert outputs["vocabulary"].read_bytes() == first
+
+
+def test_fine_tuning_beats_a_bag_of_words(call, learn, task, tmp_path: Path) -> None:
+    folder = learn("one")
+    files = {"test": task["test"], "second": task["second"]}
+    call(baselines, settings={"metric": "accuracy", "labels": 2}, **task, output=tmp_path / "baselines.json")
+    model = {"model": folder / "model.safetensors", "baseline": folder / "model.safetensors"}
+    call(score, settings={"metric": "accuracy", "device": "cpu"}, **model, **files, output=tmp_path / "score.json")
+    others, found = (json.loads((tmp_path / name).read_text()) for name in ("baselines.json", "score.json"))
+    assert others["test"]["majority"] == 50.0 and others["test"]["bag_of_words"]["score"] < 65
+    assert found["test"]["score"] > 80 and found["second"]["sentences"] == 40
+    assert (found["heads"], found["total"], found["test"]["delta"], found["test"]["p_value"]) == (4, 4, 0.0, 1.0)
+
+
+def test_a_killed_fine_tuning_ends_with_the_same_bytes(learn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("model.safetensors", "model.json", "log.jsonl", "checkpoints.safetensors")
+    whole = learn("whole")
+    make_batch, made = objective.make_batch, iter(range(10_000))
+
+    def break_off(*args: object) -> object:
+        if next(made) == 120:
+            raise KeyboardInterrupt
+        return make_batch(*args)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop, "SAVE_SECONDS", 0.0)
+        patch.setattr(objective, "make_batch", break_off)
+        learn("broken")
+    assert (tmp_path / "broken/state/state.pt").exists()
+    broken = learn("broken")
+    assert [(broken / name).read_bytes() for name in names] == [(whole / name).read_bytes() for name in names]
+    assert any(name.startswith("update20/") for name in read_tensors(whole / "checkpoints.safetensors"))
+
+
+def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: Path, monkeypatch) -> None:
+    folder = learn("one")
+    model, device = folder / "model.safetensors", {"device": "cpu"}
+    call(importance, settings=device, model=model, dev=task["dev"], output=tmp_path / "importance.parquet")
+    single, steps = tmp_path / "single.parquet", tmp_path / "steps.parquet"
+    settings = device | {"metric": "accuracy"}
+    given = {"model": model, "tokens": task["test"]}
+    whole = metrics.predict(load(model), load_tokens(task["test"]))
+
+    def killed(*args: object) -> None:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return predict(*args)
+
+    calls, predict = [], ablation.predict
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ablation, "predict", killed)
+        call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
+    monkeypatch.setattr(ablation, "predict", lambda *args: calls.append(1) or predict(*args))
+    call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
+    table = pd.read_parquet(single)
+    assert len(calls) == 4 + 5 - 3  # none, and each of four heads (alone in a layer of two is without the other), once
+    assert table["what"].tolist() == ["without"] * 4 + ["alone"] * 4
+    accuracy = 100 * (whole == load_tokens(task["test"]).target).mean()
+    assert table["score_full"].tolist() == pytest.approx([accuracy] * 8)
+    assert table["delta"].tolist() == pytest.approx((table["score"] - accuracy).tolist())
+    removed = {"importance": tmp_path / "importance.parquet", "output": steps, "state": tmp_path / "state"}
+    call(ablation, settings=settings | {"step": 0.5, "normalise": False}, **given, **removed)
+    steps_table = pd.read_parquet(steps)
+    assert steps_table["removed"].tolist() == [0, 2, 4] and set(steps_table["pruned"]) == {"all"}
+    assert steps_table["score"].iloc[0] == pytest.approx(accuracy)
+
+    files = {
+        "importance": tmp_path / "importance.parquet",
+        "tokens": task["test"],
+        "output": tmp_path / "speed.parquet",
+    }
+    call(speed, settings=device | {"batches": [1, 64], "normalise": True}, model=model, **files)
+    times = pd.read_parquet(tmp_path / "speed.parquet")
+    assert times["heads"].tolist() == [4, 2, 4, 2] and (times["speed"] > 0).all() and times["gain"].notna().sum() == 2
+
+    outputs = {name: tmp_path / f"gates_{name}" for name in ("records", "state", "gates")}
+    outputs |= {"output": tmp_path / "pruned.safetensors", "soft": tmp_path / "soft.safetensors"}
+    gates = {
+        "scope": "all",
+        "penalty": None,
+        "heads": 1,
+        "penalty_warmup": 0,
+        "gate_learning_rate": 0.5,
+        "gate_init": 2.0,
+    }
+    settings = gates | {"seed": 1, "dropout": 0.1, "training": LEARNING} | device
+    call(prune, settings=settings, baseline=model, train=task["train"], dev=task["dev"], **outputs)
+    assert sum(map(len, load(outputs["output"]).architecture.encoder)) == 1
+    assert len(json.loads(outputs["gates"].read_text())["rows"]) == 4
+
+
+def test_a_published_classifier_is_imported(call, published, tmp_path: Path) -> None:
+    _, folder = published("BertForSequenceClassification", num_labels=2)
+    files = {"output": tmp_path / "model.safetensors", "vocabulary": tmp_path / "v.json"}
+    settings = {"folder": str(folder), "labels": ["no", "yes"], "longest": 16}
+    call(import_bert, settings=settings, **files)
+    assert load(files["output"]).architecture.labels == 2
+    with pytest.raises(UserError, match=r"max_length: 64 subwords, but .* has 32 positions"):
+        call(import_bert, settings=settings | {"longest": 64}, **files)
+    _, bare = published("BertModel")
+    with pytest.raises(UserError, match="no tensor classifier.weight; leave out the task's model"):
+        call(import_bert, settings=settings | {"folder": str(bare)}, **files)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="pickled weights are not loaded"):
+        call(import_bert, settings=settings, **files)
+
+
+def test_matthews_correlation_and_accuracy() -> None:
+    labels, predictions = np.array([1, 1, 1, 0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0, 1, 1, 1])
+    found = metrics.compare(labels, predictions, np.ones(8, int), metric="matthews", kinds=2)
+    assert found.score == pytest.approx(100 * (4 * 2 - 1 * 1) / np.sqrt(5 * 5 * 3 * 3))
+    assert found.score - found.delta == 0.0 and found.score_low < found.score < found.score_high
+    assert metrics.compare(labels, predictions, predictions, metric="accuracy", kinds=2)[3:] == (0.0, 0.0, 0.0, 1.0)
+    three = np.array([[[2, 0, 0], [0, 3, 0], [1, 0, 4]]])
+    assert metrics.scores(three, "matthews")[0] == pytest.approx(100 * 0.85, abs=1.5)
+
+
+def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> None:
+    texts = [f"the {a}1 cat and the {b}2 dog saw {c}3 birds." for a in LETTERS for b in LETTERS for c in LETTERS]
+    pd.DataFrame({"source": texts}).to_parquet(tmp_path / "corpus.parquet")
+    outputs = {name: tmp_path / f"{name}.parquet" for name in ("train", "dev", "test", "second")}
+    source = {"kind": "shift", "train": 50, "dev": 6, "test": 20}
+    corpus = {"matched": [tmp_path / "corpus.parquet"], "mismatched": [tmp_path / "corpus.parquet"]}
+    call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
+    tables = {name: pd.read_parquet(path) for name, path in outputs.items()}
+    assert {name: len(table) for name, table in tables.items()} == {"train": 50, "dev": 6, "test": 20, "second": 20}
+    bags = {name: {" ".join(sorted(text.split())) for text in table["first"]} for name, table in tables.items()}
+    assert not bags["train"] & bags["test"] and not bags["train"] & bags["dev"]
+    with pytest.raises(UserError, match="do not have both labels; give more text"):
+        pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "corpus.parquet")
+        call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)

@@ -1,0 +1,185 @@
+"""The pages and the claims of BERT: numbers that follow from the tables of two tasks, and what is said where there is nothing."""
+
+from dataclasses import replace
+from math import nan
+
+import pandas as pd
+import pytest
+
+from specialized_heads.report.claims import michel
+from specialized_heads.report.claims.claim import Verdict, judge
+from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.claims.table import judged
+from specialized_heads.report.classification import task_pruning, task_speed, tasks
+from specialized_heads.report.experiment import describe
+from specialized_heads.report.michel import ablation, ablation_sets, alone, moments
+
+CLAIMS = {claim.name: claim for claim in [*michel.claims(), *michel.claims_of_bert()]}
+BERT = describe("baseline", corpus="Halves", seed=1)
+
+
+NOISY = pd.DataFrame(
+    {"sentences": [64], "gain": [0.3], "gain_low": [-0.2], "gain_high": [0.9], "device": ["CPU, 1 thread"]}
+)
+
+
+def single(loss: float = 0.1, *, sure: int = 1) -> pd.DataFrame:
+    """A model of accuracy 80 and 2 layers of 4 heads; alone in its layer, head h loses 4 - h."""
+    rows = []
+    for layer in (1, 2):
+        for head in range(1, 5):
+            row = {"type": "encoder", "layer": layer, "head": head, "bleu_full": 80.0, "sentences": 1000, "seed": 1}
+            for what, delta in (("without", -loss * head * layer), ("alone", head - 4.0)):
+                p = 0.001 if (head <= sure if what == "without" else head < 4) else 0.5
+                ends = {"delta": delta, "delta_low": delta - 1, "delta_high": delta + 1}
+                rows.append(row | {"what": what, "bleu": 80 + delta, "p_value": p} | ends)
+    return pd.DataFrame(rows).assign(moment=pd.NA)
+
+
+def steps(*, safe: float = 0.5, floor: float = 50.0) -> pd.DataFrame:
+    """Accuracy of 80 up to this share of removed heads, then in a line to chance."""
+    rows = []
+    for tenth in range(11):
+        share = tenth / 10
+        bleu = 80.0 if share <= safe else 80 - (80 - floor) * (share - safe) / (1 - safe)
+        row = {
+            "pruned": "all",
+            "removed": round(8 * share),
+            "heads": 8,
+            "share": share,
+            "bleu": bleu,
+            "bleu_full": 80.0,
+        }
+        ends = {"delta": bleu - 80, "delta_low": bleu - 81, "delta_high": bleu - 79}
+        rows.append(
+            row | ends | {"p_value": 0.5 if share <= safe else 0.001, "sentences": 1000, "seed": 1, "moment": pd.NA}
+        )
+    return pd.DataFrame(rows).astype({"moment": "Int64"})
+
+
+def evidence(**changed: object) -> Evidence:
+    speed = pd.DataFrame({"sentences": [1, 64, 64], "gain": [0.05, nan, 0.2], "device": "CPU, 1 thread"})
+    known = {"speed": speed.assign(gain_low=speed["gain"] - 0.02, gain_high=speed["gain"] + 0.02), "majority": 50.0}
+    known |= {"scores": pd.DataFrame(), "heads": pd.DataFrame(), "least_arcs": 0, "stands_for": "", "pruned": True}
+    tables = {"single": single(), "second": single(0.2), "systematic": steps()}
+    return Evidence(**({"title": "Halves", "of": "classification"} | known | tables | changed))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "verdict"),
+    [
+        ("no_loss_bert", 0.0, Verdict.REPRODUCED),
+        ("bert_single", 0.25, Verdict.REPRODUCED),  # two of eight heads
+        ("bert_alone", 0.0, Verdict.REPRODUCED),
+        ("bert_two_sets", 1.0, Verdict.REPRODUCED),
+        ("bert_few", -0.3, Verdict.REPRODUCED),
+        ("bert_speed", 0.2, Verdict.REPRODUCED),
+    ],
+)
+def test_claims_of_bert_are_judged(name: str, value: float, verdict: Verdict) -> None:
+    measured = CLAIMS[name].measure(evidence())
+    assert measured.value == pytest.approx(value)
+    assert judge(measured, CLAIMS[name].accepted) is verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("no_loss_bert", {"systematic": steps(safe=0.1)}),
+        ("bert_single", {"single": single(sure=3)}),
+        ("bert_two_sets", {"second": single(-0.1)}),
+        ("bert_few", {"systematic": steps(floor=79.0)}),
+        ("bert_speed", {"speed": NOISY}),
+    ],
+)
+def test_another_table_is_another_verdict(name: str, changed: dict) -> None:
+    measured = CLAIMS[name].measure(evidence(**changed))
+    assert judge(measured, CLAIMS[name].accepted) is not Verdict.REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "reason"),
+    [
+        ("no_loss_bert", {"majority": 77.0}, "less than 5 points better than the most frequent label"),
+        ("bert_single", {"single": single()[:0]}, "single heads are not ablated here"),
+        ("bert_speed", {"speed": pd.DataFrame()}, "speed of BERT is not measured"),
+        ("no_loss_bert", {"of": "translation"}, "this is no BERT"),
+    ],
+)
+def test_what_cannot_be_tested_says_why(name: str, changed: dict, reason: str) -> None:
+    with pytest.raises(NotTestable, match=reason):
+        CLAIMS[name].measure(evidence(**changed))
+
+
+def test_each_claim_is_judged_on_what_it_is_about() -> None:
+    rows = judged([evidence()])
+    assert set(rows["claim"]) == {"no_loss_bert", *(claim.name for claim in michel.claims_of_bert())}
+    assert not set(rows["claim"]) & {"last_cross", "encoder_wmt"}
+
+
+def score(heads: int, delta: float) -> dict:
+    ends = {"score_low": 79 + delta, "score_high": 81 + delta, "p_value": 0.001, "sentences": 500}
+    return {"metric": "accuracy", "heads": heads, "total": 8, "test": {"score": 80 + delta, "delta": delta} | ends}
+
+
+def test_both_methods_are_points_of_one_figure() -> None:
+    pruned = {describe("pruned/all_lambda0.01", corpus="Halves", seed=1): score(2, -3.0)}
+    points = task_pruning.numbers({BERT: steps().drop(columns=["seed", "moment"])}, pruned)
+    assert points.groupby("method").size().to_dict() == {"importance": 9, "gates": 1}
+    gates = points[points["method"] == "gates"].iloc[0]
+    assert (gates["share"], gates["bleu"], gates["delta"], gates["bleu_low"]) == (0.25, 77.0, -3.0, 76.0)
+    whole = points[points["share"] == 1.0].iloc[0]
+    assert (whole["heads"], whole["bleu"], whole["bleu_low"], whole["bleu_high"]) == (8, 80.0, 79.0, 81.0)
+    assert len(task_pruning.draw(points, metric="accuracy").axes) == 2
+    assert task_pruning.draw(task_pruning.numbers({}, {}), metric="accuracy").axes
+    assert len(task_pruning.numbers({}, pruned)) == 1
+
+
+def test_the_table_of_tasks_states_the_margin_over_the_better_baseline() -> None:
+    bag = {"score": 61.0, "score_low": 60.0, "score_high": 62.0}
+    others = {"Halves": {"test": {"majority": 50.0, "bag_of_words": bag}, "metric": "accuracy"}}
+    rows = tasks.numbers(others, {BERT: score(8, 0.0)})
+    assert rows["margin"].tolist() == [19.0] and rows["set"].tolist() == ["matched"]
+    (line,) = tasks.shown(rows).to_dict("records")
+    assert (line["BERT"], line["bag of words"], line["margin"]) == ("80.0 [79.0, 81.0]", "61.0 [60.0, 62.0]", "+19.0")
+
+
+def test_the_table_of_speed_has_the_papers_gain() -> None:
+    row = {
+        "heads": 8,
+        "total": 8,
+        "speed": 100.0,
+        "speed_low": 99.0,
+        "speed_high": 101.0,
+        "parameters": 9,
+        "device": "CPU",
+        "sentences": 16,
+    }
+    half = row | {"heads": 4, "speed": 110.0, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11}
+    rows = task_speed.numbers({"Halves": pd.DataFrame([row, half])})
+    (line,) = task_speed.shown(rows).to_dict("records")
+    assert (line["gain"], line["paper"], line["4 heads"]) == ("+10.0% [+9.0%, +11.0%]", "+17.5%", "110 [99, 101]")
+
+
+def test_the_pages_of_michel_take_encoder_heads_alone() -> None:
+    tables = {BERT: single().drop(columns=["seed", "moment"])}
+    other = {describe("baseline", corpus="Shift", seed=1): single().drop(columns=["seed", "moment"])}
+    heads = ablation.numbers(tables | other)
+    drawn = ablation.draw(heads, metric="accuracy")
+    assert [axes.get_title() for axes in drawn.axes[:2]] == ["Halves", "Shift"]
+    assert ablation.caption(heads, metric="accuracy").startswith(
+        "Accuracy without a head minus accuracy of the whole model"
+    )
+    assert "accuracy" in ablation.shown(heads, metric="accuracy")
+    table = alone.shown(alone.numbers(tables))
+    assert list(table) == ["corpus", "layer", "encoder self-attention"]
+    assert "no layer of BERT" in alone.caption(alone.numbers(tables), metric="accuracy")
+    both = ablation_sets.numbers(tables, tables, second_names={"Halves": "mismatched test set"})
+    assert "accuracy" in ablation_sets.draw(both, metric="accuracy").axes[0].get_xlabel()
+    during = {BERT: steps().drop(columns=["seed", "moment"])}
+    assert "accuracy" in moments.draw(moments.numbers(during), metric="accuracy").axes[0].get_ylabel()
+
+
+def test_a_second_seed_is_a_range() -> None:
+    second = replace(evidence(), single=pd.concat([single(), single(sure=3).assign(seed=2)]))
+    assert CLAIMS["bert_single"].measure(second).value == pytest.approx((2 + 6) / 16)
