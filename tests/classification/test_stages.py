@@ -204,6 +204,7 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
         "penalty": None,
         "heads": 1,
         "penalty_warmup": 0,
+        "penalise": "heads",
         "gate_learning_rate": 0.5,
         "gate_init": 2.0,
     }
