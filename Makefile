@@ -13,8 +13,7 @@ reproduce: $(INSTALLED)
 	$(VENV)/bin/specialized-heads estimate config.yaml
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The studies kept in docs/reference/. They take hours on a workstation and can be interrupted and resumed at any time. The
-# last one needs Debian or Ubuntu with network, and spaCy.
+# The studies kept in docs/reference/. They take two hours on two cores and can be interrupted and resumed at any time.
 KEEP = $(VENV)/bin/python -m specialized_heads.report.keep --results results/$(1) --output docs/reference/$(1)
 
 reference: reproduce
@@ -23,9 +22,6 @@ reference: reproduce
 	$(call KEEP,pruning)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/bert_small.yaml
 	$(call KEEP,bert_small)
-	$(PYTHON) -m pip --python $(VENV)/bin/python install -q -c constraints.txt -e '.[spacy]'
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/domains.yaml
-	$(call KEEP,domains)
 
 # Two workers; the tests of one file share a worker, and with it their fixtures.
 PYTEST := $(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
