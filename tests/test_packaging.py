@@ -21,7 +21,11 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 # Each needs an extra, and says so if it is missing.
-OPTIONAL = {SOURCES / "parsing" / "spacy_engine.py", SOURCES / "exchange" / "ctranslate.py"}
+OPTIONAL = {
+    SOURCES / "parsing" / "spacy_engine.py",
+    SOURCES / "exchange" / "ctranslate.py",
+    SOURCES / "training" / "store.py",  # where Snakemake is, and its plugin
+}
 EACH_ENVIRONMENT = pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.stem)
 
 

@@ -1,0 +1,30 @@
+# Where every result comes from, in the form that other tools read: the jobs that Snakemake has recorded, made last of all.
+
+
+rule provenance:
+    input:
+        before_provenance(experiment),
+        environment="results/{experiment}/tables/environment.csv",
+        cards=[f"results/{{experiment}}/{corpus}/corpus/raw.json" for corpus in experiment.corpora],
+    output:
+        report(
+            "results/{experiment}/ro-crate-metadata.json",
+            caption="../report/provenance.rst",
+            category="Runs",
+            labels={"Result": "Provenance (RO-Crate)"},
+        ),
+        workflow="results/{experiment}/Snakefile",
+    log:
+        "results/{experiment}/logs/provenance.log",
+    benchmark:
+        "results/{experiment}/benchmarks/provenance.tsv"
+    # The records are where Snakemake runs.
+    localrule: True
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        code=code("provenance"),
+        flags=flags,
+        settings=constant(experiment=experiment.experiment),
+    shell:
+        "python -m specialized_heads.provenance {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
