@@ -70,10 +70,10 @@ wildcard_constraints:
 # code; without a shared disk, Snakemake would look for inputs in the bucket.
 DEPLOYED = IMPORTED or STORAGE is not None
 
-if STORAGE and (missing := [*FETCHED, *(model["name"] for model in inputs.hub_models(experiment, root=ROOT).values())]):
+if STORAGE and (hub := inputs.hub_models(experiment, root=ROOT)):
     raise WorkflowError(
-        f"{', '.join(CONFIGURED)}: {missing[0]} is fetched into a folder that jobs without a shared disk do not see; run its "
-        "corpus on one machine first and give the text as `kind: local`, or use a shared disk (docs/cluster.md)"
+        f"{', '.join(CONFIGURED)}: baseline: {next(iter(hub.values()))['name']} is fetched into a folder that jobs without a shared "
+        "disk do not see; name a folder with a copy of it (docs/models.md), or use a shared disk"
     )
 
 
@@ -105,9 +105,13 @@ def deployed(*functions, **more):
     return hashes
 
 
+# The files that a corpus waits for: of fetched ones the cards, except where a bucket holds the files themselves.
+text_files = inputs.corpus_files if STORAGE else inputs.corpus_cards
+
+
 def source_files(wildcards, input):
     """The files of a corpus, in the order of its reader; inputs where the job has them, which may be copies from a bucket."""
-    expected = planned(inputs.corpus_cards, resources=RESOURCES)(wildcards)
+    expected = planned(text_files, resources=RESOURCES)(wildcards)
     copies = dict(zip(expected, input))
     files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
     return [copies.get(file, file) for file in files]

@@ -3,7 +3,7 @@
 
 rule corpus_raw:
     input:
-        planned(inputs.corpus_cards, resources=RESOURCES),
+        planned(text_files, resources=RESOURCES),
     output:
         "results/{experiment}/{corpus}/corpus/raw.parquet",
         card="results/{experiment}/{corpus}/corpus/raw.json",
@@ -17,7 +17,7 @@ rule corpus_raw:
         code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
         flags=flags,
         files=source_files,
-        deployed=deployed(inputs.corpus_cards, resources=RESOURCES),
+        deployed=deployed(text_files, resources=RESOURCES),
         settings=settings(stages.raw),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
         datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
