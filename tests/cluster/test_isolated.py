@@ -4,6 +4,7 @@ The bucket is a server of the S3 protocol on this machine. A training that is ki
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -196,12 +197,18 @@ def test_the_profile_makes_a_plan(cloud: Cloud, name: str) -> None:
         "SNAKEMAKE_AWS_BATCH_JOB_QUEUE": "arn:aws:batch:queue",
         "SNAKEMAKE_AWS_BATCH_JOB_ROLE": "arn:aws:iam:role",
     }
+    text = "results/paper/wmt_en_ru/corpus/raw.parquet"
     planned = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--workflow-profile", f"profiles/{name}", "--dry-run", "--quiet", "all"]
+        [sys.executable, "-m", "snakemake", text, "--workflow-profile", f"profiles/{name}", "--dry-run"]
         + ["--default-storage-prefix", "s3://bucket/planned", "--configfile", "config/paper.yaml"],
         cwd=cloud.project,
         env=ENVIRONMENT | CREDENTIALS | service | {"SNAKEMAKE_STORAGE_S3_ENDPOINT_URL": cloud.client.meta.endpoint_url},
         capture_output=True,
         text=True,
     )
-    assert planned.returncode == 0, planned.stderr[-3000:]
+    printed = planned.stdout + planned.stderr
+    assert planned.returncode == 0, printed[-3000:]
+    # Fetched files reach the jobs through the bucket.
+    [inputs] = re.findall(r"^rule corpus_raw:\n +input: (.*)$", printed, flags=re.MULTILINE)
+    assert all(each.startswith("s3://bucket/planned/data/") for each in inputs.split(", ")), inputs
+    assert not re.search(r"\.json\b", inputs)

@@ -5,7 +5,7 @@ if FETCHED:
 
     rule download:
         output:
-            **({"copy": f"{DOWNLOADS}/{{file}}"} if STORAGE else {}),
+            **({"fetched": f"{DOWNLOADS}/{{file}}"} if STORAGE else {}),
             card=f"{DOWNLOADS}/{{file}}.json",
         log:
             f"{DOWNLOADS}/logs/{{file}}.log",
@@ -33,4 +33,4 @@ if FETCHED:
         shell:
             "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
-            + (" && cp {params.path:q} {output.copy:q}" if STORAGE else "")
+            + (" && cp {params.path:q} {output.fetched:q}" if STORAGE else "")
