@@ -131,7 +131,8 @@ def hosted(tmp_path: Path) -> tuple[Path, Path]:
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"], ["tag", "v1.0.0"]):
         subprocess.run(["git", *identity, *command], cwd=repository, check=True)
     cache = tmp_path / "cache"
-    bare = cache / "snakemake" / "source-cache" / "snakemake-git-cache" / "github.com" / "owner" / "specialized-heads"
+    sources = cache / "snakemake" / "snakemake" / "source-cache" / "snakemake-git-cache"
+    bare = sources / "github.com" / "owner" / "specialized-heads"
     subprocess.run(["git", "clone", "-q", "--bare", repository, bare], check=True)
     return repository, cache
 
