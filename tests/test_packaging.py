@@ -66,7 +66,9 @@ def imported(sources: set[Path]) -> set[str]:
     """Canonical names of the distributions whose modules these files import."""
     modules = {module.partition(".")[0] for path in sources for module in imports(path)}
     modules -= set(sys.stdlib_module_names) | {"specialized_heads"}
-    return {canonicalize_name(providers()[module][0]) for module in modules}
+    # Several packages may share a namespace, such as google.
+    packages = [[canonicalize_name(name) for name in providers()[module]] for module in modules]
+    return {next((name for name in some if name in PINS), some[0]) for some in packages}
 
 
 def reached(*modules: str) -> set[Path]:
