@@ -14,7 +14,7 @@ from specialized_heads.config import file as config_file
 
 ROOT = Path(__file__).parents[2]
 CODE = [path for part in ("src", "resources", "benchmarks") for path in sorted((ROOT / part).rglob("*.py"))]
-RULES = [ROOT / "Snakefile", *sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
+RULES = [ROOT / "workflow" / "Snakefile", *sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "jsonpickle", "joblib"}
 FUNCTIONS = {
     "eval",

@@ -56,7 +56,7 @@ rule pretrain_bert:
 # The encoder of all tasks, of another project.
 rule import_bert:
     input:
-        planned(inputs.bert_files, root=workflow.basedir),
+        planned(inputs.bert_files, root=ROOT),
     output:
         "results/{experiment}/bert/imported/model.safetensors",
         "results/{experiment}/bert/imported/model.json",
@@ -70,7 +70,7 @@ rule import_bert:
     params:
         code=code("classification.import_bert"),
         flags=flags,
-        settings=settings(stages.import_bert, root=workflow.basedir),
+        settings=settings(stages.import_bert, root=ROOT),
     shell:
         "python -m specialized_heads.classification.import_bert {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -78,7 +78,7 @@ rule import_bert:
 # A classifier of another project that is fine-tuned already.
 rule import_classifier:
     input:
-        planned(inputs.bert_files, root=workflow.basedir),
+        planned(inputs.bert_files, root=ROOT),
     output:
         "results/{experiment}/{corpus}/imported/model.safetensors",
         "results/{experiment}/{corpus}/imported/model.json",
@@ -94,7 +94,7 @@ rule import_classifier:
     params:
         code=code("classification.import_bert"),
         flags=flags,
-        settings=settings(stages.import_bert, root=workflow.basedir),
+        settings=settings(stages.import_bert, root=ROOT),
     shell:
         "python -m specialized_heads.classification.import_bert {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 

@@ -5,25 +5,46 @@ import json
 import os
 import re
 import shlex
+from dataclasses import fields
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.io import regex_from_filepattern
 
+# Without a shared disk, jobs copy inputs and outputs from and to a bucket.
+STORAGE = workflow.storage_settings.default_storage_provider
+
+
+def store():
+    """The bucket as `specialized_heads.training.store` wants it, for the state of training, which is not an output."""
+    prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
+    provider = workflow.storage_registry.default_storage_provider
+    public = (
+        [field.name for field in fields(provider.settings) if not field.metadata.get("env_var")]
+        if provider.settings
+        else []
+    )
+    settings = {name: getattr(provider.settings, name) for name in public}
+    local = str(provider.object(f"{prefix}/file").local_path().parent)
+    return json.dumps({"provider": STORAGE, "settings": settings, "local": local, "remote": prefix})
+
+
 # Stages run from the source tree: an edit takes effect at once, and in every software environment.
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(SOURCE)}; ")
+ENVIRONMENT = {"PYTHONPATH": SOURCE} | ({"SPECIALIZED_HEADS_STORE": store()} if STORAGE else {})
+EXPORTED = " ".join(f"{name}={shlex.quote(value)}" for name, value in ENVIRONMENT.items())
+shell.prefix(f"set -euo pipefail; export {EXPORTED.replace('{', '{{').replace('}', '}}')}; ")
 
 from specialized_heads.config.experiment import load
 from specialized_heads.config.kept import check_given
 from specialized_heads.planning import inputs, models, names, stages
 from specialized_heads.planning.figures import arguments
 from specialized_heads.planning.source_code import code
-from specialized_heads.planning.targets import all_results, everything
-from specialized_heads.stage import UserError, one_line
+from specialized_heads.planning.targets import all_results, before_provenance, everything
+from specialized_heads.stage import UserError, file_hash, one_line
 
 try:
     experiment = load(config, origin=", ".join(CONFIGURED))
-    check_given(experiment, root=Path(workflow.basedir))
+    check_given(experiment, root=Path(ROOT))
     FETCHED = inputs.fetched(experiment)
 except UserError as error:
     raise WorkflowError(one_line(error)) from None
@@ -40,7 +61,7 @@ TASKS = any_of(experiment.tasks)
 GIVEN_TASKS = any_of(name for name, task in experiment.tasks.items() if task.model)
 STUDIES = any_of(experiment.studies)
 DOWNLOADS = experiment.downloads.directory
-RESOURCES = os.path.relpath(f"{workflow.basedir}/resources")
+RESOURCES = os.path.relpath(f"{ROOT}/resources")
 
 
 wildcard_constraints:
@@ -56,9 +77,60 @@ wildcard_constraints:
     split="train|dev|test|analysis",
 
 
+# Whether files of resources/ come to the jobs with the source code. A module's are its importer's business as little as its source
+# code; without a shared disk, Snakemake would look for inputs in the bucket.
+DEPLOYED = IMPORTED or STORAGE is not None
+
+if STORAGE and (hub := inputs.hub_models(experiment, root=ROOT)):
+    raise WorkflowError(
+        f"{', '.join(CONFIGURED)}: baseline: {next(iter(hub.values()))['name']} is fetched into a folder that jobs without a shared "
+        "disk do not see; name a folder with a copy of it (docs/models.md), or use a shared disk"
+    )
+
+if STORAGE and experiment.classification:
+    raise WorkflowError(
+        f"{', '.join(CONFIGURED)}: classification: the jobs of BERT need a shared disk; run without a storage provider"
+    )
+
+
+def is_deployed(file):
+    """Whether a file is not an input, since jobs have it with the source code."""
+    return DEPLOYED and os.path.abspath(file).startswith(f"{ROOT}/resources/")
+
+
 def planned(function, **more):
     """Input function: the files that a function of `planning.inputs` names for the wildcards of a job."""
-    return lambda wildcards: function(experiment, **wildcards, **more)
+
+    def files(wildcards):
+        named = function(experiment, **wildcards, **more)
+        if isinstance(named, str):
+            return [] if is_deployed(named) else named
+        return [file for file in named if not is_deployed(file)]
+
+    return files
+
+
+def deployed(*functions, **more):
+    """Hashes of the files that `planned` leaves out, as a parameter: a change of theirs makes results stale all the same."""
+
+    def hashes(wildcards):
+        named = [function(experiment, **wildcards, **more) for function in functions]
+        files = [file for files in named for file in ([files] if isinstance(files, str) else files)]
+        return [file_hash(Path(file)) for file in files if is_deployed(file)]
+
+    return hashes
+
+
+# The files that a corpus waits for: of fetched ones the cards, except where a bucket holds the files themselves.
+text_files = inputs.corpus_files if STORAGE else inputs.corpus_cards
+
+
+def source_files(wildcards, input):
+    """The files of a corpus, in the order of its reader; inputs where the job has them, which may be copies from a bucket."""
+    expected = planned(text_files, resources=RESOURCES)(wildcards)
+    copies = dict(zip(expected, input))
+    files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
+    return [copies.get(file, file) for file in files]
 
 
 def settings(function, **more):
@@ -71,19 +143,24 @@ def constant(**values):
     return lambda wildcards: json.dumps(values, ensure_ascii=False)
 
 
+# The rules of this workflow, and what an importer puts before and after their names.
+RULES = workflow.modifier.rules
+BEFORE, _, AFTER = workflow.modifier.modify_rulename("*").partition("*")
+
+
+def measured():
+    """By rule, the regular expression for the files of its measurements below the results of an experiment."""
+    own = {made.name.removeprefix(BEFORE).removesuffix(AFTER): made.benchmark for made in RULES if made.benchmark}
+    return {
+        name: regex_from_filepattern(str(pattern))
+        for name, pattern in sorted(own.items())
+        if "results/" in str(pattern) and name not in ("run_times", "environment")
+    }
+
+
 def run_time_settings(result):
     """The settings of the table of run times: also which files are measurements of which rule's jobs."""
-
-    def with_rules(wildcards):
-        patterns = {rule.name: str(rule.benchmark) for rule in workflow.rules if rule.benchmark}
-        rules = {
-            name: regex_from_filepattern(pattern)
-            for name, pattern in patterns.items()
-            if pattern.startswith("results/") and name not in ("run_times", "environment")
-        }
-        return json.dumps(result.settings | {"rules": rules}, ensure_ascii=False)
-
-    return with_rules
+    return lambda wildcards: json.dumps(result.settings | {"rules": measured()}, ensure_ascii=False)
 
 
 def flags(wildcards, input, output):
@@ -97,6 +174,37 @@ def flags(wildcards, input, output):
     return [part for name, group in files if group for part in (f"--{name.replace('_', '-')}", *group)]
 
 
+def located(argument, function, /, **more):
+    """The path of a file that is either the input of this name or deployed with the source code."""
+
+    def path(wildcards, input):
+        file = function(experiment, **wildcards, **more)
+        return file if file and is_deployed(file) else input[argument]
+
+    return path
+
+
+def flags_with(argument, function, /, **more):
+    """As `flags`, with such a file."""
+
+    def all_flags(wildcards, input, output):
+        file = function(experiment, **wildcards, **more)
+        return flags(wildcards, input, output) + ([f"--{argument}", file] if file and is_deployed(file) else [])
+
+    return all_flags
+
+
+def figure_flags(result):
+    """The command line of a figure or table: its files, wherever the job has them, and the folder of the experiment."""
+
+    def with_files(wildcards, input, output):
+        files = {name: list(input[name]) for name in result.inputs}
+        stems = {name: output[f"{name}_csv"].removesuffix(".csv") for name in result.outputs}
+        return arguments(result, files=files, stems=stems)
+
+    return with_files
+
+
 def launcher(wildcards, resources):
     """The command that starts a training stage: one process, or one per GPU if a profile gives the job several."""
     # Sites that want gres have gres="gpu:2" or gres="gpu:a100:2" in place of gpu=2.
@@ -108,7 +216,7 @@ def launcher(wildcards, resources):
 
 def caption(name):
     """What the report says of a figure."""
-    return Path(workflow.basedir, "workflow", "report", f"{name}.rst").read_text(encoding="utf-8").strip()
+    return Path(ROOT, "workflow", "report", f"{name}.rst").read_text(encoding="utf-8").strip()
 
 
 def shown(result):

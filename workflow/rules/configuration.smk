@@ -1,22 +1,57 @@
-# The default experiment: config.yaml in the working directory, else the project's own. Files are read strictly here, the default one
-# before Snakemake reads it, so that even invalid YAML is an error with a line number.
+# Where the project is, and its experiment: config.yaml in the working directory, else the project's own. Files are read strictly here,
+# the default one before Snakemake reads it, so that even invalid YAML is an error with a line number.
 
 import os
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.sourcecache import HostingProviderFile
 
-SOURCE = f"{workflow.basedir}/src"
+
+def project_folder(here):
+    """The project's folder, from that of this file. `workflow.basedir` is the importer's where the workflow is a module.
+
+    Snakemake reads a workflow on a git host file by file; the stages need all of it, so a copy is made in .snakemake.
+    """
+    if not isinstance(here, HostingProviderFile):
+        return os.path.abspath(os.path.join(here.get_path_or_uri(secret_free=True), "..", ".."))
+    repository = here.hosted_repo.repo
+    commit = repository.commit(here.ref).hexsha
+    copy = Path(".snakemake", "specialized-heads", commit).absolute()
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=copy.parent) as temporary:
+            archive, files = Path(temporary, "archive.tar"), Path(temporary, commit)
+            repository.git.archive(commit, format="tar", output=str(archive))
+            with tarfile.open(archive) as packed:
+                packed.extractall(files, filter="data")
+            try:
+                files.rename(copy)
+            except OSError:  # another job of this run was faster
+                if not copy.exists():
+                    raise
+    return str(copy)
+
+
+ROOT = project_folder(workflow.current_basedir)
+SOURCE = f"{ROOT}/src"
 sys.path.insert(0, SOURCE)
 
 from specialized_heads.config.file import read
 from specialized_heads.stage import UserError, one_line
 
-DEFAULT = "config.yaml" if Path("config.yaml").is_file() else f"{workflow.basedir}/config.yaml"
-CONFIGURED = [os.path.relpath(file) for file in workflow.configfiles or [DEFAULT]]
+IMPORTED = not workflow.modifier.is_main_snakefile()
+DEFAULT = "config.yaml" if Path("config.yaml").is_file() and not IMPORTED else f"{ROOT}/config.yaml"
+# The importer's configuration files are its own.
+GIVEN_CONFIG = config if IMPORTED else workflow.configfiles
+CONFIGURED = (
+    ["the module's config"] if IMPORTED else [os.path.relpath(file) for file in workflow.configfiles or [DEFAULT]]
+)
 try:
-    for file in CONFIGURED:
+    for file in [] if IMPORTED else CONFIGURED:
         read(Path(file))
 except UserError as error:
     raise WorkflowError(one_line(error)) from None

@@ -3,7 +3,7 @@
 
 rule corpus_raw:
     input:
-        planned(inputs.corpus_cards, resources=RESOURCES),
+        planned(text_files, resources=RESOURCES),
     output:
         "results/{experiment}/{corpus}/corpus/raw.parquet",
         card="results/{experiment}/{corpus}/corpus/raw.json",
@@ -16,7 +16,8 @@ rule corpus_raw:
     params:
         code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
         flags=flags,
-        files=planned(inputs.corpus_files, resources=RESOURCES),
+        files=source_files,
+        deployed=deployed(text_files, resources=RESOURCES),
         settings=settings(stages.raw),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
         datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
@@ -93,8 +94,8 @@ rule bpe:
 # The vocabularies of a baseline that was trained before.
 rule given_bpe:
     input:
-        source_model=planned(inputs.given_file, name="bpe.source.model", root=workflow.basedir),
-        target_model=planned(inputs.given_file, name="bpe.target.model", root=workflow.basedir),
+        source_model=planned(inputs.given_file, name="bpe.source.model", root=ROOT),
+        target_model=planned(inputs.given_file, name="bpe.target.model", root=ROOT),
     output:
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
@@ -106,8 +107,12 @@ rule given_bpe:
         corpus=GIVEN,
     conda:
         "../../envs/pipeline.yaml"
+    params:
+        deployed=deployed(inputs.given_file, name="baseline.json", root=ROOT),
+        source_model=located("source_model", inputs.given_file, name="bpe.source.model", root=ROOT),
+        target_model=located("target_model", inputs.given_file, name="bpe.target.model", root=ROOT),
     shell:
-        "(cp {input.source_model:q} {output.source_model:q} && cp {input.target_model:q} {output.target_model:q})"
+        "(cp {params.source_model:q} {output.source_model:q} && cp {params.target_model:q} {output.target_model:q})"
         " > {log:q} 2>&1"
 
 
@@ -119,7 +124,7 @@ rule tokens:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
-        special=planned(inputs.special_tokens, root=workflow.basedir),
+        special=planned(inputs.special_tokens, root=ROOT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:

@@ -1,10 +1,11 @@
 # Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes declared files before a job
-# starts and when it fails, which would lose files placed by hand and hours of download.
+# starts and when it fails, which would lose files placed by hand and hours of download. For a bucket, it declares a copy.
 
 if FETCHED:
 
     rule download:
         output:
+            **({"fetched": f"{DOWNLOADS}/{{file}}"} if STORAGE else {}),
             card=f"{DOWNLOADS}/{{file}}.json",
         log:
             f"{DOWNLOADS}/logs/{{file}}.log",
@@ -22,7 +23,7 @@ if FETCHED:
             downloads=1,
             mem_mb=500,
         params:
-            path=subpath(output.card, strip_suffix=".json"),
+            path=lambda w, output: f"{DOWNLOADS}/{w.file}",
             wanted=settings(inputs.download_settings),
             # It takes the output, so that Snakemake does not count it among what makes a file stale: another time limit or
             # mirror fetches nothing again.
@@ -32,3 +33,4 @@ if FETCHED:
         shell:
             "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
+            + (" && cp {params.path:q} {output.fetched:q}" if STORAGE else "")

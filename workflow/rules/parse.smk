@@ -38,7 +38,8 @@ rule parse:
     threads: 2
     params:
         code=code("parsing.parse"),
-        flags=flags,
+        deployed=deployed(inputs.parser_description, inputs.given_parses, resources=RESOURCES),
+        flags=flags_with("resource", inputs.given_parses, resources=RESOURCES),
         settings=settings(stages.parse),
         spacy=settings(inputs.spacy_model),
     shell:

@@ -46,7 +46,7 @@ rule fetch_model:
         downloads=1,
     params:
         flags=flags,
-        settings=settings(inputs.fetch_settings, root=workflow.basedir),
+        settings=settings(inputs.fetch_settings, root=ROOT),
     shell:
         "python -m specialized_heads.exchange.fetch_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -54,7 +54,7 @@ rule fetch_model:
 # A model of another project, or one that was exported.
 rule import_model:
     input:
-        planned(inputs.imported_files, root=workflow.basedir),
+        planned(inputs.imported_files, root=ROOT),
     output:
         "results/{experiment}/{corpus}/imported/model.safetensors",
         "results/{experiment}/{corpus}/imported/model.json",
@@ -70,7 +70,7 @@ rule import_model:
     params:
         code=code("exchange.import_model"),
         flags=flags,
-        settings=settings(stages.import_model, root=workflow.basedir),
+        settings=settings(stages.import_model, root=ROOT),
     shell:
         "python -m specialized_heads.exchange.import_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -78,7 +78,7 @@ rule import_model:
 # A baseline that was trained before: a kept one, used only if its data and settings match, or an imported one.
 rule given_baseline:
     input:
-        given=planned(inputs.given_file, name="baseline.json", root=workflow.basedir),
+        given=planned(inputs.given_file, name="baseline.json", root=ROOT),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
@@ -97,7 +97,8 @@ rule given_baseline:
         "../../envs/pipeline.yaml"
     params:
         code=code("training.given"),
-        flags=flags,
+        deployed=deployed(inputs.given_file, name="baseline.json", root=ROOT),
+        flags=flags_with("given", inputs.given_file, name="baseline.json", root=ROOT),
     shell:
         "python -m specialized_heads.training.given {params.flags:q} > {log:q} 2>&1"
 

@@ -120,12 +120,18 @@ def row(
     )
 
 
-def arguments(experiment: Experiment, result: Result) -> list[str]:
-    """The command line of a module for a result, without its settings."""
-    folder = f"results/{experiment.experiment}"
-    outputs = {name: [f"{folder}/{stem}"] for name, stem in result.outputs.items()}
-    named = result.inputs | outputs | ({"results": [folder]} if result.folder else {})
-    return [part for name, files in named.items() if files for part in (f"--{name}", *files)]
+def arguments(result: Result, *, files: dict[str, list[str]], stems: dict[str, str]) -> list[str]:
+    """The command line of a module for a result, without its settings.
+
+    Args:
+        result: a row of the report.
+        files: where the job finds what it reads, by argument.
+        stems: where it writes, without suffix, by argument.
+    """
+    [name, *_] = result.outputs
+    folder = stems[name].removesuffix(f"/{result.outputs[name]}")
+    named = files | {name: [stem] for name, stem in stems.items()} | ({"results": [folder]} if result.folder else {})
+    return [part for name, paths in named.items() if paths for part in (f"--{name}", *paths)]
 
 
 def results(experiment: Experiment) -> list[Result]:

@@ -10,7 +10,6 @@ everything that affects them.
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.scopes import Head
 from specialized_heads.training import state as ownership
+from specialized_heads.training.store import fetch, push
 
 Removal = frozenset[Head]
 NOTHING: Removal = frozenset()
@@ -123,6 +123,7 @@ class State:
         """
         ownership.claim(folder)
         self.path = folder / "translations.jsonl"
+        fetch(self.path)
         self.translations: dict[Removal, list[list[int]]] = {}
         stamp = json.dumps({"fingerprint": fingerprint})
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] if self.path.exists() else []
@@ -141,6 +142,7 @@ class State:
             stage.log.info("resuming after %d removals", len(self.translations))
         with stage.atomic(self.path) as temporary:  # drops an unfinished last line
             temporary.write_text("".join(line + "\n" for line in lines or [stamp]), encoding="utf-8")
+        push(self.path)
 
     def add(self, translations: dict[Removal, list[list[int]]]) -> None:
         """Save the translations of one pass; a `UserError` if another process has taken over the folder."""
@@ -149,10 +151,11 @@ class State:
         text = json.dumps([[sorted(removal), lines] for removal, lines in translations.items()])
         with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
             stream.write(f"{_hash(text)} {text}\n")
+        push(self.path)
 
     def finish(self) -> None:
         """Remove the folder after the results are written."""
-        shutil.rmtree(self.path.parent, ignore_errors=True)
+        ownership.finish(self.path.parent)
 
 
 def _hash(text: str) -> str:

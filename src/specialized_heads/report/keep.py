@@ -2,8 +2,8 @@
 
     python -m specialized_heads.report.keep --results results/debian --output docs/reference/debian
 
-It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration, and the scores
-of every model, but no weights, text or heads. The folder's former content is replaced.
+It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration, the provenance,
+and the scores of every model, but no weights, text or heads. The folder's former content is replaced.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from specialized_heads.report.inputs import read_table
 from specialized_heads.stage import UserError, arguments, log, run
 
 NEEDED = ["configuration.yaml", "claims.md", "claims.csv"]
-KEPT = [*NEEDED, "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv"]
+KEPT = [*NEEDED, "ro-crate-metadata.json", "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv"]
 SCORES = "*/scores.parquet"  # of each corpus; written as CSV
 
 

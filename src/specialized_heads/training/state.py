@@ -4,6 +4,8 @@
 identifies the training process. A process started while another is still training (because its Snakemake was killed, its node
 was given up, or a second Snakemake runs) takes over: it resumes from the last state, and the other process stops when it next
 checks the folder. This needs no file locks, which some network file systems lack.
+
+Where jobs share no disk, the files are copied to the bucket that holds the results (`store`), and ownership is decided there.
 """
 
 import hashlib
@@ -21,12 +23,14 @@ from torch import Tensor
 
 from specialized_heads.model.checkpoint import read_tensors, write_tensors
 from specialized_heads.stage import UserError, atomic, log
+from specialized_heads.training import store
 
 
 def claim(folder: Path) -> None:
     """Make this process the owner of the folder."""
     with atomic(folder / "owner") as temporary:
         temporary.write_text(_this_process(), encoding="utf-8")
+    store.push(folder / "owner")
 
 
 def check(folder: Path) -> None:
@@ -36,19 +40,21 @@ def check(folder: Path) -> None:
         UserError: another process has taken over, and may have finished.
     """
     path = folder / "owner"
+    store.fetch(path)
     if not path.exists() or path.read_text(encoding="utf-8") != _this_process():
         raise UserError(f"{folder}: another process has taken over, or has finished; this one stops")
 
 
 def clear(folder: Path) -> None:
     """Delete the content of the folder and make this process its owner."""
-    shutil.rmtree(folder, ignore_errors=True)
+    finish(folder)
     claim(folder)
 
 
 def finish(folder: Path) -> None:
     """Remove the folder, if any, once the results have been written."""
     shutil.rmtree(folder, ignore_errors=True)
+    store.remove(folder)
 
 
 def write_state(folder: Path, state: dict[str, Any]) -> None:
@@ -61,6 +67,7 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
     try:
         with atomic(folder / "state.pt") as temporary, open(temporary, "wb") as stream:
             torch.save({**state, "sha256": _hash(state)}, stream)
+        store.push(folder / "state.pt")
     except FileNotFoundError:  # another process has removed the folder meanwhile
         check(folder)
         raise
@@ -78,6 +85,7 @@ def read_state(
         device: of the tensors.
     """
     path = folder / "state.pt"
+    store.fetch(path)
     if not path.exists():
         return None
     try:
@@ -104,11 +112,15 @@ def write_checkpoint(folder: Path, update: int, weights: dict[str, Tensor]) -> N
     """
     check(folder)
     write_tensors(folder / f"update{update}.safetensors", weights)
+    store.push(folder / f"update{update}.safetensors")
 
 
 def read_checkpoint(folder: Path, update: int) -> dict[str, Tensor]:
     """The weights and gates, by name, after one of the updates `Plan.checkpoints`, before any averaging."""
-    return read_tensors(folder / f"update{update}.safetensors")
+    path = folder / f"update{update}.safetensors"
+    if not path.exists():
+        store.fetch(path)
+    return read_tensors(path)
 
 
 @cache

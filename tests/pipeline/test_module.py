@@ -1,0 +1,161 @@
+"""Another workflow imports this one: from a folder, with its own configuration, or deployed from a repository by snakedeploy."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from workflows import ENVIRONMENT, ROOT, Workflow
+
+IMPORTER = """
+configfile: "config.yaml"
+
+
+rule own:
+    input:
+        "results/imported/figures/figure3.pdf",
+        "second/results/imported/tokens.done",
+
+
+module heads:
+    snakefile: "{snakefile}"
+    config: config["heads"]
+
+
+use rule * from heads as heads_*
+
+
+module second:
+    snakefile: "{snakefile}"
+    config: config["heads"]
+    prefix: "second"
+
+
+use rule * from second as second_*
+
+
+rule done:
+    input:
+        "second/results/imported/tatoeba_en_fr/corpus/tokens/dev.safetensors",
+    output:
+        "second/results/imported/tokens.done",
+    shell:
+        "cp {{input}} {{output}}"
+"""
+
+
+def snakemake(folder: Path, *arguments: str, **environment: str) -> str:
+    """What Snakemake prints in this folder; it must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
+        cwd=folder,
+        env=ENVIRONMENT | environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    return done.stdout
+
+
+@pytest.fixture
+def importer(project: Workflow, tmp_path: Path) -> Path:
+    """The folder of a workflow that imports the smoke experiment twice, under another name; the project is elsewhere."""
+    folder = tmp_path / "importer"
+    (folder / "workflow").mkdir(parents=True)
+    snakefile = project.root / "workflow" / "Snakefile"
+    (folder / "workflow" / "Snakefile").write_text(IMPORTER.format(snakefile=snakefile), encoding="utf-8")
+    settings = {"heads": project.settings() | {"experiment": "imported"}, "own": "of no concern to the module"}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    return folder
+
+
+def test_a_module_runs_with_the_configuration_of_its_importer(importer: Path, smoke: Workflow) -> None:
+    printed = snakemake(importer)
+
+    assert re.findall(r"Finished jobid: \d+ \(Rule: (heads_figure3|second_tokens|own)\)", printed)
+    made = {
+        "figures/figure3.csv": "results/imported/figures/figure3.csv",
+        "tatoeba_en_fr/corpus/tokens/dev.safetensors": "second/results/imported/tokens.done",
+    }
+    for name, path in made.items():
+        assert (importer / path).read_bytes() == smoke.file(name).read_bytes()
+    assert sorted(path.name for path in importer.iterdir()) == [
+        ".snakemake",
+        "config.yaml",
+        "results",
+        "second",
+        "workflow",
+    ]
+    assert "Nothing to be done" in snakemake(importer, "--dry-run")
+
+
+def test_a_changed_resource_makes_the_text_of_a_module_stale(importer: Path, project: Workflow) -> None:
+    raw = "results/imported/libreoffice_en_ru/corpus/raw.json"
+    snakemake(importer, raw)
+    with open(project.root / "resources/libreoffice_en_ru/provenance.json", "a", encoding="utf-8") as stream:
+        stream.write("\n")
+
+    assert "Params have changed" in snakemake(importer, raw, "--dry-run")
+
+
+def test_the_table_of_run_times_knows_the_rules_of_a_module_by_their_own_names(importer: Path) -> None:
+    for target, prefix in (("results/imported", ""), ("second/results/imported", "second/")):
+        printed = snakemake(importer, f"{target}/tables/run_times.md", "--dry-run", "--printshellcmds")
+        [settings] = re.findall(r"report.beyond.run_times .*--settings '(.*)' ", printed)
+        rules = json.loads(settings)["rules"]
+        assert {"prune", "train_baseline", "figure3"} <= set(rules)
+        assert not any(name.startswith(("heads_", "second_")) for name in rules)
+        assert re.fullmatch(rules["figure3"], f"{target}/benchmarks/figure3.tsv")
+        assert f"--results {prefix}results/imported " in printed
+
+
+@pytest.fixture
+def hosted(tmp_path: Path) -> tuple[Path, Path]:
+    """A repository of the working tree with the tag v1.0.0, and a cache in which Snakemake finds it as one of a git host."""
+    files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    if files.returncode:
+        pytest.skip("the project is not a git checkout, of which Snakemake could read a release")
+    repository = tmp_path / "github" / "owner" / "specialized-heads"
+    for name in files.stdout.splitlines():
+        if (ROOT / name).exists():
+            (repository / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, repository / name, follow_symlinks=False)
+    identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"], ["tag", "v1.0.0"]):
+        subprocess.run(["git", *identity, *command], cwd=repository, check=True)
+    cache = tmp_path / "cache"
+    sources = cache / "snakemake" / "snakemake" / "source-cache" / "snakemake-git-cache"
+    bare = sources / "github.com" / "owner" / "specialized-heads"
+    subprocess.run(["git", "clone", "-q", "--bare", repository, bare], check=True)
+    return repository, cache
+
+
+def test_a_release_is_deployed_by_snakedeploy_and_runs(
+    hosted: tuple[Path, Path], tmp_path: Path, smoke: Workflow
+) -> None:
+    pytest.importorskip("snakedeploy", reason="snakedeploy is not installed (pip install snakedeploy)")
+    repository, cache = hosted
+    deployed = tmp_path / "deployed"
+    command = ["snakedeploy", "deploy-workflow", f"file://{repository}", str(deployed)]
+    done = subprocess.run([*command, "--tag", "v1.0.0"], capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert 'github("owner/specialized-heads", path="workflow/Snakefile", tag="v1.0.0")' in (
+        deployed / "workflow" / "Snakefile"
+    ).read_text(encoding="utf-8")
+    assert (deployed / "config" / "config.yaml").read_bytes() == (ROOT / "config.yaml").read_bytes()
+
+    environment = {"XDG_CACHE_HOME": str(cache), "GIT_TERMINAL_PROMPT": "0"}
+    printed = snakemake(deployed, "--dry-run", **environment)
+    assert "given_baseline" in printed
+    shutil.copy2(deployed / "config" / "smoke.yaml", deployed / "config" / "config.yaml")
+    figure = "results/smoke/figures/figure3.csv"
+    snakemake(deployed, figure, **environment)
+    assert (deployed / figure).read_bytes() == smoke.file("figures/figure3.csv").read_bytes()
+    assert os.listdir(deployed / ".snakemake" / "specialized-heads")

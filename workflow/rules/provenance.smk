@@ -1,0 +1,32 @@
+# Where every result comes from, in the form that other tools read: the jobs that Snakemake has recorded, made last of all.
+
+
+rule provenance:
+    input:
+        "results/{experiment}/tables/run_times.csv",
+        # These two tables wait for everything else, of which a bucket must send copies.
+        before_provenance(experiment) if STORAGE else [],
+        environment="results/{experiment}/tables/environment.csv",
+        cards=[f"results/{{experiment}}/{corpus}/corpus/raw.json" for corpus in experiment.corpora],
+    output:
+        report(
+            "results/{experiment}/ro-crate-metadata.json",
+            caption="../report/provenance.rst",
+            category="Runs",
+            labels={"Result": "Provenance (RO-Crate)"},
+        ),
+        workflow="results/{experiment}/Snakefile",
+    log:
+        "results/{experiment}/logs/provenance.log",
+    benchmark:
+        "results/{experiment}/benchmarks/provenance.tsv"
+    # The records are where Snakemake runs.
+    localrule: True
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        code=code("provenance"),
+        flags=flags,
+        settings=constant(experiment=experiment.experiment),
+    shell:
+        "python -m specialized_heads.provenance {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
