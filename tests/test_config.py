@@ -13,7 +13,7 @@ from specialized_heads.config import experiment as config
 from specialized_heads.stage import UserError
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = [ROOT / "config.yaml", *sorted((ROOT / "config").glob("*.yaml"))]
+SHIPPED = [ROOT / "config.yaml", *sorted(path for path in (ROOT / "config").glob("*.yaml") if not path.is_symlink())]
 SCHEMA = ROOT / "workflow/schemas/config.schema.json"
 
 
