@@ -76,7 +76,7 @@ def test_an_experiment_of_tasks_alone_asks_for_nothing_of_translation() -> None:
     assert {"claims", "tasks", "task_pruning", "task_ablation", "task_moments", "task_speed", "training_curves"} <= made
     assert not made & {"figure1", "front", "models", "data_card", "figures", "scores"}
     needed = {file for result in all_results(BERT) for group in result.inputs.values() for file in group}
-    assert {path.split("/")[2] for path in needed} == {"shift", "halves", "odd"}
+    assert {path.split("/")[2] for path in needed} == {"shift", "halves"}
 
 
 def test_corpora_and_tasks_share_an_experiment(experiment: Experiment) -> None:
@@ -85,8 +85,8 @@ def test_corpora_and_tasks_share_an_experiment(experiment: Experiment) -> None:
     results = all_results(load(both | {"comparison": {"criteria": []}}))
     assert {"figure7", "tasks", "claims", "models_table"} <= {result.rule for result in results}
     (claims,) = [result for result in results if result.rule == "claims"]
-    assert {path.split("/")[2] for path in claims.inputs["single"]} == {"a", "shift", "halves", "odd"}
-    assert claims.settings["tasks"] == ["Bigram shift", "Halves", "Odd word out"]
+    assert {path.split("/")[2] for path in claims.inputs["single"]} == {"a", "shift", "halves"}
+    assert claims.settings["tasks"] == ["Bigram shift", "Halves"]
 
 
 def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(experiment: Experiment) -> None:
