@@ -168,7 +168,7 @@ def test_the_pages_of_michel_take_encoder_heads_alone() -> None:
     drawn = ablation.draw(heads, metric="accuracy")
     assert [axes.get_title() for axes in drawn.axes[:2]] == ["Halves", "Shift"]
     assert ablation.caption(heads, metric="accuracy").startswith(
-        "Accuracy without a head minus accuracy of the whole model"
+        "Accuracy without each single head, minus accuracy of the whole model"
     )
     assert "accuracy" in ablation.shown(heads, metric="accuracy")
     table = alone.shown(alone.numbers(tables))
