@@ -68,11 +68,19 @@ def draw(points: pd.DataFrame) -> Figure:
     if points.empty:
         return style.message_figure(NOTHING, width=style.DOUBLE)
     rows = list(points.groupby(["corpus", "scope"], sort=False))
-    drawn = Figure(figsize=(style.DOUBLE, 0.5 + 2.1 * len(rows)), layout="constrained")
-    grid = drawn.subplots(len(rows), 2, sharex="row", sharey="row", squeeze=False)
-    for panels, ((corpus, scope), same) in zip(grid, rows, strict=True):
+    stages = (False, True) if points["finetuned"].any() else (False,)
+    # One row per corpus and scope; where nothing is fine-tuned, two of them side by side.
+    height = len(rows) if len(stages) == 2 else (len(rows) + 1) // 2
+    drawn = Figure(figsize=(style.DOUBLE, 0.5 + 2.1 * height), layout="constrained")
+    if len(stages) == 2:
+        grid = drawn.subplots(len(rows), 2, sharex="row", sharey="row", squeeze=False)
+    else:
+        grid = drawn.subplots(height, 2, squeeze=False).reshape(-1, 1)
+        for axes in grid[len(rows) :, 0]:
+            axes.set_visible(False)
+    for panels, ((corpus, scope), same) in zip(grid, rows):
         baseline = same[same["criterion"] == "baseline"].squeeze()
-        for axes, finetuned in zip(panels, (False, True), strict=True):
+        for axes, finetuned in zip(panels, stages, strict=True):
             models = same[(same["finetuned"] == finetuned) & (same["criterion"] != "baseline")]
             axes.axhline(baseline["bleu"], **BASELINE)
             for criterion, series in style.by(models, "criterion").items():
