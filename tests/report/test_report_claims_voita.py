@@ -94,6 +94,10 @@ def test_models_whose_gates_are_undecided_are_not_judged(evidence: Evidence) -> 
     assert "smallest model has 50%" in reason(
         partial(of_scores.difference, scope="encoder", left=0.2), replace(evidence, scores=some)
     )
+    to_a_number = evidence.scores.assign(
+        gates_decided=0.5, asked=evidence.scores["encoder_heads"].where(evidence.scores["kind"] == "pruned")
+    )
+    HALF(replace(evidence, scores=to_a_number))  # whose gates are fixed for most of the training
     unknown = evidence.scores.assign(gates_decided=np.nan)
     assert "do not record how many gates are decided" in reason(HALF, replace(evidence, scores=unknown))
 
