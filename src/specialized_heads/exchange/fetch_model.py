@@ -53,7 +53,7 @@ def main() -> None:
         reason = stage.one_line(str(error).strip().split("\n")[0])
         raise UserError(
             f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
-            "again to resume, or fetch it elsewhere and set baseline.model to its folder"
+            "again to resume, or fetch it elsewhere and set baseline.model, or classification.model of a BERT, to its folder"
         ) from None
     card = {
         "name": settings.name,
