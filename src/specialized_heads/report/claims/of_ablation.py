@@ -100,7 +100,7 @@ def noticed(evidence: Evidence) -> Measured:
     _require_accuracy(evidence)
     variances = [share * (1 - share) / heads["sentences"] for share in (heads["bleu"] / 100, heads["bleu_full"] / 100)]
     errors = 100 * (variances[0] + variances[1]).map(sqrt)
-    _require_power(errors, SINGLE_EFFECT, unit="points", output="prediction", key="source.test")
+    _require_power(errors, SINGLE_EFFECT, unit="points", output="prediction", key="source.test of made-up tasks")
     p_values = 2 * norm.sf(heads["delta"].abs() / errors.where(errors > 0, np.inf))
     return proportion(int((p_values < SIGNIFICANT).sum()), len(heads), of="heads", note="unpaired, as in the paper")
 
@@ -114,7 +114,7 @@ def worst_layer(evidence: Evidence) -> Measured:
     if layers.size().max() == 1:
         raise NotTestable("no layer has more than one head")
     best = alone.loc[layers["bleu"].idxmax()]
-    _require_power(_errors(best), ALONE_EFFECT, unit="points", output="prediction", key="source.test")
+    _require_power(_errors(best), ALONE_EFFECT, unit="points", output="prediction", key="source.test of made-up tasks")
     worst = best.loc[best.groupby("seed")["delta"].idxmin(), DELTA].mean()
     return Measured(
         *worst, best["layer"].nunique(), "layers", note="points; the best heads are chosen on the same test set"
