@@ -84,14 +84,14 @@ BERT = {"tasks": {"shift": {"title": "Shift", "source": {"kind": "shift"}}}}
         (
             "classification pretraining join",
             2,
-            "classification: pretraining.join: BERT reads single sentences; set it to 1",
+            "classification.pretraining.join: BERT reads single sentences; set it to 1",
         ),
         ("classification heads", 1, "ablation.normalise: the model of shift has one head per layer"),
         ("classification tasks shift title", "\x1b", "classification.tasks.shift.title: '\\x1b' cannot be shown"),
         (
             "classification model",
             "bert-base",
-            "classification: width: bert-base has its own; remove this key, or remove model",
+            "classification.width: bert-base has its own; remove this key, or classification.model",
         ),
     ],
 )

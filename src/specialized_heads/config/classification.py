@@ -127,11 +127,4 @@ class Classification(Section):
     def _divisible(self) -> "Classification":
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        given = [key for key in SIZES if getattr(self, key) != type(self).model_fields[key].default]
-        if self.model and given:
-            raise ValueError(
-                f"{given[0]}: {self.model} has its own; remove this key, or remove model to pre-train a BERT"
-            )
-        if self.pretraining.join > 1:
-            raise ValueError("pretraining.join: BERT reads single sentences; set it to 1")
         return self

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from specialized_heads.config.classification import Classification, Task, TaskSource
+from specialized_heads.config.classification import SIZES, Classification, Task, TaskSource
 from specialized_heads.config.sections import (
     Ablation,
     Comparison,
@@ -183,8 +183,20 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _possible_tasks(self) -> "Experiment":
+        bert = self.classification
+        if bert and bert.pretraining.join > 1:
+            raise ValueError("classification.pretraining.join: BERT reads single sentences; set it to 1")
+        given = [
+            key
+            for key in SIZES
+            if bert and bert.model and getattr(bert, key) != Classification.model_fields[key].default
+        ]
+        if given:
+            raise ValueError(
+                f"classification.{given[0]}: {bert.model} has its own; remove this key, or classification.model to pre-train one"
+            )
         for name in self.tasks:
-            values, bert = self.for_corpus(name), self.classification
+            values = self.for_corpus(name)
             values.fine_tuning()
             if values.pruning.encoder or values.pruning.heads:
                 raise ValueError(
