@@ -70,6 +70,47 @@ def test_the_schema_file_is_that_of_the_models() -> None:
     )
 
 
+BERT = {"tasks": {"shift": {"title": "Shift", "source": {"kind": "shift"}}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (
+            "training join",
+            2,
+            "training.join: shift is a task, which reads single examples; set classification.tasks.shift.override",
+        ),
+        (
+            "classification pretraining join",
+            2,
+            "classification.pretraining.join: BERT reads single sentences; set it to 1",
+        ),
+        ("classification heads", 1, "ablation.normalise: the model of shift has one head per layer"),
+        ("classification tasks shift title", "\x1b", "classification.tasks.shift.title: '\\x1b' cannot be shown"),
+        (
+            "classification model",
+            "bert-base",
+            "classification.width: bert-base has its own; remove this key, or classification.model",
+        ),
+    ],
+)
+def test_tasks_are_possible(path: str, value: object, said: str) -> None:
+    values = {"experiment": "test", "classification": BERT | {"width": 64}, "pruning": {"encoder": [], "all": [0.1]}}
+    values["ablation"] = {"systematic": True}
+    config.load(values)
+    changed = assign(values, path, value)
+    if path.startswith("training"):
+        config.load(assign(changed, "classification tasks shift override", {"training": {"join": 1}}))
+    assert said in message(changed)
+
+
+def test_titles_of_tasks_are_on_one_line() -> None:
+    values = {"experiment": "test", "classification": BERT, "pruning": {"encoder": [], "all": [0.1]}}
+    loaded = config.load(assign(values, "classification tasks shift title", "Bigram\nshift"))
+    assert loaded.tasks["shift"].title == "Bigram shift"
+
+
 def test_the_schema_rejects_what_the_models_reject(values: dict[str, Any]) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.validate(values, schema)

@@ -26,7 +26,7 @@ TOKENS = [
 @pytest.fixture
 def vocabulary_file(tmp_path: Path) -> Path:
     path = tmp_path / "vocabulary.json"
-    wordpiece.write_vocabulary(path, TOKENS, lowercase=True)
+    wordpiece.write_vocabulary(path, TOKENS, wordpiece.Cleaning())
     return path
 
 

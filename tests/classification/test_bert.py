@@ -1,13 +1,16 @@
 """BERT: equal to that of transformers, masks equal to removal, importance equal to finite differences."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from specialized_heads.classification.finetune import classifier
-from specialized_heads.exchange.bert import load_bert
+from specialized_heads.classification.wordpiece import Cleaning, tokenizer_of
+from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.gates import Mask
@@ -39,8 +42,9 @@ def inputs(vocabulary) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_logits_are_those_of_transformers(published, vocabulary, inputs, shape) -> None:
-    theirs, folder = published("BertForSequenceClassification", **shape)
-    labels = [f"label_{number}" for number in range(shape["num_labels"])]
+    names = {number: f"kind {number}" for number in range(shape["num_labels"])}
+    theirs, folder = published("BertForSequenceClassification", **shape, id2label=names)
+    labels = list(names.values())
     ours = load_bert(folder, vocabulary=vocabulary, labels=labels)
     ids, segments = inputs
     with torch.inference_mode():
@@ -82,6 +86,86 @@ def test_the_rows_of_a_classifier_follow_the_names_of_its_labels(published, voca
         assert torch.allclose(ours.logits(ours(inputs[0])), expected, atol=1e-5)
     with pytest.raises(UserError, match="are not those of the task: a, b, c"):
         load_bert(folder, vocabulary=vocabulary, labels=["a", "b", "c"])
+
+
+def test_two_labels_without_names_are_in_our_order_and_more_are_refused(published, vocabulary, inputs) -> None:
+    theirs, folder = published("BertForSequenceClassification", num_labels=2)
+    ours = load_bert(folder, vocabulary=vocabulary, labels=["no", "yes"])
+    with torch.inference_mode():
+        expected = theirs(inputs[0], attention_mask=inputs[0] != 0, token_type_ids=inputs[1]).logits
+        assert torch.allclose(ours.logits(ours(inputs[0])), expected, atol=1e-5)
+    _, folder = published("BertForSequenceClassification", num_labels=3)
+    with pytest.raises(UserError, match="config.json: id2label has no names for its 3 labels; write them there"):
+        load_bert(folder, vocabulary=vocabulary, labels=["entailment", "neutral", "contradiction"])
+
+
+WORDS = ["[PAD]", "[UNK]", "é", "A", "a"]
+
+
+def fast(cleaning: Cleaning, *, inside: bool = False) -> dict:
+    """The content of `tokenizer.json`; the normaliser may be inside of a sequence."""
+    content = json.loads(tokenizer_of(WORDS, cleaning).to_str())
+    if inside:
+        content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "NFC"}, content["normalizer"]]}
+    return content
+
+
+CASED = Cleaning(lowercase=False, strip_accents=False, handle_chinese_chars=False)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, Cleaning()),
+        ({"tokenizer.json": fast(CASED)}, CASED),
+        ({"tokenizer.json": fast(CASED, inside=True)}, CASED),
+        (
+            {"tokenizer.json": fast(CASED), "tokenizer_config.json": {"do_lower_case": True}},
+            CASED._replace(lowercase=True),
+        ),
+        ({"tokenizer_config.json": {"do_lower_case": False, "strip_accents": True}}, Cleaning(False, True, True)),
+        ({"tokenizer_config.json": {"tokenize_chinese_chars": False}}, Cleaning(handle_chinese_chars=False)),
+    ],
+)
+@pytest.mark.parametrize("with_text", [True, False])
+def test_text_is_cleaned_as_the_tokeniser_says(
+    tmp_path: Path, files: dict, expected: Cleaning, with_text: bool
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
+    if with_text or "tokenizer.json" not in files:
+        (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    assert read_vocabulary(tmp_path) == (WORDS, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("tokenizer_config.json", b"[1]", "tokenizer_config.json: not the settings of a tokeniser"),
+        (
+            "tokenizer_config.json",
+            b'{"do_lower_case": "no"}',
+            "do_lower_case of its tokeniser is 'no'; set it to true or false",
+        ),
+        (
+            "tokenizer.json",
+            b'{"model": {"type": "BPE", "vocab": {}}}',
+            "its model is BPE; a BERT with WordPiece is needed",
+        ),
+        ("tokenizer.json", b"[1]", "tokenizer.json: not the tokeniser of a BERT"),
+        ("vocab.txt", "é".encode("latin-1"), "vocab.txt: not text in UTF-8; fetch it again"),
+    ],
+)
+def test_another_tokeniser_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\n", encoding="utf-8")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_vocabulary(tmp_path)
+
+
+def test_a_folder_without_a_tokeniser_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"tokenizer.json: no such file, and no vocab.txt beside it"):
+        read_vocabulary(tmp_path)
 
 
 def tiny(labels: int = 3, *, layers: int = 2, heads: int = 2, dropout: float = 0.0) -> Bert:

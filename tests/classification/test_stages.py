@@ -230,12 +230,15 @@ def test_a_published_classifier_is_imported(call, published, tmp_path: Path) -> 
         call(import_bert, settings=settings, **files)
 
 
-def test_matthews_correlation_and_accuracy() -> None:
+def test_matthews_correlation_f1_and_accuracy() -> None:
     labels, predictions = np.array([1, 1, 1, 0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0, 1, 1, 1])
     found = metrics.compare(labels, predictions, np.ones(8, int), metric="matthews", kinds=2)
     assert found.score == pytest.approx(100 * (4 * 2 - 1 * 1) / np.sqrt(5 * 5 * 3 * 3))
     assert found.score - found.delta == 0.0 and found.score_low < found.score < found.score_high
     assert metrics.compare(labels, predictions, predictions, metric="accuracy", kinds=2)[3:] == (0.0, 0.0, 0.0, 1.0)
+    found = metrics.compare(labels, predictions, np.ones(8, int), metric="f1", kinds=2)
+    assert found.score == pytest.approx(100 * 2 * 4 / (5 + 5)) and found.score - found.delta == pytest.approx(1000 / 13)
+    assert metrics.scores(np.array([[[3, 0], [0, 0]]]), "f1")[0] == 0.0
     three = np.array([[[2, 0, 0], [0, 3, 0], [1, 0, 4]]])
     assert metrics.scores(three, "matthews")[0] == pytest.approx(100 * 0.85, abs=1.5)
 
@@ -251,7 +254,13 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> N
     assert {name: len(table) for name, table in tables.items()} == {"train": 50, "dev": 6, "test": 20, "second": 20}
     bags = {name: {" ".join(sorted(text.split())) for text in table["first"]} for name, table in tables.items()}
     assert not bags["train"] & bags["test"] and not bags["train"] & bags["dev"]
-    with pytest.raises(UserError, match="do not have both labels; give more text"):
+    pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "one.parquet")
+    few = corpus | {"mismatched": [tmp_path / "one.parquet"]}
+    with pytest.raises(UserError, match=r"second.parquet: the set second of \d examples lacks the label "):
+        call(examples, settings={"source": source}, **few, **outputs, counts=tmp_path / "counts.json")
+    with pytest.raises(
+        UserError, match=r"train.parquet: the set train of 1 examples lacks the label shifted; give more text"
+    ):
         pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "corpus.parquet")
         call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
 

@@ -14,6 +14,7 @@ from specialized_heads.exchange import fetch_model
 from specialized_heads.stage import UserError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+KEY = {"key": "corpora.first.baseline.model"}
 NAME = "Helsinki-NLP/opus-mt-en-xx"
 
 
@@ -75,7 +76,7 @@ def hub(saved, tokeniser: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 @pytest.mark.parametrize("revision", [None, "v1"])
 def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision, hub: Path, call, tmp_path: Path) -> None:
     card = tmp_path / "models" / "fetched" / "card.json"
-    call(fetch_model, settings={"name": NAME, "revision": revision}, output=card)
+    call(fetch_model, settings={"name": NAME, "revision": revision} | KEY, output=card)
     about = json.loads(card.read_text())
     assert (about["name"], about["commit"], about["license"]) == (NAME, COMMIT, "cc-by-4.0")
     wanted = {"config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"}
@@ -88,7 +89,7 @@ def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision, hub: Pat
 def test_a_model_with_nothing_but_a_pickle_is_fetched_for_conversion(hub: Path, call, tmp_path: Path) -> None:
     (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
     card = tmp_path / "models" / "fetched" / "card.json"
-    call(fetch_model, settings={"name": NAME, "revision": None}, output=card)
+    call(fetch_model, settings={"name": NAME, "revision": None} | KEY, output=card)
     assert (card.parent / "pytorch_model.bin").is_file()
 
 
@@ -96,17 +97,23 @@ def test_an_unknown_model_is_one_clear_error(hub: Path, call, tmp_path: Path) ->
     with pytest.raises(
         UserError, match="nobody/nothing: there is no such folder, and it cannot be fetched from http://127.0.0.1"
     ) as error:
-        call(fetch_model, settings={"name": "nobody/nothing", "revision": None}, output=tmp_path / "m" / "card.json")
+        call(
+            fetch_model,
+            settings={"name": "nobody/nothing", "revision": None} | KEY,
+            output=tmp_path / "m" / "card.json",
+        )
     assert "\n" not in str(error.value)
 
 
 def test_a_hub_that_does_not_answer_is_one_clear_error(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(UserError, match="cannot be fetched from http://127.0.0.1:9"):
-        call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")
+    with pytest.raises(
+        UserError, match="cannot be fetched from http://127.0.0.1:9.* and set corpora.first.baseline.model"
+    ):
+        call(fetch_model, settings={"name": NAME, "revision": None} | KEY, output=tmp_path / "m" / "card.json")
 
 
 def test_pickles_in_several_files_are_refused(hub: Path, call, tmp_path: Path) -> None:
     (hub / "model.safetensors").rename(hub / "pytorch_model-00001-of-00002.bin")
     with pytest.raises(UserError, match="neither as safetensors nor in a single pickle"):
-        call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")
+        call(fetch_model, settings={"name": NAME, "revision": None} | KEY, output=tmp_path / "m" / "card.json")

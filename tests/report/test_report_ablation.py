@@ -179,7 +179,7 @@ def test_moments_are_shares_of_their_own_whole_model(make):
         (steps(full=20.0, drop=2.0), "EN-FR", 1, 200),
         (steps(full=30.0), "EN-FR", 1, None),
     )
-    points = moments.numbers(tables)
+    points = moments.numbers(tables, {})
     assert set(points["removed"]) == set(range(11))
     early = points[points["moment"] == 10]
     assert early["kept"].isna().all()  # half a BLEU: no share of it
@@ -188,7 +188,7 @@ def test_moments_are_shares_of_their_own_whole_model(make):
     seeds = together(
         (steps(full=0.6), "EN-FR", 1, 10), (steps(full=4.0), "EN-FR", 2, 10), (steps(full=4.2), "EN-FR", 3, 10)
     )
-    row = moments.numbers(seeds).iloc[0]
+    row = moments.numbers(seeds, {}).iloc[0]
     assert (row["seeds"], row["bleu_full"]) == (2, pytest.approx(4.1))  # the first says nothing
     with style.sheet():
         texts = make.texts(moments.draw(points))

@@ -10,6 +10,7 @@ from specialized_heads.report.claims import michel
 from specialized_heads.report.claims.claim import Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 from specialized_heads.report.claims.table import judged
+from specialized_heads.report.claims.table import numbers as claims_of
 from specialized_heads.report.classification import task_pruning, task_speed, tasks
 from specialized_heads.report.experiment import describe
 from specialized_heads.report.michel import ablation, ablation_sets, alone, moments
@@ -23,16 +24,25 @@ NOISY = pd.DataFrame(
 )
 
 
-def single(loss: float = 0.1, *, sure: int = 1) -> pd.DataFrame:
-    """A model of accuracy 80 and 2 layers of 4 heads; alone in its layer, head h loses 4 - h."""
+def single(loss: float = 0.1, *, best: float = 0.0, half: float = 0.5, sentences: int = 20_000) -> pd.DataFrame:
+    """A model of accuracy 80 and 2 layers of 4 heads, intervals of `half` to both sides.
+
+    Without head h of layer l it loses `loss` · h · l; alone in its layer, the best head changes `best` · l.
+    """
     rows = []
     for layer in (1, 2):
         for head in range(1, 5):
-            row = {"type": "encoder", "layer": layer, "head": head, "bleu_full": 80.0, "sentences": 1000, "seed": 1}
-            for what, delta in (("without", -loss * head * layer), ("alone", head - 4.0)):
-                p = 0.001 if (head <= sure if what == "without" else head < 4) else 0.5
-                ends = {"delta": delta, "delta_low": delta - 1, "delta_high": delta + 1}
-                rows.append(row | {"what": what, "bleu": 80 + delta, "p_value": p} | ends)
+            row = {
+                "type": "encoder",
+                "layer": layer,
+                "head": head,
+                "bleu_full": 80.0,
+                "sentences": sentences,
+                "seed": 1,
+            }
+            for what, delta in (("without", -loss * head * layer), ("alone", head - 4.0 + best * layer)):
+                ends = {"delta": delta, "delta_low": delta - half, "delta_high": delta + half}
+                rows.append(row | {"what": what, "bleu": 80 + delta, "p_value": 0.5} | ends)
     return pd.DataFrame(rows).assign(moment=pd.NA)
 
 
@@ -59,7 +69,11 @@ def steps(*, safe: float = 0.5, floor: float = 50.0) -> pd.DataFrame:
 
 def evidence(**changed: object) -> Evidence:
     speed = pd.DataFrame({"sentences": [1, 64, 64], "gain": [0.05, nan, 0.2], "device": "CPU, 1 thread"})
-    known = {"speed": speed.assign(gain_low=speed["gain"] - 0.02, gain_high=speed["gain"] + 0.02), "majority": 50.0}
+    known = {
+        "speed": speed.assign(gain_low=speed["gain"] - 0.02, gain_high=speed["gain"] + 0.02),
+        "majority": 50.0,
+        "metric": "accuracy",
+    }
     known |= {"scores": pd.DataFrame(), "heads": pd.DataFrame(), "least_arcs": 0, "stands_for": "", "pruned": True}
     tables = {"single": single(), "second": single(0.2), "systematic": steps()}
     return Evidence(**({"title": "Halves", "of": "classification"} | known | tables | changed))
@@ -69,10 +83,10 @@ def evidence(**changed: object) -> Evidence:
     ("name", "value", "verdict"),
     [
         ("no_loss_bert", 0.0, Verdict.REPRODUCED),
-        ("bert_single", 0.25, Verdict.REPRODUCED),  # two of eight heads
+        ("bert_single", 0.0, Verdict.REPRODUCED),
         ("bert_alone", 0.0, Verdict.REPRODUCED),
         ("bert_two_sets", 1.0, Verdict.REPRODUCED),
-        ("bert_few", -0.3, Verdict.REPRODUCED),
+        ("bert_few", -0.8, Verdict.REPRODUCED),
         ("bert_speed", 0.2, Verdict.REPRODUCED),
     ],
 )
@@ -86,9 +100,10 @@ def test_claims_of_bert_are_judged(name: str, value: float, verdict: Verdict) ->
     ("name", "changed"),
     [
         ("no_loss_bert", {"systematic": steps(safe=0.1)}),
-        ("bert_single", {"single": single(sure=3)}),
+        ("bert_single", {"single": single(0.5)}),
+        ("bert_alone", {"single": single(best=-1.1)}),
         ("bert_two_sets", {"second": single(-0.1)}),
-        ("bert_few", {"systematic": steps(floor=79.0)}),
+        ("bert_few", {"systematic": steps(floor=75.0)}),
         ("bert_speed", {"speed": NOISY}),
     ],
 )
@@ -102,7 +117,17 @@ def test_another_table_is_another_verdict(name: str, changed: dict) -> None:
     [
         ("no_loss_bert", {"majority": 77.0}, "less than 5 points better than the most frequent label"),
         ("bert_single", {"single": single()[:0]}, "single heads are not ablated here"),
-        ("bert_speed", {"speed": pd.DataFrame()}, "speed of BERT is not measured"),
+        ("bert_speed", {"speed": pd.DataFrame()}, "speed of BERT is not measured here"),
+        ("bert_speed", {"speed": NOISY.assign(sentences=32)}, "not measured at 64 sentences per batch"),
+        (
+            "bert_single",
+            {"single": single(sentences=2000)},
+            "1.5 points could not reach .* only effects above 3.27 points",
+        ),
+        ("bert_alone", {"single": single(half=1.0)}, "1.0 points could not reach .* only effects above 1.31 points"),
+        ("bert_single", {"metric": "f1"}, "this task is scored by f1"),
+        ("bert_two_sets", {"second": single()[:0]}, "no mismatched set .source.mismatched"),
+        ("bert_two_sets", {"majority": 77.0}, "less than 5 points better than the most frequent label"),
         ("no_loss_bert", {"of": "translation"}, "this is no BERT"),
     ],
 )
@@ -177,9 +202,27 @@ def test_the_pages_of_michel_take_encoder_heads_alone() -> None:
     both = ablation_sets.numbers(tables, tables, second_names={"Halves": "mismatched test set"})
     assert "accuracy" in ablation_sets.draw(both, metric="accuracy").axes[0].get_xlabel()
     during = {BERT: steps().drop(columns=["seed", "moment"])}
-    assert "accuracy" in moments.draw(moments.numbers(during), metric="accuracy").axes[0].get_ylabel()
+    assert "accuracy" in moments.draw(moments.numbers(during, {}), metric="accuracy").axes[0].get_ylabel()
 
 
 def test_a_second_seed_is_a_range() -> None:
-    second = replace(evidence(), single=pd.concat([single(), single(sure=3).assign(seed=2)]))
-    assert CLAIMS["bert_single"].measure(second).value == pytest.approx((2 + 6) / 16)
+    second = replace(evidence(), single=pd.concat([single(), single(0.5, best=-0.4).assign(seed=2)], ignore_index=True))
+    assert CLAIMS["bert_single"].measure(second).value == pytest.approx((0 + 5) / 16)
+    alone = CLAIMS["bert_alone"].measure(second)
+    assert (alone.value, alone.low, alone.n) == (pytest.approx(-0.4), pytest.approx(-0.9), 2)  # means of 0 and -0.8
+
+
+def test_heads_on_held_out_examples_are_no_second_set() -> None:
+    tables = {BERT: single().drop(columns=["seed", "moment"])}
+    others = {"test": {"majority": 50.0}, "metric": "accuracy"}
+    for known, reasons in ((others, 1), (others | {"second": others["test"]}, 0)):
+        rows = claims_of({}, {}, tables, tables, {}, {"Halves": known}, {}, corpora=[]).set_index("claim")
+        assert ("no mismatched set" in rows.loc["bert_two_sets", "reason"]) == bool(reasons)
+
+
+def test_moments_are_shares_of_what_was_learned() -> None:
+    table = steps().drop(columns=["seed", "moment"])
+    points = moments.numbers({BERT: table}, {"Halves": {"test": {"majority": 60.0}}})
+    assert points.loc[points["removed"] == 8, "kept"].tolist() == [-0.5]  # 10 points below the majority, 20 learned
+    points = moments.numbers({BERT: table}, {"Halves": {"test": {"majority": 76.0}}})
+    assert points["kept"].isna().all()

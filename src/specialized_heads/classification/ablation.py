@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import torch
 
 from specialized_heads import stage
 from specialized_heads.classification.metrics import compare, labels_of, predict
@@ -22,6 +23,7 @@ from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerpri
 from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
+CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("score", "score_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
     "sentences": pa.int64(),
@@ -68,7 +70,8 @@ def main() -> None:
         wanted, like = [(row, heads) for row, heads in by_step if row["pruned"] == "all"], systematic.SCHEMA
     else:
         wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA
-    stamp = fingerprint(files.model, files.tokens, settings={"device": device.type})
+    read, computed = (files.model, files.model.with_suffix(".json"), files.tokens), {"device": device.type}
+    stamp = fingerprint(*read, settings=computed | {"torch": torch.__version__}, code=CODE)
     state = State(files.state, fingerprint=stamp)
     found = predictions(model, store, [removal for _, removal in wanted], state)
     how = {"metric": settings.metric, "kinds": model.architecture.labels}

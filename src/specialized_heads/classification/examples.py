@@ -84,9 +84,12 @@ def main() -> None:
     counts = {}
     for name in outputs[:-1]:
         examples = sets.get(name, [])
-        if name in ("train", "dev", "test") and len({example.label for example in examples}) < 2:
+        known = {example.label for example in examples}
+        missing = [label for number, label in enumerate(source.labels) if number not in known]
+        if missing and (name != "second" or source.second):
             raise stage.UserError(
-                f"{getattr(files, name)}: its {len(examples)} examples do not have both labels; give more text"
+                f"{getattr(files, name)}: the set {name} of {len(examples)} examples lacks the label {missing[0]}; give more "
+                "text, or hold out more examples (source.dev)"
             )
         rows = [example._asdict() for example in examples]
         write_table(getattr(files, name), pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd")

@@ -20,8 +20,7 @@ def main() -> None:
     files = stage.arguments(__doc__, files=("output", "vocabulary"))
     settings = Settings.model_validate(files.settings)
     folder = Path(settings.folder)
-    tokens, lowercase = read_vocabulary(folder)
-    wordpiece.write_vocabulary(files.vocabulary, tokens, lowercase=lowercase)
+    wordpiece.write_vocabulary(files.vocabulary, *read_vocabulary(folder))
     model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary), labels=settings.labels)
     a = model.architecture
     if settings.longest > a.positions:

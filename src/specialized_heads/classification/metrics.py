@@ -1,7 +1,7 @@
 """Labels that a model predicts, their score, and the differences of scores by paired bootstrap.
 
-A score is a percentage: accuracy, or 100 times Matthews' correlation. Both follow from the counts of pairs (label, prediction),
-so a resample costs one product of matrices. p-values and intervals are those of `evaluation.significance`.
+A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews' correlation. All follow from the counts of pairs
+(label, prediction), so a resample costs one product of matrices. p-values and intervals are those of `evaluation.significance`.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.evaluation.significance import SAMPLES, SEED
+from specialized_heads.evaluation.significance import resamples, significance
 from specialized_heads.model.bert import Bert
 from specialized_heads.training.batching import in_order, make_batch
 
@@ -51,6 +51,11 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
     right = np.trace(counts, axis1=1, axis2=2).astype(float)
     if metric == "accuracy":
         return 100 * right / total
+    if metric == "f1":
+        both = (counts[:, 1].sum(1) + counts[:, :, 1].sum(1)).astype(
+            float
+        )  # labels and predictions of the second label
+        return 100 * np.divide(2.0 * counts[:, 1, 1], both, out=np.zeros_like(total), where=both > 0)
     # Gorodkin (2004): Matthews' correlation for any number of labels; 0 where one side is constant.
     of_label, of_prediction = counts.sum(2).astype(float), counts.sum(1).astype(float)
     covariance = right * total - (of_label * of_prediction).sum(1)
@@ -58,17 +63,19 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
     return 100 * np.divide(covariance, spread, out=np.zeros_like(total), where=spread > 0)
 
 
+def score_of(labels: np.ndarray, predictions: np.ndarray, *, metric: str, kinds: int) -> float:
+    """The score of predictions (sentences,); see `compare`."""
+    return float(scores(_cells(labels, predictions, kinds).sum(0).reshape(1, kinds, kinds), metric)[0])
+
+
 def compare(labels: np.ndarray, predictions: np.ndarray, reference: np.ndarray, *, metric: str, kinds: int) -> Score:
     """Score predictions against labels, and compare them with a reference, all (sentences,); `kinds`: number of labels."""
     times = _resamples(len(labels))
     ours, theirs = (_cells(labels, each, kinds) for each in (predictions, reference))
-    score, full = (float(scores(cells.sum(0)[None].reshape(1, kinds, kinds), metric)[0]) for cells in (ours, theirs))
+    score, full = (score_of(labels, each, metric=metric, kinds=kinds) for each in (predictions, reference))
     sampled, sampled_full = (scores((times @ cells).reshape(-1, kinds, kinds), metric) for cells in (ours, theirs))
-    differences = sampled - sampled_full
-    as_far = np.abs(differences - differences.mean()) >= abs(score - full)
-    p_value = (as_far.sum() + 1) / (SAMPLES + 1) if np.ptp(differences) else 1.0
-    interval, change = np.quantile(sampled, (0.025, 0.975)), np.quantile(differences, (0.025, 0.975))
-    return Score(score, *map(float, interval), score - full, *map(float, change), float(p_value))
+    p_value, *change = significance(sampled - sampled_full, score - full)
+    return Score(score, *map(float, np.quantile(sampled, (0.025, 0.975))), score - full, *change, p_value)
 
 
 def _cells(labels: np.ndarray, predictions: np.ndarray, kinds: int) -> np.ndarray:
@@ -81,5 +88,4 @@ def _cells(labels: np.ndarray, predictions: np.ndarray, kinds: int) -> np.ndarra
 @cache
 def _resamples(sentences: int) -> np.ndarray:
     """How often each sentence occurs in each resample, float32 (samples, sentences)."""
-    drawn = np.random.default_rng(int(SEED)).integers(sentences, size=(SAMPLES, sentences))
-    return np.stack([np.bincount(row, minlength=sentences) for row in drawn]).astype(np.float32)
+    return resamples(sentences).astype(np.float32)

@@ -2,7 +2,7 @@
 
 from specialized_heads import stage
 from specialized_heads.classification.sentences import read_sentences
-from specialized_heads.classification.wordpiece import learn, read_vocabulary, write_inputs, write_vocabulary
+from specialized_heads.classification.wordpiece import Cleaning, learn, read_vocabulary, write_inputs, write_vocabulary
 from specialized_heads.stage import Section
 
 DEV = 2_000  # sentences at most
@@ -18,7 +18,7 @@ def main() -> None:
     files = stage.arguments(__doc__, files=("vocabulary", "train", "dev"), many=("text",))
     settings = Settings.model_validate(files.settings)
     sets = read_sentences(files.text)
-    write_vocabulary(files.vocabulary, learn(sets["train"], size=settings.size), lowercase=True)
+    write_vocabulary(files.vocabulary, learn(sets["train"], size=settings.size), Cleaning())
     vocabulary = read_vocabulary(files.vocabulary)
     for name, texts in (("train", sets["train"]), ("dev", sets["dev"][:DEV])):
         write_inputs(getattr(files, name), vocabulary, texts, [None] * len(texts), longest=settings.longest)

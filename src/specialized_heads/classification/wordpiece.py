@@ -20,6 +20,14 @@ RARE = 20  # a character with fewer occurrences is unknown
 LEAST = 2  # occurrences of a pair of subwords that is merged
 
 
+class Cleaning(NamedTuple):
+    """What BERT's tokeniser does to text, by the names of transformers; the defaults are those of an uncased model."""
+
+    lowercase: bool = True
+    strip_accents: bool | None = None  # None: where text is put into lower case
+    handle_chinese_chars: bool = True  # each is a word
+
+
 class Vocabulary(NamedTuple):
     """A tokeniser and its special tokens."""
 
@@ -61,18 +69,18 @@ def cut(first: list[int], second: list[int], room: int) -> tuple[list[int], list
     return first[: room - half], second[:half]
 
 
-def tokenizer_of(tokens: list[str], *, lowercase: bool) -> Tokenizer:
+def tokenizer_of(tokens: list[str], cleaning: Cleaning) -> Tokenizer:
     """BERT's tokeniser with these tokens."""
     model = WordPiece({token: number for number, token in enumerate(tokens)}, unk_token=UNKNOWN)
     tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.normalizer = normalizers.BertNormalizer(**cleaning._asdict())
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
 
 
 def learn(texts: Iterable[str], *, size: int) -> list[str]:
     """Learn at most `size` tokens from text in lower case, without its rare characters; equal text gives equal tokens."""
-    tokenizer = tokenizer_of(list(SPECIAL), lowercase=True)
+    tokenizer = tokenizer_of(list(SPECIAL), Cleaning())
     normalised = [tokenizer.normalizer.normalize_str(text) for text in texts]
     counts = Counter(chain.from_iterable(normalised))
     rare = dict.fromkeys(map(ord, (letter for letter, number in counts.items() if number < RARE)), " ")
@@ -107,9 +115,9 @@ def write_inputs(
     write_tokens(path, blocks(), vocabulary.special)
 
 
-def write_vocabulary(path: Path, tokens: list[str], *, lowercase: bool) -> None:
+def write_vocabulary(path: Path, tokens: list[str], cleaning: Cleaning) -> None:
     """Write what `read_vocabulary` reads."""
-    write_json(path, {"lowercase": lowercase, "tokens": tokens})
+    write_json(path, {**cleaning._asdict(), "tokens": tokens})
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -120,11 +128,11 @@ def read_vocabulary(path: Path) -> Vocabulary:
     """
     try:
         stored = read_json(path)
-        tokens, lowercase = [str(token) for token in stored["tokens"]], bool(stored["lowercase"])
+        tokens, cleaning = [str(token) for token in stored["tokens"]], Cleaning(*(stored[n] for n in Cleaning._fields))
     except (KeyError, TypeError):
         raise UserError(f"{path}: not a vocabulary; delete it and run again") from None
     ids = {token: number for number, token in enumerate(tokens)}
     if missing := [token for token in SPECIAL if token not in ids]:
         raise UserError(f"{path}: there is no token {missing[0]}; it is not the vocabulary of a BERT")
     special = SpecialTokens(pad=ids[PAD], unknown=ids[UNKNOWN], start=ids[CLS], eos=ids[SEP])
-    return Vocabulary(tokenizer_of(tokens, lowercase=lowercase), special, ids[MASK], len(tokens))
+    return Vocabulary(tokenizer_of(tokens, cleaning), special, ids[MASK], len(tokens))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from specialized_heads.config.sections import Training
-from specialized_heads.config.sources import NAME, Distinct, FilePath
+from specialized_heads.config.sources import NAME, Distinct, FilePath, Title
 from specialized_heads.stage import Section
 
 EmbeddedName = Annotated[str, Field(pattern=NAME)]
@@ -73,7 +73,8 @@ class Glue(Section):
 
     @property
     def metric(self) -> str:
-        return "matthews" if self.kind == "cola" else "accuracy"
+        """As in GLUE; MRPC has accuracy beside F1, of which the paper's script takes the latter."""
+        return {"cola": "matthews", "mrpc": "f1"}.get(self.kind, "accuracy")
 
     @property
     def second(self) -> bool:
@@ -86,13 +87,16 @@ TaskSource = Annotated[Made | Glue, Field(discriminator="kind")]
 class Task(Section):
     """One classification task."""
 
-    title: str = Field(min_length=1, description="display name in figures and tables")
+    title: Title = Field(description="display name in figures and tables")
     source: TaskSource
     model: str | None = Field(
         None,
         description="folder of a BertForSequenceClassification that is fine-tuned on this task already; null: fine-tune here",
     )
     override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this task")
+
+
+SIZES = ("layers", "heads", "width", "feed_forward", "vocabulary")  # of a BERT that is pre-trained
 
 
 class Classification(Section):

@@ -11,13 +11,12 @@ import re
 import sys
 import types
 import typing
-import unicodedata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from specialized_heads.config.classification import Classification, Task, TaskSource
+from specialized_heads.config.classification import SIZES, Classification, Task, TaskSource
 from specialized_heads.config.sections import (
     Ablation,
     Comparison,
@@ -31,7 +30,7 @@ from specialized_heads.config.sections import (
     Training,
     Vocabulary,
 )
-from specialized_heads.config.sources import Distinct, Downloads, Source
+from specialized_heads.config.sources import Distinct, Downloads, Source, Title
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -74,21 +73,12 @@ class Corpus(Section):
         "en", pattern=LANGUAGE, description="language code of the side that is parsed and whose heads are analysed"
     )
     target_language: str = Field(pattern=LANGUAGE, description="language code, such as ru, pt_BR or zh-Hant")
-    title: str = Field(min_length=1, description="display name in figures and tables")
+    title: Title = Field(description="display name in figures and tables")
     filters: Filters = Filters()
     split: Split = Split()
     baseline: Baseline | None = Field(None, description="a baseline that was trained earlier; null: train one")
     prune: bool = Field(True, description="false: only train the baseline and analyse its heads")
     override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this corpus")
-
-    @field_validator("title")
-    @classmethod
-    def _on_one_line(cls, title: str) -> str:
-        """Collapse white space, so that the title fits on one line of a figure or a table."""
-        title = " ".join(title.split())
-        if not any(map(str.isprintable, title)) or any(unicodedata.category(letter) == "Cc" for letter in title):
-            raise ValueError(f"{title!r} cannot be shown; use visible characters")
-        return title
 
 
 class Experiment(Section):
@@ -193,8 +183,20 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _possible_tasks(self) -> "Experiment":
+        bert = self.classification
+        if bert and bert.pretraining.join > 1:
+            raise ValueError("classification.pretraining.join: BERT reads single sentences; set it to 1")
+        given = [
+            key
+            for key in SIZES
+            if bert and bert.model and getattr(bert, key) != Classification.model_fields[key].default
+        ]
+        if given:
+            raise ValueError(
+                f"classification.{given[0]}: {bert.model} has its own; remove this key, or classification.model to pre-train one"
+            )
         for name in self.tasks:
-            values, bert = self.for_corpus(name), self.classification
+            values = self.for_corpus(name)
             values.fine_tuning()
             if values.pruning.encoder or values.pruning.heads:
                 raise ValueError(
@@ -206,6 +208,16 @@ class Experiment(Section):
                     raise ValueError(
                         f"pruning.heads_all: {wanted} heads requested, but the model of {name} has {bert.layers * bert.heads}"
                     )
+            if values.training.join > 1:
+                raise ValueError(
+                    f"training.join: {name} is a task, which reads single examples; set classification.tasks.{name}.override."
+                    "training.join: 1"
+                )
+            if values.ablation.systematic and values.ablation.normalise and not bert.model and bert.heads == 1:
+                raise ValueError(
+                    f"ablation.normalise: the model of {name} has one head per layer, whose importance, divided by that of "
+                    "its layer, is always 1; set it to false"
+                )
             if self.tasks[name].model and values.ablation.moments:
                 raise ValueError(
                     f"classification.tasks.{name}.model: has no checkpoints of its training; empty ablation.moments for it"

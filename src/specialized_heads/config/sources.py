@@ -4,6 +4,7 @@ The module `corpus/readers/<kind>.py` reads the files of a kind into blocks of p
 file. `resources/datasets.csv` lists the downloads with their addresses and licences.
 """
 
+import unicodedata
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
@@ -26,6 +27,17 @@ def _file_path(path: str) -> str:
 
 
 FilePath = Annotated[str, AfterValidator(_file_path)]
+
+
+def _on_one_line(title: str) -> str:
+    """Collapse white space, so that the title fits on one line of a figure or a table."""
+    title = " ".join(title.split())
+    if not any(map(str.isprintable, title)) or any(unicodedata.category(letter) == "Cc" for letter in title):
+        raise ValueError(f"{title!r} cannot be shown; use visible characters")
+    return title
+
+
+Title = Annotated[str, Field(min_length=1), AfterValidator(_on_one_line)]
 Item = TypeVar("Item")
 
 

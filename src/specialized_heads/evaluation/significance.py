@@ -48,7 +48,7 @@ def compare(
     full = metric.corpus_score(baseline, [references]).score
     signature = str(metric.get_signature())
     single = bleu(language, lowercase=lowercase, effective_order=True)
-    times = _resamples(len(references))
+    times = resamples(len(references))
     reference = _resampled(baseline, references, times, single)
     compared = []
     for system in systems:
@@ -57,16 +57,20 @@ def compare(
             continue
         score = metric.corpus_score(system, [references]).score
         differences = _resampled(system, references, times, single) - reference
-        as_far = np.abs(differences - differences.mean()) >= abs(score - full)
-        p_value = (
-            (as_far.sum() + 1) / (SAMPLES + 1) if np.ptp(differences) else 1.0
-        )  # one sentence has only one resample
-        low, high = np.quantile(differences, (0.025, 0.975))
-        compared.append(Compared(score, float(p_value), float(low), float(high)))
+        compared.append(Compared(score, *significance(differences, score - full)))
     return full, compared, signature
 
 
-def _resamples(sentences: int) -> np.ndarray:
+def significance(differences: np.ndarray, measured: float) -> tuple[float, float, float]:
+    """The p-value of a measured difference and its 95% interval, from the differences (samples,) of the resamples."""
+    as_far = np.abs(differences - differences.mean()) >= abs(measured)
+    # One sentence has only one resample.
+    p_value = (as_far.sum() + 1) / (SAMPLES + 1) if np.ptp(differences) else 1.0
+    low, high = np.quantile(differences, (0.025, 0.975))
+    return float(p_value), float(low), float(high)
+
+
+def resamples(sentences: int) -> np.ndarray:
     """Number of times each sentence occurs in each resample: int (samples, sentences)."""
     drawn = np.random.default_rng(int(SEED)).integers(sentences, size=(SAMPLES, sentences))
     return np.stack([np.bincount(row, minlength=sentences) for row in drawn])

@@ -6,7 +6,7 @@ and transformers itself is not needed.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, ValidationError
@@ -88,24 +88,53 @@ def read_config(folder: Path) -> Config:
     return config
 
 
-def read_vocabulary(folder: Path) -> tuple[list[str], bool]:
-    """The tokens in the order of their ids, and whether text is put into lower case."""
-    settings = folder / TOKENIZER_CONFIG
-    lowercase = read_json(settings).get("do_lower_case", True) if settings.is_file() else True
+def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
+    """The tokens in the order of their ids, and what is done to text first.
+
+    As in transformers, `tokenizer_config.json` precedes the normaliser of `tokenizer.json`; the rest are the defaults.
+
+    Raises:
+        UserError: a file is missing or damaged, or the tokeniser is no WordPiece of BERT.
+    """
+    fast, settings = folder / TOKENIZER, folder / TOKENIZER_CONFIG
+    tokens, stored = _read_tokenizer(fast) if fast.is_file() else (None, {})
+    given = read_json(settings) if settings.is_file() else {}
+    if not isinstance(given, dict):
+        raise UserError(f"{settings}: not the settings of a tokeniser; fetch it again")
+    names = dict(
+        zip(wordpiece.Cleaning._fields, ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), strict=True)
+    )
+    stored |= {ours: given[theirs] for ours, theirs in names.items() if given.get(theirs) is not None}
+    for name, value in stored.items():
+        if value not in (True, False, None):
+            raise UserError(f"{folder}: {names[name]} of its tokeniser is {value!r}; set it to true or false")
     if (path := folder / VOCABULARY).is_file():
-        tokens = path.read_text(encoding="utf-8").split("\n")
-        return tokens[:-1] if tokens[-1] == "" else tokens, bool(lowercase)
-    path = folder / TOKENIZER
+        try:
+            tokens = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        except UnicodeDecodeError:
+            raise UserError(f"{path}: not text in UTF-8; fetch it again") from None
+    if tokens is None:
+        raise UserError(f"{fast}: no such file, and no {VOCABULARY} beside it; fetch the tokeniser of this model")
+    return tokens, wordpiece.Cleaning(**stored)
+
+
+def _read_tokenizer(path: Path) -> tuple[list[str], dict[str, Any]]:
+    """The tokens of `tokenizer.json`, and what its normaliser says about `wordpiece.Cleaning`."""
     try:
         stored = read_json(path)
-        ids = stored["model"]["vocab"]
+        kind, ids = stored["model"].get("type", "WordPiece"), stored["model"]["vocab"]
+        normaliser = stored.get("normalizer") or {}
+        parts = normaliser.get("normalizers", [normaliser])
+        [bert] = [part for part in parts if part.get("type") == "BertNormalizer"] or [{}]
+        if kind != "WordPiece":
+            raise UserError(f"{path}: its model is {kind}; a BERT with WordPiece is needed")
         tokens = sorted(ids, key=ids.__getitem__)
-        lowercase = (stored.get("normalizer") or {}).get("lowercase", lowercase)
-    except (KeyError, TypeError, AttributeError):
+        numbered = [ids[token] for token in tokens] == list(range(len(tokens)))
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"{path}: not the tokeniser of a BERT; fetch it again") from None
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
+    if not numbered:
         raise UserError(f"{path}: its ids are not 0, 1, 2, ...; fetch it again")
-    return tokens, bool(lowercase)
+    return tokens, {name: bert[name] for name in wordpiece.Cleaning._fields if bert.get(name) is not None}
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
@@ -195,11 +224,16 @@ def _find(stored: Mapping[str, Tensor], name: str, prefix: str) -> Tensor | None
 
 
 def _order(config: Config, labels: Sequence[str], *, where: Path) -> list[int]:
-    """The rows of a classifier in the order of our labels; names such as LABEL_0 stand for our order."""
+    """The rows of a classifier in the order of our labels; names such as LABEL_0 stand for our order of two labels."""
     theirs = [config.id2label[number].lower() for number in sorted(config.id2label)]
     if len(theirs) != len(labels):
         raise UserError(f"{where}: {len(theirs)} labels, but the task has {len(labels)}: {', '.join(labels)}")
     if all(name == f"label_{number}" for number, name in enumerate(theirs)):
+        if len(labels) > 2:
+            raise UserError(
+                f"{where}: id2label has no names for its {len(labels)} labels; write them there, in the order of the model: "
+                f"{', '.join(labels)} in any order"
+            )
         return list(range(len(labels)))
     if set(theirs) != set(labels):
         raise UserError(f"{where}: its labels {', '.join(theirs)} are not those of the task: {', '.join(labels)}")

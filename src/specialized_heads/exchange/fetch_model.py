@@ -24,6 +24,7 @@ WANTED = [
 class Settings(Section):
     name: str
     revision: str | None
+    key: str  # of the configuration, that names the model
 
 
 def main() -> None:
@@ -53,7 +54,7 @@ def main() -> None:
         reason = stage.one_line(str(error).strip().split("\n")[0])
         raise UserError(
             f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
-            "again to resume, or fetch it elsewhere and set baseline.model to its folder"
+            f"again to resume, or fetch it elsewhere and set {settings.key} to its folder"
         ) from None
     card = {
         "name": settings.name,

@@ -162,8 +162,8 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def fingerprint(*paths: Path, settings: dict[str, Any]) -> str:
-    """Hash of files, settings and the code that translates."""
+def fingerprint(*paths: Path, settings: dict[str, Any], code: Iterable[str] = ()) -> str:
+    """Hash of files, settings, and the code of `model`, `pruning` and further packages."""
     parts = [stage.file_hash(path) for path in paths] + [json.dumps(settings, sort_keys=True)]
-    parts.append(stage.code_hash("model", "pruning"))
+    parts.append(stage.code_hash("model", "pruning", *code))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()

@@ -44,6 +44,7 @@ class Evidence:
     least_arcs: int  # minimum number of arcs of a relation for its accuracy to count
     of: str = "translation"  # or "classification", a task of BERT, whose scores are called BLEU here
     majority: float = nan  # of a task: score of its most frequent label
+    metric: str = ""  # of a task
     speed: pd.DataFrame = field(default_factory=pd.DataFrame)  # of a task: speed with and without half of the heads
 
     def baselines(self) -> pd.DataFrame:

@@ -1,31 +1,41 @@
 """Figure: share of its BLEU that the model keeps without its least important heads, at several steps of its training
 (Michel et al. 2019, section 6).
 
-Importance and BLEU are those of the model at that step. Heads of all types are removed together.
+Importance and BLEU are those of the model at that step. Heads of all types are removed together. For a classification task, it is
+the share of what the model has learned: its score less that of the most frequent label.
 """
+
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
+from specialized_heads.report.claims.evidence import MIN_LEARNED
 from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, stack_models
 from specialized_heads.report.voita import sweep
+from specialized_heads.stage import read_json
 
-READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs")}
+READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs"), "baselines": Files(read_json, by="tasks")}
 KEYS = ["corpus", "moment", "removed", "share"]
 COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high"]
 LEAST_BLEU = 1.0  # of the whole model; a share of less would mean nothing
 
 
-def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: dict[Model, pd.DataFrame], baselines: dict[str, Any]) -> pd.DataFrame:
     """One row per corpus, moment of training (missing: its end) and number of removed heads; kept: BLEU over `bleu_full`.
 
-    A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing.
+    A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing. Tasks have `baselines`: their
+    scores and the least one count from the most frequent label.
     """
     rows = stack_models(tables, SYSTEMATIC_COLUMNS).query("pruned == 'all' and heads > 0")
-    rows = rows.assign(kept=(rows["bleu"] / rows["bleu_full"]).where(rows["bleu_full"] >= LEAST_BLEU))
+    floors = {task: others["test"]["majority"] for task, others in baselines.items()}
+    floor = rows["corpus"].map(floors).astype(float).fillna(0.0)
+    least = rows["corpus"].isin(list(floors)).map({True: MIN_LEARNED, False: LEAST_BLEU}).astype(float)
+    learned = rows["bleu_full"] - floor
+    rows = rows.assign(kept=((rows["bleu"] - floor) / learned).where(learned >= least))
     usable = rows["kept"].notna()
     some = usable.groupby([rows[key] for key in KEYS], dropna=False).transform("any")
     return sweep.over_seeds(rows[usable | ~some], ["bleu_full", "kept"], KEYS, sort=False)[COLUMNS]
@@ -50,9 +60,10 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, metric: str) -> None:
         if same["kept"].isna().all():
             label += ", not shown"
         sweep.line(axes, same, x="share", y="kept", look=style.ordered(number, len(groups)), label=label)
-    highest = max([1.0, *rows["kept_high"].dropna()])
-    axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.05 * highest))
-    axes.set(xlabel="heads removed, share of all", ylabel=f"{metric}, share of the whole model's")
+    lowest, highest = min([0.0, *rows["kept_low"].dropna()]), max([1.0, *rows["kept_high"].dropna()])
+    axes.set(xlim=(-0.03, 1.03), ylim=(1.05 * lowest, 1.05 * highest))
+    what = metric if metric == "BLEU" else f"{metric} above the most frequent label"
+    axes.set(xlabel="heads removed, share of all", ylabel=f"{what}, share of the whole model's")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:.0%}")
     axes.grid(axis="y")
