@@ -126,7 +126,7 @@ def test_the_citation_is_of_this_version() -> None:
     assert f"## [{specialized_heads.__version__}]" in changes
 
 
-@pytest.mark.parametrize("name", ["default", "pruning"])
+@pytest.mark.parametrize("name", ["default", "pruning", "bert_small"])
 def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
     shipped = ROOT / ("config.yaml" if name == "default" else f"config/{name}.yaml")
     kept = ROOT / "docs" / "reference" / name / "configuration.yaml"

@@ -62,8 +62,8 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, metric: str) -> None:
         sweep.line(axes, same, x="share", y="kept", look=style.ordered(number, len(groups)), label=label)
     lowest, highest = min([0.0, *rows["kept_low"].dropna()]), max([1.0, *rows["kept_high"].dropna()])
     axes.set(xlim=(-0.03, 1.03), ylim=(1.05 * lowest, 1.05 * highest))
-    what = metric if metric == "BLEU" else f"{metric} above the most frequent label"
-    axes.set(xlabel="heads removed, share of all", ylabel=f"{what}, share of the whole model's")
+    what = f"{metric}, share of the whole model's" if metric == "BLEU" else f"share of the learned {metric}"
+    axes.set(xlabel="heads removed, share of all", ylabel=what)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:.0%}")
     axes.grid(axis="y")
