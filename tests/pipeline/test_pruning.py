@@ -1,16 +1,23 @@
 """All that the smoke experiment leaves out: head counts, controls, ablation, criteria side by side, several seeds, export."""
 
+import re
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
+from workflows import ROOT
 
 from specialized_heads.stage import read_json
 
 CORPUS = "tatoeba_en_fr"
-# `tests/parsing` and `test_given_baseline` run these.
-NOT_HERE = {"parser_models", "given_bpe", "given_baseline", "fetch_model", "import_model"}
+# `tests/parsing`, `test_given_baseline`, `test_imported` and `test_bert` run these.
+OF_BERT = set(
+    re.findall(
+        r"^ *(?:use rule \w+ as|rule) (\w+)", (ROOT / "workflow/rules/classification.smk").read_text(), re.MULTILINE
+    )
+)
+NOT_HERE = {"parser_models", "given_bpe", "given_baseline", "fetch_model", "import_model"} | OF_BERT
 SMOKE_ALONE = {"measure_speed", "speed", "relevance_rules", "view_heads", "viewer_index"}
 
 
