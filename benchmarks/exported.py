@@ -101,13 +101,14 @@ def main() -> None:
                 comparison = export_to(exported, folder, to="ctranslate2", quantization=quantization, texts=texts)
                 search = under_ctranslate2(folder, translator, quantization)
                 systems.append((exported, f"CTranslate2 {quantization}", translator, search, folder, comparison))
+        encoded = systems[0][2].encode(texts)  # all have the same vocabulary
+        order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
+        sources = [encoded[i] for i in order]
         seconds: dict[tuple[int, int], list[float]] = {}
         scores = {}
         for round_ in range(ROUNDS):
             for number in np.roll(range(len(systems)), round_):
                 _, _, translator, search, _, _ = systems[number]
-                order = sorted(range(len(texts)), key=lambda i: len(translator.encode([texts[i]])[0]))
-                sources = translator.encode([texts[i] for i in order])
                 search(sources[:8])
                 for size, every in BATCHES.items():
                     started = time.perf_counter()

@@ -9,11 +9,9 @@ from dataclasses import replace
 from specialized_heads import stage
 from specialized_heads.config.sections import Training
 from specialized_heads.model.bert import Bert, initialise
-from specialized_heads.model.checkpoint import load, save, set_weights, weights_of, write_tensors
+from specialized_heads.model.checkpoint import load, set_weights, weights_of
 from specialized_heads.stage import Section
-from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.parallel import distributed
-from specialized_heads.training.state import finish, read_checkpoint
+from specialized_heads.training.train import train_and_save
 
 
 class Settings(Section):
@@ -40,16 +38,8 @@ def main() -> None:
     settings = Settings.model_validate(files.settings)
     heads = {"labels": settings.labels, "dropout": settings.dropout, "seed": settings.seed}
     model = classifier(load(files.pretrained), **heads)
-    plan = Plan(seed=settings.seed, checkpoints=tuple(settings.moments), **settings.training.model_dump())
-    data = load_data(files.train, files.dev)
-    with distributed(settings.device) as (context, device):
-        used = train(model.to(device), plan, data, state=files.state, records=files.records, context=context)
-        if context.is_main:
-            save(model, files.output, training={**files.settings, "matmul_precision": used, "data_hash": data.hash})
-            checkpoints = {n: read_checkpoint(files.state, n) for n in settings.moments}
-            tensors = {f"update{n}/{name}": t for n, weights in checkpoints.items() for name, t in weights.items()}
-            write_tensors(files.checkpoints, tensors)
-            finish(files.state)
+    job = settings.model_dump(include={"seed", "device", "moments"})
+    train_and_save(model, settings.training, files, **job)
 
 
 if __name__ == "__main__":

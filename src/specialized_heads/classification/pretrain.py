@@ -4,11 +4,8 @@ from specialized_heads import stage
 from specialized_heads.classification.wordpiece import read_vocabulary
 from specialized_heads.config.sections import Training
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
-from specialized_heads.model.checkpoint import save
 from specialized_heads.stage import Section
-from specialized_heads.training.loop import Plan, load_data, train
-from specialized_heads.training.parallel import distributed
-from specialized_heads.training.state import finish
+from specialized_heads.training.train import train_and_save
 
 
 class Settings(Section):
@@ -38,13 +35,7 @@ def main() -> None:
     )
     model = Bert(architecture, dropout=settings.dropout)
     initialise(model, seed=settings.seed)
-    plan = Plan(seed=settings.seed, **settings.training.model_dump())
-    data = load_data(files.train, files.dev)
-    with distributed(settings.device) as (context, device):
-        used = train(model.to(device), plan, data, state=files.state, records=files.records, context=context)
-        if context.is_main:
-            save(model, files.output, training={**files.settings, "matmul_precision": used, "data_hash": data.hash})
-            finish(files.state)
+    train_and_save(model, settings.training, files, seed=settings.seed, device=settings.device)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ With `--checkpoints`, the weights after the updates `moments` are also written, 
 are not averaged, even if the final model is an average.
 """
 
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 
 from specialized_heads import stage
 from specialized_heads.config.sections import Model, Training, Vocabulary
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
-from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
+from specialized_heads.model.transformer import KINDS, Architecture, Network, Transformer, initialise
 from specialized_heads.stage import Section
 from specialized_heads.training.loop import Plan, load_data, train
 from specialized_heads.training.parallel import distributed
@@ -43,6 +45,30 @@ def spread_evenly(architecture: Architecture) -> Architecture:
     return replace(architecture, **spread)
 
 
+def train_and_save(
+    model: Network, training: Training, files: Namespace, *, seed: int, device: str, moments: Sequence[int] = ()
+) -> None:
+    """Train all parameters of a model, and write it to `output` and its weights at these updates to `checkpoints`, if given.
+
+    Args:
+        model: with its initial weights.
+        training: settings of the loop.
+        files: of the stage: train, dev (read), output, records, checkpoints (written), state; and its settings.
+        seed, device, moments: of the stage.
+    """
+    plan = Plan(seed=seed, checkpoints=tuple(moments), **training.model_dump())
+    data = load_data(files.train, files.dev)
+    with distributed(device) as (context, device_):
+        used = train(model.to(device_), plan, data, state=files.state, records=files.records, context=context)
+        if context.is_main:
+            save(model, files.output, training={**files.settings, "matmul_precision": used, "data_hash": data.hash})
+            if getattr(files, "checkpoints", None):
+                checkpoints = {n: read_checkpoint(files.state, n) for n in moments}
+                tensors = {f"update{n}/{name}": t for n, weights in checkpoints.items() for name, t in weights.items()}
+                write_tensors(files.checkpoints, tensors)
+            finish(files.state)
+
+
 def main() -> None:
     files = stage.arguments(
         __doc__, files=("train", "dev", "output", "records", "state"), optional=("like", "checkpoints")
@@ -64,17 +90,8 @@ def main() -> None:
         architecture = spread_evenly(architecture)
     model = Transformer(architecture, dropout=settings.model.dropout)
     initialise(model, seed=settings.seed)
-    plan = Plan(seed=settings.seed, checkpoints=tuple(settings.moments), **settings.training.model_dump())
-    data = load_data(files.train, files.dev)
-    with distributed(settings.device) as (context, device):
-        used = train(model.to(device), plan, data, state=files.state, records=files.records, context=context)
-        if context.is_main:
-            save(model, files.output, training={**files.settings, "matmul_precision": used, "data_hash": data.hash})
-            if files.checkpoints:
-                checkpoints = {n: read_checkpoint(files.state, n) for n in settings.moments}
-                tensors = {f"update{n}/{name}": t for n, weights in checkpoints.items() for name, t in weights.items()}
-                write_tensors(files.checkpoints, tensors)
-            finish(files.state)
+    job = settings.model_dump(include={"seed", "device", "moments"})
+    train_and_save(model, settings.training, files, **job)
 
 
 if __name__ == "__main__":
