@@ -10,7 +10,7 @@ from small import TRAINING, changed
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import finetune, prune
-from specialized_heads.training import loop
+from specialized_heads.training import plan as plans
 
 SETTINGS = {"seed": 1, "scope": "encoder", "dropout": 0.1, "training": TRAINING, "device": "cpu"}
 CUT = {"criterion": "random"}
@@ -54,7 +54,7 @@ def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everythi
 def test_the_description_says_how_it_was_cut_and_trained(run, files: dict) -> None:
     description = json.loads(run().with_suffix(".json").read_text())
     data_hash = description["training"].pop("data_hash")
-    assert data_hash == loop.load_data(files["train"], files["dev"]).hash
+    assert data_hash == plans.load_data(files["train"], files["dev"]).hash
     assert description["training"] == SETTINGS | {"cut": CUT, "matmul_precision": "fp32"}
 
 
@@ -62,7 +62,7 @@ def test_it_trains_as_pruning_does(call, files: dict, monkeypatch, tmp_path: Pat
     """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
     seen = []
 
-    def record(model: Transformer, plan: loop.Plan, data: loop.Data, **_: object) -> None:
+    def record(model: Transformer, plan: plans.Plan, data: plans.Data, **_: object) -> None:
         seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
 
     for module in (prune, finetune):

@@ -21,10 +21,11 @@ from specialized_heads.stage import UserError
 from specialized_heads.training import loop
 from specialized_heads.training import objective as objectives
 from specialized_heads.training.batching import make_batch
-from specialized_heads.training.loop import Data, Penalty, Plan, train
+from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.optimizers import is_layer_matrix
 from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.plan import Data, Penalty, Plan
 from specialized_heads.training.state import read_checkpoint
 
 PLAN = Plan(

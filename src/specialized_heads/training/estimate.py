@@ -19,7 +19,8 @@ from specialized_heads.corpus.vocabulary import EOS
 from specialized_heads.model.devices import choose_device, matmul_precision
 from specialized_heads.model.transformer import Architecture, Transformer, initialise
 from specialized_heads.planning.models import TRAINED, models
-from specialized_heads.training.loop import Data, Plan, train
+from specialized_heads.training.loop import train
+from specialized_heads.training.plan import Data, Plan
 
 TOKENS = 1500
 UPDATES = 4

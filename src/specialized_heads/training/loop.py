@@ -19,78 +19,28 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.checkpoint import weights_of
 from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Network
-from specialized_heads.stage import UserError, code_hash, disk_errors, file_hash, log, progress
+from specialized_heads.stage import UserError, code_hash, disk_errors, log, progress
 from specialized_heads.training import state as kept
 from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import evaluate, objective_of
 from specialized_heads.training.optimizers import make_optimizers
 from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.plan import Data, Penalty, Plan
 from specialized_heads.training.schedule import learning_rate
 
 SAVE_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Training settings; `config.sections.Training` and `Pruning` explain the fields."""
-
-    seed: int
-    updates: int
-    batch_tokens: int
-    micro_batch_tokens: int
-    schedule: str
-    learning_rate: float
-    warmup: int
-    label_smoothing: float
-    precision: str
-    log_every: int
-    evaluate_every: int
-    join: int = 1
-    optimizer: str = "adam"
-    muon_learning_rate: float = 0.02  # peak; follows the same schedule as Adam's
-    average: int = 1
-    average_every: int = 1000
-    compile: bool = False
-    gate_learning_rate: float = 0.0  # peak, for log α; follows the same schedule
-    checkpoints: tuple[int, ...] = ()  # updates whose weights are kept, see `state`
-
-
-class Penalty(Protocol):
-    """Sparsity penalty on the gates. Its attributes are plain numbers, which are saved with the state of the run."""
-
-    weight: float  # λ at the next update
-
-    def expected(self, gates: list[HardConcrete]) -> Tensor:
-        """What λ multiplies, differentiable in log α."""
-
-    def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set the weight for the next update, after update number `update`."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """Token stores and a hash of their content."""
-
-    train: TokenStore
-    dev: TokenStore
-    hash: str
-
-
-def load_data(train: Path, dev: Path) -> Data:
-    """Open the token files of a training and a development set."""
-    return Data(load_tokens(train), load_tokens(dev), f"{file_hash(train)} {file_hash(dev)}")
 
 
 def train(

@@ -1,21 +1,18 @@
 """Which optimiser trains which parameters, and their learning rates relative to the schedule."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from specialized_heads.training.muon import Muon
-
-if TYPE_CHECKING:
-    from specialized_heads.training.loop import Plan
+from specialized_heads.training.plan import Plan
 
 
 def make_optimizers(
     weights: dict[str, Tensor],
     log_alphas: list[Tensor],
-    plan: "Plan",
+    plan: Plan,
     *,
     peak: float,
     precision: str,
