@@ -20,7 +20,6 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.pruning import ablation, systematic
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, mask, unmask
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
@@ -31,7 +30,7 @@ SCORES: dict[str, pa.DataType] = {
 }
 
 
-class Settings(Section):
+class Settings(stage.Section):
     metric: str
     device: str
     alone: bool = False  # also with each head alone in its layer

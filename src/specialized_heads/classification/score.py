@@ -9,10 +9,9 @@ from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.stage import Section
 
 
-class Settings(Section):
+class Settings(stage.Section):
     metric: str
     device: str
 

@@ -23,7 +23,6 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.pruning.scopes import remove_heads
 from specialized_heads.pruning.systematic import ranking
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import make_batch
 
@@ -47,7 +46,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Settings(Section):
+class Settings(stage.Section):
     batches: list[int]  # sentences per batch
     normalise: bool
     device: str

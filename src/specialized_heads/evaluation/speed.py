@@ -28,7 +28,6 @@ from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 from specialized_heads.training.batching import make_batch
 
@@ -50,7 +49,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Settings(Section):
+class Settings(stage.Section):
     batches: list[int]  # sentences per batch
     decoding: Decoding
     device: str

@@ -15,10 +15,9 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.stage import Section
 
 
-class Settings(Section):
+class Settings(stage.Section):
     decoding: Decoding
     preprocess: Mode
     language: str  # of the translations

@@ -26,7 +26,6 @@ from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.planning.stages import FUNCTION_KEYS
-from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table, write_table
 
 VIEWED = 20  # sentences in the viewer
@@ -71,7 +70,9 @@ def analyse(
     sources = _lines(text)
     targets = _lines(translations) if translations else _translate(model, sources, source_model, target_model)
     if len(targets) != len(sources):
-        raise UserError(f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence")
+        raise stage.UserError(
+            f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence"
+        )
     pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
     write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
     text_settings = {"preprocess": "none", "source_language": languages[0], "target_language": languages[1]}
@@ -128,11 +129,11 @@ def _lines(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+        raise stage.UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
-        raise UserError(f"{path}: line {empty[0]} is empty; remove it, and its translation")
+        raise stage.UserError(f"{path}: line {empty[0]} is empty; remove it, and its translation")
     if not lines:
-        raise UserError(f"{path}: has no sentences")
+        raise stage.UserError(f"{path}: has no sentences")
     return [normalise(line, entities=False)[0] for line in lines]
 
 
@@ -164,4 +165,4 @@ def _run(module: str, settings: dict[str, Any], *, models: dict[str, Path] | Non
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UserError(f"{module}: {last.removeprefix('error: ')}")
+        raise stage.UserError(f"{module}: {last.removeprefix('error: ')}")

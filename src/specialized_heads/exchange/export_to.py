@@ -18,7 +18,6 @@ from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.tokenisers import MARIAN, SHARED, write_tokenisers
 from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
 from specialized_heads.model.decoding import in_batches, translate
-from specialized_heads.stage import UserError
 
 FORMATS = ("ctranslate2", "hf")
 CHECK, README = "check.json", "README.md"
@@ -100,10 +99,10 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     """
     translator = load_exported(folder, device="cpu")
     if output.exists() and not output.is_dir():
-        raise UserError(f"{output}: is a file; name a new folder")
+        raise stage.UserError(f"{output}: is a file; name a new folder")
     if output.is_dir() and any(output.iterdir()):
         if not (output / CHECK).is_file():
-            raise UserError(f"{output}: holds other files; name a new folder")
+            raise stage.UserError(f"{output}: holds other files; name a new folder")
         shutil.rmtree(output)  # an earlier export
     output.mkdir(parents=True, exist_ok=True)
     run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, output, quantization=quantization)
@@ -126,7 +125,7 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     try:
         from specialized_heads.exchange import ctranslate
     except ImportError:
-        raise UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
+        raise stage.UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
     model = translator.model
     a = model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
@@ -152,7 +151,7 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:
     """Write a model for transformers; returns what translates with the files as this project reads them."""
     if quantization != "float32":
-        raise UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
+        raise stage.UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
     a = translator.model.architecture
     protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
     settings = translator.decoding.model_dump()

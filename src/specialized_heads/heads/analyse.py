@@ -24,11 +24,10 @@ from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
 
-class Settings(Section):
+class Settings(stage.Section):
     heads: Heads
     preprocess: Mode
     language: str  # of the source side

@@ -22,7 +22,6 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
 BATCH_TOKENS = 1000  # per side; bounds the memory of the mixtures of one head with all others
@@ -38,7 +37,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Settings(Section):
+class Settings(stage.Section):
     sentences: int = Field(ge=1)
     device: str
 

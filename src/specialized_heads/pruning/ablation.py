@@ -23,7 +23,6 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Architecture
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
 SCORES: dict[str, pa.DataType] = {
@@ -36,7 +35,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Decoded(Section):
+class Decoded(stage.Section):
     """Settings that affect a translation and its score."""
 
     decoding: Decoding

@@ -14,7 +14,6 @@ from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of
 from specialized_heads.pruning.criteria import at_random, values_of
 from specialized_heads.pruning.scopes import Head, heads_of
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
 COLUMNS = {
@@ -29,7 +28,7 @@ COLUMNS = {
 }
 
 
-class Cut(Section):
+class Cut(stage.Section):
     """A cut model, in the order of `--cut`."""
 
     criterion: str
@@ -37,7 +36,7 @@ class Cut(Section):
     heads: int
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     criteria: list[str]
     cut: list[Cut]

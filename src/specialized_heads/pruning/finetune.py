@@ -10,14 +10,13 @@ from specialized_heads import stage
 from specialized_heads.config.sections import Training
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.pruning.prune import freeze
-from specialized_heads.stage import Section
 from specialized_heads.training.loop import train
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import finish
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     scope: Literal["encoder", "all"]
     dropout: float

@@ -23,7 +23,6 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Network
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 from specialized_heads.training.batching import Batch, in_order, make_batch
 from specialized_heads.training.objective import objective_of
@@ -40,7 +39,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Settings(Section):
+class Settings(stage.Section):
     device: str
 
 

@@ -23,7 +23,6 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.collapse import decided_share, remark
 from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
 from specialized_heads.pruning.scopes import SCOPES, remove_heads
-from specialized_heads.stage import Section
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import distributed
@@ -33,7 +32,7 @@ from specialized_heads.training.state import finish, read_checkpoint
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     scope: Literal["encoder", "all"]
     penalty: float | None  # λ; None: controlled to reach `heads`

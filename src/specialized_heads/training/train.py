@@ -16,14 +16,13 @@ from specialized_heads import stage
 from specialized_heads.config.sections import Model, Training, Vocabulary
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
 from specialized_heads.model.transformer import KINDS, Architecture, Network, Transformer, initialise
-from specialized_heads.stage import Section
 from specialized_heads.training.loop import train
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import finish, read_checkpoint
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     vocabulary: Vocabulary
     model: Model

@@ -8,13 +8,12 @@ from pydantic import Field
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table
 
 CSS = Path(__file__).parent / "page.css"
 
 
-class Entry(Section):
+class Entry(stage.Section):
     """A page: its model, the title of its corpus, and its path relative to the index."""
 
     title: str
@@ -22,7 +21,7 @@ class Entry(Section):
     page: str
 
 
-class Settings(Section):
+class Settings(stage.Section):
     experiment: str
     entries: list[Entry] = Field(min_length=1)
 

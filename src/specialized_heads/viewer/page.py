@@ -32,7 +32,6 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table
 
 LENGTHS = range(5, 26)  # subwords
@@ -44,7 +43,7 @@ FILES = Path(__file__).parent
 Json = dict[str, Any]
 
 
-class Settings(Section):
+class Settings(stage.Section):
     sentences: int = Field(ge=1)
     title: str  # of the corpus
     model: str  # as in paths

@@ -16,11 +16,10 @@ from specialized_heads.model.checkpoint import load
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
 
-class Settings(Section):
+class Settings(stage.Section):
     heads: Heads
     device: str
 
