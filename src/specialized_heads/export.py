@@ -24,10 +24,8 @@ from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.model.checkpoint import Sizes, Tokens, load
+from specialized_heads.model.checkpoint import Sizes, Tokens, load_on
 from specialized_heads.model.decoding import in_batches, translate
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
 
 FORMAT = 1
@@ -161,10 +159,9 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
     """
     folder = Path(folder)
     card = check_files(folder)
-    prepare_cpu()
     return Translator(
         card=card,
-        model=load(folder / WEIGHTS, device=choose_device(device)),
+        model=load_on(folder / WEIGHTS, device),
         source=_vocabulary(folder / SOURCE, card.architecture, "source"),
         target=_vocabulary(folder / TARGET, card.architecture, "target"),
         decoding=card.decoding if beam is None else card.decoding.model_copy(update={"beam": beam}),
@@ -244,8 +241,7 @@ def main() -> None:
         target=settings.target_language,
         version=__version__,
     )
-    with stage.atomic(folder / "README.md") as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    stage.write_file(folder / "README.md", text)
     load_exported(folder, device="cpu")  # fail here rather than at the user who gets the folder
     stage.log.info("%d parameters, %.1f MB", card.parameters, card.bytes / 1e6)
 

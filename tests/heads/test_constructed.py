@@ -16,7 +16,7 @@ from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
 from specialized_heads.config.sections import Heads
 from specialized_heads.heads import analyse
-from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.checkpoint import load_on, save
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
 
 RESTING = 0.6  # attention of encoder and cross heads on EOS
@@ -43,7 +43,7 @@ def constructed(
         initialise(model, seed=1)
         save(model, files["model"], training={})
         monkeypatch.setattr(
-            analyse, "load", lambda path, device: attend_by_rule(load(path, device=device), corpus, looks)
+            analyse, "load_on", lambda path, device: attend_by_rule(load_on(path, device), corpus, looks)
         )
         rows, report = analysed(**settings or {})
         return {kind: [row for row in rows if row["type"] == kind] for kind in KINDS}, report

@@ -8,7 +8,7 @@ import pytest
 
 from specialized_heads.config.experiment import Experiment, load
 from specialized_heads.config.file import read
-from specialized_heads.planning.figures import Result, arguments
+from specialized_heads.planning.results import Result, arguments
 from specialized_heads.planning.targets import all_results, before_provenance, everything
 from specialized_heads.report import make
 

@@ -11,6 +11,7 @@ from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import finetune, prune
 from specialized_heads.training import plan as plans
+from specialized_heads.training import train as training
 
 SETTINGS = {"seed": 1, "scope": "encoder", "dropout": 0.1, "training": TRAINING, "device": "cpu"}
 CUT = {"criterion": "random"}
@@ -65,7 +66,7 @@ def test_it_trains_as_pruning_does(call, files: dict, monkeypatch, tmp_path: Pat
     def record(model: Transformer, plan: plans.Plan, data: plans.Data, **_: object) -> None:
         seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
 
-    for module in (prune, finetune):
+    for module in (prune, training):
         monkeypatch.setattr(module, "train", record)
     run()
     more = {

@@ -5,10 +5,7 @@ from pathlib import Path
 from specialized_heads import stage
 from specialized_heads.classification.metrics import compare, labels_of, predict
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.model.bert import Bert
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 
 
 class Settings(stage.Section):
@@ -20,10 +17,7 @@ def main() -> None:
     """Read `--model`, `--baseline`, `--test` and, if there is one, `--second`; write `--output`."""
     files = stage.arguments(__doc__, files=("model", "baseline", "test", "output"), optional=("second",))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    device = choose_device(settings.device)
-    model: Bert = load(files.model, device=device)
-    baseline = load(files.baseline, device=device)
+    model, baseline = (load_on(path, settings.device) for path in (files.model, files.baseline))
     heads = [len(layer) for layer in model.architecture.encoder]
     written = {"metric": settings.metric, "heads": sum(heads), "by_layer": heads}
     written |= {"total": sum(map(len, baseline.architecture.encoder))}

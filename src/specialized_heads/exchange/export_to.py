@@ -111,9 +111,7 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     stage.write_json(
         output / CHECK, {"original": str(folder), "to": to, "quantization": quantization} | vars(comparison)
     )
-    text = _readme(translator, to=to, quantization=quantization, comparison=comparison)
-    with stage.atomic(output / README) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    stage.write_file(output / README, _readme(translator, to=to, quantization=quantization, comparison=comparison))
     return comparison
 
 
@@ -133,8 +131,7 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     number_of = {piece: number for number, piece in enumerate(target)}
     ctranslate.write(model, output, source=source, target=target, quantization=quantization)
     for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
-        with stage.atomic(output / name) as temporary:
-            temporary.write_bytes(processor.serialized_model_proto())
+        stage.write_file(output / name, processor.serialized_model_proto())
 
     def run(sources: list[list[int]]) -> list[list[int]]:
         pieces = [[source[number] for number in ids] for ids in sources]

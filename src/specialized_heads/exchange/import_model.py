@@ -57,8 +57,7 @@ def main() -> None:
     folder = Path(settings.folder)
     model, tokenisers = read_model(folder, source_tag=settings.source_tag, target_tag=settings.target_tag)
     for path, content in ((files.source_model, tokenisers.source), (files.target_model, tokenisers.target)):
-        with stage.atomic(path) as temporary:
-            temporary.write_bytes(content)
+        stage.write_file(path, content)
     stage.write_json(files.special, asdict(tokenisers.tokens))
     save(model, files.output, training={"imported": folder.name})
     a = model.architecture

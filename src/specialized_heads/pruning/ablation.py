@@ -17,9 +17,7 @@ from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import compare
-from specialized_heads.model.checkpoint import architecture_of, load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import Architecture
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
@@ -77,12 +75,10 @@ def score_removals(
     Raises:
         UserError: references and set differ in their number of sentences.
     """
-    prepare_cpu()
-    device = choose_device(settings.device)
-    computed = {"device": device.type, "torch": torch.__version__}
+    network = load_on(model, settings.device)
+    computed = {"device": network.device.type, "torch": torch.__version__}
     stamp = fingerprint(model, model.with_suffix(".json"), tokens, settings=settings.decoding.model_dump() | computed)
     saved, store, pieces = State(state, fingerprint=stamp), load_tokens(tokens), load_bpe(bpe)
-    network = load(model, device=device)
     texts = {}
     for removal, outputs in translate_set(network, store, wanted, decoding=settings.decoding, state=saved).items():
         lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]

@@ -19,9 +19,7 @@ from torch import Tensor
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.attention import Activations
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Network
 from specialized_heads.tables import write_table
 from specialized_heads.training.batching import Batch, in_order, make_batch
@@ -109,8 +107,7 @@ def table(model: Network, importances: dict[tuple[str, int], np.ndarray]) -> lis
 def main() -> None:
     files = stage.arguments(__doc__, files=("model", "dev", "output"))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     dev = load_tokens(files.dev)
     rows = table(model, importance(model, dev))
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))

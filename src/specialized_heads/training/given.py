@@ -86,8 +86,7 @@ def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, record
     save(model, output, training={**training, "matmul_precision": "fp32", "data_hash": data.hash})
     loss = evaluate(model, data.dev)
     record = {"update": 0, "epoch": 0, "tokens": 0, "learning_rate": 0.0, "loss": loss, "dev_loss": loss}
-    with stage.atomic(records) as temporary:
-        temporary.write_text(json.dumps(record) + "\n")
+    stage.write_file(records, json.dumps(record) + "\n")
     stage.log.info("development loss %.3f", loss)
 
 

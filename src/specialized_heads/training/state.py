@@ -22,14 +22,13 @@ import torch
 from torch import Tensor
 
 from specialized_heads.model.checkpoint import read_tensors, write_tensors
-from specialized_heads.stage import UserError, atomic, log
+from specialized_heads.stage import UserError, atomic, log, write_file
 from specialized_heads.training import store
 
 
 def claim(folder: Path) -> None:
     """Make this process the owner of the folder."""
-    with atomic(folder / "owner") as temporary:
-        temporary.write_text(_this_process(), encoding="utf-8")
+    write_file(folder / "owner", _this_process())
     store.push(folder / "owner")
 
 

@@ -59,8 +59,7 @@ def main() -> None:
     """Write `--output` from the tables `--heads`, in the order of the settings."""
     files = stage.arguments(__doc__, files=("output",), many=("heads",))
     settings = Settings.model_validate(files.settings)
-    with stage.atomic(files.output) as temporary:
-        temporary.write_text(index(settings, files.heads), encoding="utf-8")
+    stage.write_file(files.output, index(settings, files.heads))
 
 
 if __name__ == "__main__":

@@ -26,9 +26,7 @@ from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
 from specialized_heads.heads.trees import align
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
@@ -157,8 +155,7 @@ def main() -> None:
         __doc__, files=("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "heads", "output")
     )
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
     store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
     processed = apply(pairs.source, language=settings.language, mode=settings.preprocess)
@@ -196,8 +193,7 @@ def main() -> None:
         "heads": read_heads(files.heads),
         "sentences": sentences,
     }
-    with stage.atomic(files.output) as temporary:
-        temporary.write_text(page(data), encoding="utf-8")
+    stage.write_file(files.output, page(data))
     stage.log.info(
         "page with %d of %d sentences of the analysis set, %d requested; %.1f MB",
         len(sentences),
