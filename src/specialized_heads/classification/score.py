@@ -1,7 +1,5 @@
 """Stage: the score of a model on the test set and on the second one, with intervals and the difference from the baseline."""
 
-from pathlib import Path
-
 from specialized_heads import stage
 from specialized_heads.classification.metrics import compare, labels_of, predict
 from specialized_heads.corpus.tokens import load_tokens
@@ -21,18 +19,12 @@ def main() -> None:
     heads = [len(layer) for layer in model.architecture.encoder]
     written = {"metric": settings.metric, "heads": sum(heads), "by_layer": heads}
     written |= {"total": sum(map(len, baseline.architecture.encoder))}
-    sets: dict[str, Path | None] = {"test": files.test, "second": files.second}
-    for name, path in sets.items():
+    how = {"metric": settings.metric, "kinds": model.architecture.labels}
+    for name, path in (("test", files.test), ("second", files.second)):
         if path is None:
             continue
         store = load_tokens(path)
-        found = compare(
-            labels_of(store),
-            predict(model, store),
-            predict(baseline, store),
-            metric=settings.metric,
-            kinds=model.architecture.labels,
-        )
+        found = compare(labels_of(store), predict(model, store), predict(baseline, store), **how)
         written[name] = found._asdict() | {"sentences": len(store)}
         stage.log.info("%s: %s %.2f", name, settings.metric, found.score)
     stage.write_json(files.output, written)

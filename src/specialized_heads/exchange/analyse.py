@@ -85,29 +85,15 @@ def analyse(
         _run("parsing.parse", settings, text=pairs, output=parses, report=output / "parses.json")
     heads = Heads(viewer_sentences=VIEWED).model_dump()
     relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
-    report = output / "relevance.json"
     measured = {name: heads[name] for name in heads if name.startswith("relevance_") or name == "bootstrap"}
-    _run(
-        "heads.relevance.measure",
-        {"heads": measured, "device": device},
-        model=weights,
-        dev=tokens,
-        output=relevance,
-        report=report,
-    )
+    outputs = {"output": relevance, "report": output / "relevance.json"}
+    _run("heads.relevance.measure", {"heads": measured, "device": device}, model=weights, dev=tokens, **outputs)
     job = {"preprocess": "none", "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     functions = {name: heads[name] for name in FUNCTION_KEYS}
+    more = {"bpe": source_model, "train": tokens, "relevance": relevance}
     outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
-    _run(
-        "heads.analyse",
-        job | {"heads": functions},
-        **inputs,
-        bpe=source_model,
-        train=tokens,
-        relevance=relevance,
-        **outputs,
-    )
+    _run("heads.analyse", job | {"heads": functions}, **inputs, **more, **outputs)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
     bpe = {"source-bpe": source_model, "target-bpe": target_model}
     viewed = job | {"sentences": VIEWED, "title": folder.name, "model": "baseline", "alone": True}
@@ -143,10 +129,8 @@ def _translate(model: Transformer, sources: list[str], source_model: Path, targe
     for length in lengths.tolist():
         rows.append(ids[start : start + length].tolist())
         start += length
-    bpe = load_bpe(target_model)
-    return [
-        bpe.decode(row) for row in in_batches(partial(translate, model, **Decoding().model_dump()), rows, show=True)
-    ]
+    bpe, search = load_bpe(target_model), partial(translate, model, **Decoding().model_dump())
+    return [bpe.decode(row) for row in in_batches(search, rows, show=True)]
 
 
 def _words(line: str) -> list[Word]:

@@ -108,9 +108,8 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, output, quantization=quantization)
     sources = [ids for ids in translator.encode(texts) if 0 < len(ids) <= LONGEST]
     comparison = _compare(translator, sources, run(sources) if sources else [])
-    stage.write_json(
-        output / CHECK, {"original": str(folder), "to": to, "quantization": quantization} | vars(comparison)
-    )
+    origin = {"original": str(folder), "to": to, "quantization": quantization}
+    stage.write_json(output / CHECK, origin | vars(comparison))
     stage.write_file(output / README, _readme(translator, to=to, quantization=quantization, comparison=comparison))
     return comparison
 
@@ -135,11 +134,9 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
 
     def run(sources: list[list[int]]) -> list[list[int]]:
         pieces = [[source[number] for number in ids] for ids in sources]
-        settings = translator.decoding.model_dump()
+        settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
         tags = [target[number] for number in a.tokens.target_tags]
-        outputs = ctranslate.translate(
-            output, pieces, tags=tags, compute_type=ctranslate.computed(quantization), **settings
-        )
+        outputs = ctranslate.translate(output, pieces, tags=tags, **settings)
         return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
 
     return run

@@ -26,12 +26,7 @@ BATCH_TOKENS = 1000  # per side; bounds the memory of the mixtures of one head w
 
 NUMBERS = ("layer", "head", "other_layer", "other_head")
 SCHEMA = pa.schema(
-    [
-        ("type", pa.string()),
-        *((name, pa.int32()) for name in NUMBERS),
-        ("distance", pa.float64()),
-        ("queries", pa.int64()),
-    ]
+    {"type": pa.string(), **dict.fromkeys(NUMBERS, pa.int32()), "distance": pa.float64(), "queries": pa.int64()}
 )
 
 

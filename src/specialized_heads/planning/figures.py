@@ -112,7 +112,9 @@ def _functions(experiment: Experiment) -> list[Result]:
         "models": paths(experiment, DESCRIPTION, pruned),
         "settings": title | {"baselines": described(experiment, baselines), "pruned": described(experiment, pruned)},
     }
+    similarity = {"titles": every[:1], "rule": "similarity_figure", "pairs": SIMILARITY}
     several = [name for name in every if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
+    rules = {"titles": several, "relevance": RELEVANCE, "wanted": bool(several)}
     checkpoints = emerging(experiment)
     followed = runs(experiment, dict.fromkeys(run.corpus for run in checkpoints), "baseline")
     trainings = {"trainings": described(experiment, followed)}
@@ -131,12 +133,8 @@ def _functions(experiment: Experiment) -> list[Result]:
         functions("tables/emergence", "Emergence of functions, table", **moments),
         functions("figures/drift", "Drift of functions", runs=first_seed, heads=HEADS, **drift),
         functions("figures/survival", "Survival of heads", rule="survival_of_heads", both=True, **survival),
-        functions(
-            "figures/similarity", "Similarity of heads", titles=every[:1], rule="similarity_figure", pairs=SIMILARITY
-        ),
-        functions(
-            "figures/relevance_rules", "Rules of relevance", titles=several, relevance=RELEVANCE, wanted=bool(several)
-        ),
+        functions("figures/similarity", "Similarity of heads", **similarity),
+        functions("figures/relevance_rules", "Rules of relevance", **rules),
     ]
 
 
@@ -214,29 +212,21 @@ def _tasks(experiment: Experiment) -> list[Result]:
     logs = runs(experiment, gated, "pruned", seeds=experiment.seeds[:1])
     gates = {"runs": logs, "records": LOG, "settings": title_of(experiment, gated or every), "wanted": bool(logs)}
     shown = {"settings": metric, "tables": ABLATION, "wanted": bool(single)}
-    sets = shown | {"second": SECOND, "settings": metric | {"second_names": second}}
+    sets = shown | {"module": "ablation_sets", "second": SECOND, "settings": metric | {"second_names": second}}
+    moments = {
+        "runs": during,
+        "tables": SYSTEMATIC,
+        "baselines": paths(experiment, BASELINES, every),
+        "settings": metric | {"tasks": titles_of(experiment, every)},
+        "wanted": len(during) > len(systematic),
+    }
     return [
         classification("tables/tasks", "Tasks", settings={"runs": described(experiment, baselines)}, **learned),
         classification("figures/task_pruning", "Share of heads", **both),
         michel("figures/task_ablation", "Single heads of BERT", module="ablation", both=True, runs=heads, **shown),
         michel("tables/task_alone", "One head alone in its layer of BERT", module="alone", runs=single, **shown),
-        michel(
-            "figures/task_ablation_sets",
-            "Single heads of BERT on two sets",
-            module="ablation_sets",
-            runs=single,
-            **sets,
-        ),
-        michel(
-            "figures/task_moments",
-            "Systematic pruning of BERT during training",
-            module="moments",
-            runs=during,
-            tables=SYSTEMATIC,
-            baselines=paths(experiment, BASELINES, every),
-            settings=metric | {"tasks": titles_of(experiment, every)},
-            wanted=len(during) > len(systematic),
-        ),
+        michel("figures/task_ablation_sets", "Single heads of BERT on two sets", runs=single, **sets),
+        michel("figures/task_moments", "Systematic pruning of BERT during training", module="moments", **moments),
         row(experiment, "beyond", BERT, "figures/task_gates", "Gates on BERT", module="gates", **gates),
         classification("tables/task_speed", "Speed of BERT", **speed),
     ]

@@ -21,16 +21,14 @@ from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import Architecture
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
-from specialized_heads.tables import read_table, write_table
+from specialized_heads.tables import HEAD, read_table, write_table
 
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
     "sentences": pa.int64(),
     "signature": pa.string(),
 }
-SCHEMA = pa.schema(
-    {"what": pa.string(), "type": pa.string(), "layer": pa.int32(), "head": pa.int32(), **SCORES}  # type: ignore[arg-type]
-)
+SCHEMA = pa.schema({"what": pa.string()} | HEAD | SCORES)
 
 
 class Decoded(stage.Section):
@@ -52,8 +50,7 @@ def removals(architecture: Architecture, *, alone: bool) -> list[tuple[dict[str,
     removed = [("without", head, frozenset([head])) for head in heads]
     for head in heads if alone else []:
         removed.append(("alone", head, frozenset(other for other in heads if other[:2] == head[:2]) - {head}))
-    names = ("type", "layer", "head")
-    return [({"what": what} | dict(zip(names, head, strict=True)), removal) for what, head, removal in removed]
+    return [({"what": what} | dict(zip(HEAD, head, strict=True)), removal) for what, head, removal in removed]
 
 
 def score_removals(
@@ -86,10 +83,8 @@ def score_removals(
     gold = read_table(references, columns=["target"]).column("target").to_pylist()
     if len(gold) != len(store):
         raise stage.UserError(f"{references}: {len(gold)} sentences, but {tokens} has {len(store)}; make it again")
-    lowercase = settings.preprocess == "paper"
-    full, scores, signature = compare(
-        texts[NOTHING], list(texts.values()), gold, language=settings.language, lowercase=lowercase
-    )
+    how = {"language": settings.language, "lowercase": settings.preprocess == "paper"}
+    full, scores, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
     common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
     rows = {
         removal: {"bleu": score.bleu, "p_value": score.p_value}

@@ -18,11 +18,8 @@ from specialized_heads.tables import write_table
 
 COLUMNS = {
     "seed": pa.int64(),
-    "scope": pa.string(),
-    "criterion": pa.string(),
-    "type": pa.string(),
-    "layer": pa.int64(),
-    "head": pa.int64(),
+    **dict.fromkeys(("scope", "criterion", "type"), pa.string()),
+    **dict.fromkeys(("layer", "head"), pa.int64()),
     "value": pa.float64(),
     "counts": pa.list_(pa.int64()),
 }

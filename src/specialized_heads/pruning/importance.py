@@ -21,20 +21,12 @@ from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Network
-from specialized_heads.tables import write_table
+from specialized_heads.tables import HEAD, write_table
 from specialized_heads.training.batching import Batch, in_order, make_batch
 from specialized_heads.training.objective import objective_of
 
 TOKENS = 2000  # per batch and side, padding included
-SCHEMA = pa.schema(
-    [
-        ("type", pa.string()),
-        ("layer", pa.int32()),
-        ("head", pa.int32()),
-        ("importance", pa.float64()),
-        ("importance_normalised", pa.float64()),
-    ]
-)
+SCHEMA = pa.schema(HEAD | dict.fromkeys(("importance", "importance_normalised"), pa.float64()))
 
 
 class Settings(stage.Section):

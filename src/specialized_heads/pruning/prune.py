@@ -150,16 +150,8 @@ def train_gates(
     )
     data = load_data(files.train, files.dev)
     with distributed(settings.device) as (context, device):
-        used = train(
-            model.to(device),
-            plan,
-            data,
-            state=files.state,
-            records=files.records,
-            penalty=penalty,
-            after_update=fix_gates,
-            context=context,
-        )
+        run = {"state": files.state, "records": files.records, "context": context}
+        used = train(model.to(device), plan, data, penalty=penalty, after_update=fix_gates, **run)
         if not context.is_main:
             return
         deciding = copy.deepcopy(model)

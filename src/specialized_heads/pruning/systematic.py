@@ -18,9 +18,7 @@ from specialized_heads.pruning.masking import Removal
 from specialized_heads.pruning.scopes import Head
 from specialized_heads.tables import read_table
 
-SCHEMA = pa.schema(
-    {"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64(), **SCORES}  # type: ignore[arg-type]
-)
+SCHEMA = pa.schema({"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64()} | SCORES)
 
 
 class Settings(Decoded):

@@ -30,11 +30,10 @@ from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.tables import read_table
+from specialized_heads.tables import HEAD, read_table
 
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
-KEY = ("type", "layer", "head")
 LISTS = ("functions", "relations", "relations_certain")
 FILES = Path(__file__).parent
 
@@ -131,11 +130,10 @@ def read_heads(path: Path) -> list[Json]:
         scores = {
             name: None if value is None or math.isnan(value) else round(value, 4)
             for name, value in row.items()
-            if name not in KEY and isinstance(value, int | float | None) and name not in LISTS
+            if name not in HEAD and isinstance(value, int | float | None) and name not in LISTS
         }
-        rows.append(
-            {name: row[name] for name in KEY} | {name: row.get(name) or [] for name in LISTS} | {"scores": scores}
-        )
+        named, labels = {name: row[name] for name in HEAD}, {name: row.get(name) or [] for name in LISTS}
+        rows.append(named | labels | {"scores": scores})
     return rows
 
 
@@ -168,9 +166,8 @@ def main() -> None:
     check_words(files.parses, parses, pairs.source)
     chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
     sentences = []
-    for (number, pieces), weights in zip(
-        chosen.items(), sentence_maps(model, store, list(chosen)) if chosen else [], strict=True
-    ):
+    shown_maps = sentence_maps(model, store, list(chosen)) if chosen else []
+    for (number, pieces), weights in zip(chosen.items(), shown_maps, strict=True):
         subwords, translation = shown_tokens(store, number, source, target)
         words = [
             {"form": word.form, "head": word.head, "relation": word.relation, "pieces": pieces[position]}
@@ -194,13 +191,8 @@ def main() -> None:
         "sentences": sentences,
     }
     stage.write_file(files.output, page(data))
-    stage.log.info(
-        "page with %d of %d sentences of the analysis set, %d requested; %.1f MB",
-        len(sentences),
-        len(store),
-        settings.sentences,
-        files.output.stat().st_size / 1e6,
-    )
+    sizes = len(sentences), len(store), settings.sentences, files.output.stat().st_size / 1e6
+    stage.log.info("page with %d of %d sentences of the analysis set, %d requested; %.1f MB", *sizes)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from specialized_heads.heads.maps import head_numbers
 from specialized_heads.heads.relevance.average import average_relevance, stability
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.tables import write_table
+from specialized_heads.tables import HEAD, write_table
 
 
 class Settings(stage.Section):
@@ -32,7 +32,7 @@ def main() -> None:
     dev = load_tokens(files.dev)
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
     columns = [[head[field] for head in heads] for field in range(3)]
-    schema = pa.schema([("type", pa.string()), ("layer", pa.int32()), ("head", pa.int32())])
+    schema = pa.schema(HEAD)
     report = {
         "sentences": len(dev),
         "steps": int(dev.target_lengths.sum()) + len(dev),
