@@ -109,12 +109,7 @@ def measure(
 ) -> list[dict[str, Any]]:
     """Time all models: one row per model and batch size, with median times per batch.
 
-    Args:
-        baseline: with all heads.
-        pruned: models with fewer encoder heads.
-        twins: for each pruned model, the baseline with the same heads masked.
-        store: the test set.
-        settings: of the stage.
+    `twins`: for each pruned model, the baseline with the same heads masked.
     """
     models = [baseline, *pruned]
     rows = []

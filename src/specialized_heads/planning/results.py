@@ -79,10 +79,7 @@ def row(
 def arguments(result: Result, *, files: dict[str, list[str]], stems: dict[str, str]) -> list[str]:
     """The command line of a module for a result, without its settings.
 
-    Args:
-        result: a row of the report.
-        files: where the job finds what it reads, by argument.
-        stems: where it writes, without suffix, by argument.
+    By argument, `files` are what the job reads, and `stems` where it writes, without suffix.
     """
     [name, *_] = result.outputs
     folder = stems[name].removesuffix(f"/{result.outputs[name]}")

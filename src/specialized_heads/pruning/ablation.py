@@ -98,14 +98,7 @@ def score_removals(
 def write_scores(
     wanted: list[tuple[dict[str, Any], Removal]], settings: Decoded, files: argparse.Namespace, *, schema: pa.Schema
 ) -> None:
-    """Score removals and write one row for each.
-
-    Args:
-        wanted: for each removal, the first columns of its row.
-        settings: beam search, text, device.
-        files: model, tokens, bpe, references (read); output (written); state.
-        schema: of the table.
-    """
+    """Score removals and write one row for each, which begins with the columns that stand beside the removal."""
     inputs = {name: getattr(files, name) for name in ("model", "tokens", "bpe", "references", "state")}
     scores, saved = score_removals([removal for _, removal in wanted], settings, **inputs)
     write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))

@@ -62,17 +62,15 @@ def importance(model: Network, store: TokenStore, *, tokens: int = TOKENS) -> di
 
     Args:
         model: in evaluation mode.
-        store: sentences with references.
         tokens: at most, per batch and side; affects the result by rounding only.
 
     Returns:
         (H,) in nats per attention type and layer with heads.
     """
-    device = model.device
     sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
     queries = dict.fromkeys(sums, 0)
     for sentences in stage.progress(in_order(store, tokens=tokens), what="importance", unit="batch"):
-        batch = make_batch(store, sentences).to(device)
+        batch = make_batch(store, sentences).to(model.device)
         real = {"encoder": batch.real(batch.source), "decoder": batch.real(batch.target_out)}
         real["cross"] = real["decoder"]
         for (kind, layer), values in sensitivities(model, batch).items():

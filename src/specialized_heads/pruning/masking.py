@@ -81,9 +81,7 @@ def translate_set(
 
     Args:
         model: in evaluation mode, without gates.
-        store: the set.
         removals: duplicates are translated once.
-        decoding: beam search.
         state: keeps the translations of finished passes.
 
     Returns:

@@ -114,7 +114,6 @@ def train_gates(
 
     Args:
         model: without gates; its frozen weights stay as they are.
-        settings: see `Settings`.
         files: train, dev (read); output, records, gates (written); state.
         soft_model: where to write the model with soft gates; None: not written.
         updates_key: the configuration key of the number of updates, for remarks.

@@ -27,12 +27,9 @@ class Settings(Decoded):
 
 
 def ranking(importance: pd.DataFrame, kind: str, *, normalise: bool) -> list[Head]:
-    """Heads of a type, or of `all`, from the least to the most important; ties by type, layer and number.
+    """Heads of a type, or of "all", from the least to the most important; ties by type, layer and number.
 
-    Args:
-        importance: the table of the stage `importance`.
-        kind: "all", "encoder", "decoder" or "cross".
-        normalise: whether importance is divided by its norm in the layer.
+    `normalise`: by the importance divided by its norm in the layer.
     """
     rows = importance if kind == "all" else importance[importance["type"] == kind]
     column = "importance_normalised" if normalise else "importance"

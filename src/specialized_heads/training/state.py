@@ -77,11 +77,7 @@ def read_state(
 ) -> dict[str, Any] | None:
     """Read the state of the run with this fingerprint; None if there is none to resume from.
 
-    Args:
-        folder: of the state.
-        fingerprint: expected fingerprint of the run.
-        checkpoints: updates of the checkpoints; those before the state's update must be readable.
-        device: of the tensors.
+    Of the checkpoints after these updates, those up to the state's own update must be readable.
     """
     path = folder / "state.pt"
     store.fetch(path)

@@ -27,12 +27,7 @@ class Settings(stage.Section):
 
 
 def index(settings: Settings, tables: list[Path]) -> str:
-    """The page.
-
-    Args:
-        settings: the entries, corpus by corpus.
-        tables: the table of heads of each entry.
-    """
+    """The page, from the entries, corpus by corpus, and the table of heads of each."""
     name = html.escape(settings.experiment)
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
