@@ -227,9 +227,8 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> N
     few = corpus | {"mismatched": [tmp_path / "one.parquet"]}
     with pytest.raises(UserError, match=r"second.parquet: the set second of \d examples lacks the label "):
         call(examples, settings={"source": source}, **few, **outputs, counts=tmp_path / "counts.json")
-    with pytest.raises(
-        UserError, match=r"train.parquet: the set train of 1 examples lacks the label shifted; give more text"
-    ):
+    said = "train.parquet: the set train of 1 examples lacks the label shifted; give more text"
+    with pytest.raises(UserError, match=said):
         pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "corpus.parquet")
         call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
 

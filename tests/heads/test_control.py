@@ -26,15 +26,9 @@ ENDS = {
 @pytest.fixture
 def rows(corpus: Corpus, files: dict[str, Path], analysed: Callable) -> list[dict]:
     """The rows of the encoder's heads."""
-    architecture = Architecture.full(
-        source_vocabulary=VOCABULARY,
-        target_vocabulary=VOCABULARY,
-        layers=2,
-        heads=8,
-        width=16,
-        feed_forward=8,
-        fixed_patterns=True,
-    )
+    vocabularies = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY}
+    sizes = {"layers": 2, "heads": 8, "width": 16, "feed_forward": 8}
+    architecture = Architecture.full(**vocabularies, **sizes, fixed_patterns=True)
     model = Transformer(architecture, dropout=0.0)
     initialise(model, seed=1)
     save(model, files["model"], training={})

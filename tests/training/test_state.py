@@ -39,9 +39,8 @@ def test_what_is_written_is_taken_up(folder: Path) -> None:
 def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> None:
     path = folder / name
     whole = path.read_bytes()
-    values = whole.index(
-        torch.arange(50.0).numpy().tobytes() if name == "state.pt" else torch.ones(20).numpy().tobytes()
-    )
+    weights = torch.arange(50.0) if name == "state.pt" else torch.ones(20)
+    values = whole.index(weights.numpy().tobytes())
     path.write_bytes(whole[: values + 6] + bytes([whole[values + 6] ^ 1]) + whole[values + 7 :])
     assert taken_up(folder) is None
     path.write_bytes(whole[:-30])

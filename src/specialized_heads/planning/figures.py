@@ -296,11 +296,7 @@ def _runs(experiment: Experiment) -> list[Result]:
 def _thresholds(experiment: Experiment, corpus: str) -> dict[str, float]:
     """What makes a function, by panel of the figure of their emergence."""
     heads = experiment.for_corpus(corpus).heads
-    return {
-        "neighbours": heads.positional_share,
-        "syntactic": heads.syntactic_margin,
-        "rare words": heads.rare_share,
-    }
+    return {"neighbours": heads.positional_share, "syntactic": heads.syntactic_margin, "rare words": heads.rare_share}
 
 
 def _swept(experiment: Experiment, *scopes: str) -> list[str]:
