@@ -7,7 +7,7 @@ at a time, so it suits both a pipe of a million lines and a person at a terminal
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specialized_heads import __version__
@@ -15,6 +15,8 @@ from specialized_heads.stage import UserError, disk_errors, one_line
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
+DEVICES = ("auto", "cpu", "cuda")
+EXPORTED = "folder of an exported model"
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
 
 
@@ -25,54 +27,40 @@ def main() -> None:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("translate", help="translate standard input, one sentence per line")
-    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
-    command.add_argument("--beam", type=_positive, help="hypotheses per sentence (default: as in the experiment)")
-    command.add_argument(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: a GPU if there is one"
-    )
-    command.add_argument(
-        "--batch", type=_positive, default=100, help="maximum number of lines to translate at once (default: 100)"
-    )
-    command.set_defaults(run=_translate)
-    command = commands.add_parser("describe", help="show the heads, size and scores of a model")
-    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
-    command.set_defaults(run=_describe)
-    command = commands.add_parser("export", help="write a model for CTranslate2 or Hugging Face transformers")
-    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported model")
-    command.add_argument("output", type=Path, metavar="FOLDER", help="folder to write")
-    command.add_argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
-    command.add_argument(
-        "--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights"
-    )
-    command.add_argument(
-        "--check", type=Path, metavar="FILE", help="sentences whose translations are compared with ours"
-    )
-    command.set_defaults(run=_export)
-    command = commands.add_parser("analyse", help="write the table of heads and the attention viewer for a text")
-    command.add_argument("model", type=Path, metavar="MODEL", help="folder of an exported or a published model")
-    command.add_argument("--text", type=Path, required=True, help="source sentences, one per line")
-    command.add_argument("--translations", type=Path, help="line by line (default: the model translates the text)")
-    command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
-    command.add_argument("--parser", choices=("none", "stanza", "spacy"), default="none", help="for the source side")
-    command.add_argument(
-        "--languages", nargs=2, default=("en", "en"), metavar=("SOURCE", "TARGET"), help="language codes"
-    )
-    command.add_argument(
-        "--tags",
-        nargs=2,
-        default=(None, None),
-        metavar=("SOURCE", "TARGET"),
-        help="language tags, such as eng_Latn deu_Latn",
-    )
-    command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    command.set_defaults(run=_analyse)
-    command = commands.add_parser("convert", help="convert pickled weights to safetensors; executes nothing in them")
-    command.add_argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
-    command.set_defaults(run=_convert)
-    command = commands.add_parser("estimate", help="say how long the trainings of an experiment take on this machine")
-    command.add_argument("configuration", type=Path, metavar="FILE", help="such as config.yaml")
-    command.set_defaults(run=_estimate)
+
+    def command(name: str, run: Callable[[argparse.Namespace], None], *, help: str) -> Callable[..., object]:
+        """Define a command; returns what defines its arguments."""
+        defined = commands.add_parser(name, help=help)
+        defined.set_defaults(run=run)
+        return defined.add_argument
+
+    argument = command("translate", _translate, help="translate standard input, one sentence per line")
+    argument("model", type=Path, metavar="MODEL", help=EXPORTED)
+    argument("--beam", type=_positive, help="hypotheses per sentence (default: as in the experiment)")
+    argument("--device", choices=DEVICES, default="auto", help="auto: a GPU if there is one")
+    argument("--batch", type=_positive, default=100, help="maximum number of lines to translate at once (default: 100)")
+    argument = command("describe", _describe, help="show the heads, size and scores of a model")
+    argument("model", type=Path, metavar="MODEL", help=EXPORTED)
+    argument = command("export", _export, help="write a model for CTranslate2 or Hugging Face transformers")
+    argument("model", type=Path, metavar="MODEL", help=EXPORTED)
+    argument("output", type=Path, metavar="FOLDER", help="folder to write")
+    argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
+    argument("--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights")
+    argument("--check", type=Path, metavar="FILE", help="sentences whose translations are compared with ours")
+    argument = command("analyse", _analyse, help="write the table of heads and the attention viewer for a text")
+    argument("model", type=Path, metavar="MODEL", help="folder of an exported or a published model")
+    argument("--text", type=Path, required=True, help="source sentences, one per line")
+    argument("--translations", type=Path, help="line by line (default: the model translates the text)")
+    argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
+    argument("--parser", choices=("none", "stanza", "spacy"), default="none", help="for the source side")
+    sides = {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
+    argument("--languages", default=("en", "en"), help="language codes", **sides)
+    argument("--tags", default=(None, None), help="language tags, such as eng_Latn deu_Latn", **sides)
+    argument("--device", choices=DEVICES, default="auto")
+    argument = command("convert", _convert, help="convert pickled weights to safetensors; executes nothing in them")
+    argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
+    argument = command("estimate", _estimate, help="say how long the trainings of an experiment take on this machine")
+    argument("configuration", type=Path, metavar="FILE", help="such as config.yaml")
     args = parser.parse_args()
     try:
         if sys.stdout is None:
@@ -163,9 +151,8 @@ def _describe(args: argparse.Namespace) -> None:
     card = read_card(args.model)
     scores = card.scores
     print(f"{card.model}, seed {card.seed}, of {card.corpus} in experiment {card.experiment}")
-    print(
-        f"{card.source_language} to {card.target_language}, preprocessing: {card.preprocess}, beam {card.decoding.beam}"
-    )
+    languages = f"{card.source_language} to {card.target_language}"
+    print(f"{languages}, preprocessing: {card.preprocess}, beam {card.decoding.beam}")
     interval = f"[{scores.bleu_low:.1f}, {scores.bleu_high:.1f}]"
     print(f"BLEU {scores.bleu:.1f} {interval} on {scores.sentences:,} sentences ({scores.signature})")
     print(f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB, written by version {card.version}")
@@ -186,13 +173,8 @@ def _export(args: argparse.Namespace) -> None:
 def _analyse(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.analyse import analyse, summary
 
-    options = {
-        "parser": args.parser,
-        "languages": tuple(args.languages),
-        "tags": tuple(args.tags),
-        "device": args.device,
-    }
-    table = analyse(args.model, args.text, args.output, translations=args.translations, **options)
+    options = {name: getattr(args, name) for name in ("translations", "parser", "languages", "tags", "device")}
+    table = analyse(args.model, args.text, args.output, **options)
     print(summary(table))
     print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")
 

@@ -24,12 +24,9 @@ from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.model.checkpoint import Sizes, Tokens, load
+from specialized_heads.model.checkpoint import Sizes, Tokens, load_on
 from specialized_heads.model.decoding import in_batches, translate
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import Section, UserError
 
 FORMAT = 1
 WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"
@@ -57,7 +54,7 @@ has the details. The weights are in `model.safetensors`, the vocabularies in `so
 """
 
 
-class Settings(Section):
+class Settings(stage.Section):
     """The part of the description that does not come from the model's own files."""
 
     experiment: str
@@ -71,7 +68,7 @@ class Settings(Section):
     decoding: Decoding
 
 
-class Scores(Section):
+class Scores(stage.Section):
     """Scores on the test set; see `evaluation.score`."""
 
     bleu: float
@@ -162,10 +159,9 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
     """
     folder = Path(folder)
     card = check_files(folder)
-    prepare_cpu()
     return Translator(
         card=card,
-        model=load(folder / WEIGHTS, device=choose_device(device)),
+        model=load_on(folder / WEIGHTS, device),
         source=_vocabulary(folder / SOURCE, card.architecture, "source"),
         target=_vocabulary(folder / TARGET, card.architecture, "target"),
         decoding=card.decoding if beam is None else card.decoding.model_copy(update={"beam": beam}),
@@ -178,9 +174,9 @@ def check_files(folder: Path) -> Card:
     for name in (WEIGHTS, SOURCE, TARGET):
         path = folder / name
         if not path.is_file():
-            raise UserError(f"{path}: no such file; copy or export the model again")
+            raise stage.UserError(f"{path}: no such file; copy or export the model again")
         if stage.file_hash(path) != card.sha256.get(name):
-            raise UserError(f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again")
+            raise stage.UserError(f"{path}: not the file that {DESCRIPTION} describes; copy or export the model again")
     return card
 
 
@@ -188,31 +184,33 @@ def read_card(folder: Path) -> Card:
     """Read and validate the description of an exported model; anything else is a `UserError`."""
     path = folder / DESCRIPTION
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder")
+        raise stage.UserError(f"{folder}: no such folder")
     if path.is_file() and path.stat().st_size > 1_000_000:
-        raise UserError(f"{path}: too large for the description of a model")
+        raise stage.UserError(f"{path}: too large for the description of a model")
     values = stage.read_json(path)
     if not isinstance(values, dict) or "format" not in values:
-        raise UserError(f"{path}: not the description of an exported model; the rule `export` makes one")
+        raise stage.UserError(f"{path}: not the description of an exported model; the rule `export` makes one")
     if values["format"] != FORMAT:
-        raise UserError(f"{path}: format {values['format']!r} is not {FORMAT}, which this version of the package reads")
+        raise stage.UserError(
+            f"{path}: format {values['format']!r} is not {FORMAT}, which this version of the package reads"
+        )
     try:
         return Card.model_validate(values)
     except pydantic.ValidationError as error:
-        raise UserError(f"{path}: {stage.first_line(error)}") from None
+        raise stage.UserError(f"{path}: {stage.first_line(error)}") from None
 
 
 def _vocabulary(path: Path, sizes: Sizes, side: Literal["source", "target"]) -> SentencePieceProcessor:
     try:
         bpe = SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
-        raise UserError(f"{path}: not a SentencePiece model; copy or export the model again") from None
+        raise stage.UserError(f"{path}: not a SentencePiece model; copy or export the model again") from None
     size, tokens = getattr(sizes, f"{side}_vocabulary"), sizes.tokens
     fits = bpe.get_piece_size() >= size if getattr(tokens, f"{side}_size") else bpe.get_piece_size() == size
     if tokens == Tokens():  # a vocabulary made here
         fits &= (bpe.pad_id(), bpe.unk_id(), bpe.bos_id(), bpe.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
     if not fits or bpe.unk_id() != tokens.unknown:
-        raise UserError(f"{path}: not the vocabulary of this model; copy or export the model again")
+        raise stage.UserError(f"{path}: not the vocabulary of this model; copy or export the model again")
     return bpe
 
 
@@ -243,8 +241,7 @@ def main() -> None:
         target=settings.target_language,
         version=__version__,
     )
-    with stage.atomic(folder / "README.md") as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    stage.write_file(folder / "README.md", text)
     load_exported(folder, device="cpu")  # fail here rather than at the user who gets the folder
     stage.log.info("%d parameters, %.1f MB", card.parameters, card.bytes / 1e6)
 

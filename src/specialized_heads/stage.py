@@ -201,10 +201,15 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise
 
 
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write text, as UTF-8, or bytes, atomically."""
+    with atomic(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, atomically, without sorting keys."""
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_file(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:

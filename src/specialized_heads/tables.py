@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 
 from specialized_heads.stage import UserError, atomic
 
+# The columns that name a head; layers and heads from 1.
+HEAD = {"type": pa.string(), "layer": pa.int32(), "head": pa.int32()}
+
 
 def write_table(path: Path, table: pa.Table, **options: Any) -> None:
     """Write a table atomically; options as for `pyarrow.parquet.write_table`."""

@@ -9,18 +9,8 @@ import torch
 from specialized_heads.classification import wordpiece
 from specialized_heads.classification.wordpiece import Vocabulary
 
-TOKENS = [
-    *wordpiece.SPECIAL,
-    *"abcdefgh",
-    *(f"##{letter}" for letter in "abcdefgh"),
-    "the",
-    "dog",
-    "##s",
-    ".",
-    "'",
-    "[",
-    "]",
-]
+TOKENS = [*wordpiece.SPECIAL, *"abcdefgh", *(f"##{letter}" for letter in "abcdefgh")]
+TOKENS += ["the", "dog", "##s", ".", "'", "[", "]"]
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small import mask_derivatives
 
 from specialized_heads.classification.finetune import classifier
 from specialized_heads.classification.wordpiece import Cleaning, tokenizer_of
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.gates import Mask
 from specialized_heads.pruning import importance
 from specialized_heads.pruning.masking import mask
 from specialized_heads.pruning.scopes import heads_of, remove_heads
@@ -128,9 +128,7 @@ CASED = Cleaning(lowercase=False, strip_accents=False, handle_chinese_chars=Fals
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_text_is_cleaned_as_the_tokeniser_says(
-    tmp_path: Path, files: dict, expected: Cleaning, with_text: bool
-) -> None:
+def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files: dict, expected: Cleaning, with_text: bool) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
     if with_text or "tokenizer.json" not in files:
@@ -197,9 +195,8 @@ def test_masking_equals_removal(labelled, removed, tmp_path) -> None:
     assert not torch.allclose(masked, model.logits(model(ids)))
     remove_heads(model, removed)
     assert torch.allclose(masked, model.logits(model(ids)), atol=1e-5)
-    assert (
-        set(heads_of(model.architecture, scope="all")) == {("encoder", n, h) for n in (1, 2) for h in (1, 2)} - removed
-    )
+    every = {("encoder", layer, head) for layer in (1, 2) for head in (1, 2)}
+    assert set(heads_of(model.architecture, scope="all")) == every - removed
     save(model, tmp_path / "model.safetensors", training={})
     again = load(tmp_path / "model.safetensors")
     assert again.architecture == model.architecture
@@ -209,24 +206,14 @@ def test_masking_equals_removal(labelled, removed, tmp_path) -> None:
 def test_importance_is_that_of_finite_differences(labelled, monkeypatch) -> None:
     from specialized_heads.model import attention
 
-    monkeypatch.setattr(
-        attention, "softmax", lambda scores: torch.softmax(scores, -1)
-    )  # the project's own is in float32
-    model, batch, step = tiny().double(), make_batch(labelled, np.arange(6)), 1e-4
-    found = importance.sensitivities(model, batch)
-    loss = objective_of(model).loss
-    for layer in model.attentions():
-        for head in range(2):
-            losses = []
-            for sign in (1, -1):
-                values = torch.ones(2, dtype=torch.float64)
-                values[head] += sign * step
-                layer.gate = Mask(values)
-                with torch.no_grad():
-                    losses.append(float(loss(model, batch, label_smoothing=0.0)))
-            layer.gate = None
-            expected = (losses[0] - losses[1]) / (2 * step)
-            assert float(found["encoder", layer.layer][:, head].sum()) == pytest.approx(expected, rel=1e-5, abs=1e-8)
+    # The project's own is in float32.
+    monkeypatch.setattr(attention, "softmax", lambda scores: torch.softmax(scores, -1))
+    model, batch = tiny().double(), make_batch(labelled, np.arange(6))
+    found, loss = importance.sensitivities(model, batch), objective_of(model).loss
+    expected = mask_derivatives(model, lambda: float(loss(model, batch, label_smoothing=0.0)))
+    assert len(expected) == 4
+    for (kind, layer, head), difference in expected.items():
+        assert float(found[kind, layer][:, head].sum()) == pytest.approx(difference, rel=1e-5, abs=1e-8)
     rows = importance.table(model, importance.importance(tiny(), labelled))
     assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads_of(model.architecture, scope="all")
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
-from small import TRAINING
+from small import PRUNING, TRAINING, killed_at, outputs
 
 from specialized_heads.classification import (
     ablation,
@@ -30,7 +30,6 @@ from specialized_heads.model.checkpoint import load, read_tensors
 from specialized_heads.pruning import importance, prune
 from specialized_heads.stage import UserError
 from specialized_heads.tables import write_table
-from specialized_heads.training import loop, objective
 
 LETTERS = "abcdefgh"
 SIZES = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 32, "longest": 16, "dropout": 0.1}
@@ -65,13 +64,8 @@ def task(call, tmp_path: Path, vocabulary_file: Path) -> dict[str, Path]:
             rows.append({"first": " ".join(words), "second": "g" if place % 3 else None, "label": place % 2})
         write_table(tmp_path / f"{name}.parquet", pa.Table.from_pylist(rows, schema=SCHEMA))
         files[name] = tmp_path / f"{name}.safetensors"
-        call(
-            tokens,
-            settings={"longest": 16},
-            text=tmp_path / f"{name}.parquet",
-            vocabulary=vocabulary_file,
-            output=files[name],
-        )
+        text = {"text": tmp_path / f"{name}.parquet", "vocabulary": vocabulary_file}
+        call(tokens, settings={"longest": 16}, **text, output=files[name])
     return files
 
 
@@ -81,11 +75,9 @@ def learn(call, tmp_path: Path, pretrained: Path, task: dict[str, Path]) -> Call
 
     def run(name: str) -> Path:
         folder = tmp_path / name
-        folder.mkdir(exist_ok=True)
         settings = {"seed": 1, "labels": 2, "dropout": 0.1, "training": LEARNING | {"updates": 80}, "moments": [20]}
-        outputs = {"output": folder / "model.safetensors", "records": folder / "log.jsonl", "state": folder / "state"}
         data = {"train": task["train"], "dev": task["dev"], "checkpoints": folder / "checkpoints.safetensors"}
-        call(finetune, settings=settings | {"device": "cpu"}, pretrained=pretrained, **data, **outputs)
+        call(finetune, settings=settings | {"device": "cpu"}, pretrained=pretrained, **data, **outputs(folder))
         return folder
 
     return run
@@ -135,19 +127,10 @@ def test_fine_tuning_beats_a_bag_of_words(call, learn, task, tmp_path: Path) -> 
     assert (found["heads"], found["total"], found["test"]["delta"], found["test"]["p_value"]) == (4, 4, 0.0, 1.0)
 
 
-def test_a_killed_fine_tuning_ends_with_the_same_bytes(learn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_fine_tuning_ends_with_the_same_bytes(learn, tmp_path: Path) -> None:
     names = ("model.safetensors", "model.json", "log.jsonl", "checkpoints.safetensors")
     whole = learn("whole")
-    make_batch, made = objective.make_batch, iter(range(10_000))
-
-    def break_off(*args: object) -> object:
-        if next(made) == 120:
-            raise KeyboardInterrupt
-        return make_batch(*args)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(loop, "SAVE_SECONDS", 0.0)
-        patch.setattr(objective, "make_batch", break_off)
+    with killed_at(120):
         learn("broken")
     assert (tmp_path / "broken/state/state.pt").exists()
     broken = learn("broken")
@@ -188,30 +171,16 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     assert steps_table["removed"].tolist() == [0, 2, 4] and set(steps_table["pruned"]) == {"all"}
     assert steps_table["score"].iloc[0] == pytest.approx(accuracy)
 
-    files = {
-        "importance": tmp_path / "importance.parquet",
-        "tokens": task["test"],
-        "output": tmp_path / "speed.parquet",
-    }
+    files = {"importance": removed["importance"], "tokens": task["test"], "output": tmp_path / "speed.parquet"}
     call(speed, settings=device | {"batches": [1, 64], "normalise": True}, model=model, **files)
     times = pd.read_parquet(tmp_path / "speed.parquet")
     assert times["heads"].tolist() == [4, 2, 4, 2] and (times["speed"] > 0).all() and times["gain"].notna().sum() == 2
 
-    outputs = {name: tmp_path / f"gates_{name}" for name in ("records", "state", "gates")}
-    outputs |= {"output": tmp_path / "pruned.safetensors", "soft": tmp_path / "soft.safetensors"}
-    gates = {
-        "scope": "all",
-        "penalty": None,
-        "heads": 1,
-        "penalty_warmup": 0,
-        "penalise": "heads",
-        "gate_learning_rate": 0.5,
-        "gate_init": 2.0,
-    }
-    settings = gates | {"seed": 1, "dropout": 0.1, "training": LEARNING} | device
-    call(prune, settings=settings, baseline=model, train=task["train"], dev=task["dev"], **outputs)
-    assert sum(map(len, load(outputs["output"]).architecture.encoder)) == 1
-    assert len(json.loads(outputs["gates"].read_text())["rows"]) == 4
+    written = outputs(tmp_path / "pruned") | {"gates": tmp_path / "gates.json", "soft": tmp_path / "soft.safetensors"}
+    settings = PRUNING | {"scope": "all", "penalty": None, "heads": 1, "gate_learning_rate": 0.5, "training": LEARNING}
+    call(prune, settings=settings, baseline=model, train=task["train"], dev=task["dev"], **written)
+    assert sum(map(len, load(written["output"]).architecture.encoder)) == 1
+    assert len(json.loads(written["gates"].read_text())["rows"]) == 4
 
 
 def test_a_published_classifier_is_imported(call, published, tmp_path: Path) -> None:
@@ -258,9 +227,8 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> N
     few = corpus | {"mismatched": [tmp_path / "one.parquet"]}
     with pytest.raises(UserError, match=r"second.parquet: the set second of \d examples lacks the label "):
         call(examples, settings={"source": source}, **few, **outputs, counts=tmp_path / "counts.json")
-    with pytest.raises(
-        UserError, match=r"train.parquet: the set train of 1 examples lacks the label shifted; give more text"
-    ):
+    said = "train.parquet: the set train of 1 examples lacks the label shifted; give more text"
+    with pytest.raises(UserError, match=said):
         pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "corpus.parquet")
         call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
 

@@ -38,9 +38,8 @@ def files(tiny_model, tmp_path: Path) -> dict[str, Path | list[Path]]:
         score = {"bleu": 20.5, "bleu_low": 19.0, "bleu_high": 22.0, "chrf": 50.0, "signature": "s"}
         score |= {"bleu_tokenised": 21.5, "bleu_tokenised_low": 20.0, "bleu_tokenised_high": 23.0}
         score |= {"signature_tokenised": "t", "signature_chrf": "c", "sentences": 60}
-        (tmp_path / f"{name}.score.json").write_text(
-            json.dumps(score | dict.fromkeys(DIFFERENCE, None if name == "baseline" else 0.03))
-        )
+        score |= dict.fromkeys(DIFFERENCE, None if name == "baseline" else 0.03)
+        (tmp_path / f"{name}.score.json").write_text(json.dumps(score))
         models.append(tmp_path / f"{name}.json")
         scores.append(tmp_path / f"{name}.score.json")
     return {"models": models, "scores": scores, "output": tmp_path / "scores.parquet"}

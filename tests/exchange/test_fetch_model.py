@@ -94,22 +94,17 @@ def test_a_model_with_nothing_but_a_pickle_is_fetched_for_conversion(hub: Path, 
 
 
 def test_an_unknown_model_is_one_clear_error(hub: Path, call, tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match="nobody/nothing: there is no such folder, and it cannot be fetched from http://127.0.0.1"
-    ) as error:
-        call(
-            fetch_model,
-            settings={"name": "nobody/nothing", "revision": None} | KEY,
-            output=tmp_path / "m" / "card.json",
-        )
+    settings = {"name": "nobody/nothing", "revision": None} | KEY
+    said = "nobody/nothing: there is no such folder, and it cannot be fetched from http://127.0.0.1"
+    with pytest.raises(UserError, match=said) as error:
+        call(fetch_model, settings=settings, output=tmp_path / "m" / "card.json")
     assert "\n" not in str(error.value)
 
 
 def test_a_hub_that_does_not_answer_is_one_clear_error(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(
-        UserError, match="cannot be fetched from http://127.0.0.1:9.* and set corpora.first.baseline.model"
-    ):
+    said = "cannot be fetched from http://127.0.0.1:9.* and set corpora.first.baseline.model"
+    with pytest.raises(UserError, match=said):
         call(fetch_model, settings={"name": NAME, "revision": None} | KEY, output=tmp_path / "m" / "card.json")
 
 

@@ -81,11 +81,8 @@ def test_marian_ids(side: str, marian: tuple[Path, Config], tmp_path: Path) -> N
     assert ids.tolist() == [number for row in rows for number in row]
     assert lengths.tolist() == list(map(len, rows))
     assert read.tokens.unknown in ids
-    assert (read.tokens.pad, read.tokens.start, read.tokens.eos) == (
-        described.vocab_size - 1,
-        described.vocab_size - 1,
-        0,
-    )
+    assert read.tokens.pad == read.tokens.start == described.vocab_size - 1
+    assert read.tokens.eos == 0
 
 
 def test_marian_translations_are_decoded_as_in_transformers(marian: tuple[Path, Config], tmp_path: Path) -> None:
@@ -130,9 +127,8 @@ def nllb(tmp_path: Path) -> tuple[Path, Config, transformers.NllbTokenizer]:
     path = tmp_path / "sentencepiece.bpe.model"
     path.write_bytes(processor.serialized_model_proto())
     extracted = SentencePieceExtractor(str(path)).extract(None)
-    vocabulary = {
-        token: number for number, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *pieces(processor)[3:]])
-    }
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *pieces(processor)[3:]]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
     tokenizer = transformers.NllbTokenizer(
         vocab=vocabulary,
         merges=extracted["merges"],
@@ -151,9 +147,8 @@ def test_nllb_ids(side: str, nllb: tuple[Path, Config, transformers.NllbTokenize
     folder, described, theirs = nllb
     read = read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
     (tmp_path / "ours.model").write_bytes(getattr(read, side))
-    texts = [
-        " ".join(text.split()) for text in TEXTS
-    ]  # as the corpus stages leave it; transformers keeps a space at the end
+    # As the corpus stages leave them; transformers keeps a space at the end.
+    texts = [" ".join(text.split()) for text in TEXTS]
     expected = theirs(texts) if side == "source" else theirs(text_target=texts)
     ids, _ = encode(texts, load_bpe(tmp_path / "ours.model"), read.tokens, side)
     assert ids.tolist() == [number for row in expected["input_ids"] for number in row[:-1]]

@@ -29,9 +29,8 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
     rows, report = analysed()
     heads = [(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in (1, 2)]
     assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads
-    assert [row["relevance"] for row in rows] == [
-        n / 100 for start in (0, 16, 32) for n in (start, start + 1, start + 8, start + 9)
-    ]
+    numbers = [start + n for start in (0, 16, 32) for n in (0, 1, 8, 9)]
+    assert [row["relevance"] for row in rows] == [number / 100 for number in numbers]
     assert all(row["relevance_gradient"] == -2 * row["relevance"] for row in rows)
     assert all(0 < row["confidence"] <= 1 for row in rows)
     for row in rows[4:]:
@@ -56,16 +55,12 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
         assert sentence["rarest"] < len(sentence["tokens"]) - 1
 
 
-def test_a_sentence_without_a_tree_is_not_aligned(
-    model: Transformer, files: dict[str, Path], analysed, corpus: Corpus
-) -> None:
+def test_a_sentence_without_a_tree_is_not_aligned(model: Transformer, files: dict[str, Path], analysed, corpus) -> None:
     write_parses(files["parses"], [[] if number == 7 else tree for number, tree in enumerate(corpus.trees)])
     assert analysed()[1]["aligned"] == NUMBER - 1
 
 
-def test_the_case_of_preprocessed_text_does_not_matter(
-    model: Transformer, files: dict[str, Path], analysed, corpus: Corpus, token_file
-) -> None:
+def test_the_case_of_preprocessed_text_does_not_matter(model: Transformer, files, analysed, corpus, token_file) -> None:
     ids = corpus.bpe.encode(apply(corpus.sources, language="en", mode="paper"))
     token_file("analysis", ids, corpus.target_ids)
     expected, _ = analysed(preprocess="paper")
@@ -94,19 +89,14 @@ def test_parses_of_another_text_are_a_mistake(model: Transformer, files: dict[st
         analysed()
 
 
-def test_a_relation_that_does_not_occur_is_counted_and_named(
-    model: Transformer, analysed, corpus: Corpus, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_relation_that_does_not_occur_is_counted_and_named(model: Transformer, analysed, corpus, caplog) -> None:
     rows, report = analysed(relations=["nsubj", "vocative", "dobj"])
     for row in rows[:4]:
         assert row["vocative_arcs"] == 0
         names = ("vocative_head_to_dependent", "vocative_dependent_to_head_low", "vocative_dependent_to_head_baseline")
         assert all(math.isnan(row[name]) for name in names)
-    assert report["arcs"] == {
-        "nsubj": corpus.count("nsubj"),
-        "vocative": 0,
-        "dobj": corpus.count("obj"),
-    }  # Stanford's name
+    # "dobj" is Stanford's name.
+    assert report["arcs"] == {"nsubj": corpus.count("nsubj"), "vocative": 0, "dobj": corpus.count("obj")}
     assert report["fewer_than_least_arcs"] == ["vocative"]
     assert "no arc of 'vocative'; the parses contain " in caplog.text
 

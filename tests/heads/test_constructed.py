@@ -16,7 +16,7 @@ from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
 from specialized_heads.config.sections import Heads
 from specialized_heads.heads import analyse
-from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.checkpoint import load_on, save
 from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
 
 RESTING = 0.6  # attention of encoder and cross heads on EOS
@@ -31,20 +31,17 @@ def constructed(
     """`constructed(encoder=[look, ...], decoder=[...], cross=[...])`: rows of the table by type, and the report."""
 
     def run(settings: dict | None = None, **looks: list[Look]) -> tuple[dict[str, list[dict]], dict]:
-        architecture = Architecture(
-            source_vocabulary=VOCABULARY,
-            target_vocabulary=VOCABULARY,
-            width=16,
-            feed_forward=8,
-            head_width=4,
-            **{kind: (tuple(range(len(looks.get(kind, [])))), ()) for kind in KINDS},
-        )
+        heads = {kind: (tuple(range(len(looks.get(kind, [])))), ()) for kind in KINDS}
+        sizes = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY, "width": 16, "feed_forward": 8}
+        architecture = Architecture(**sizes, head_width=4, **heads)
         model = Transformer(architecture, dropout=0.0)
         initialise(model, seed=1)
         save(model, files["model"], training={})
-        monkeypatch.setattr(
-            analyse, "load", lambda path, device: attend_by_rule(load(path, device=device), corpus, looks)
-        )
+
+        def by_rule(path: Path, device: str) -> Transformer:
+            return attend_by_rule(load_on(path, device), corpus, looks)
+
+        monkeypatch.setattr(analyse, "load_on", by_rule)
         rows, report = analysed(**settings or {})
         return {kind: [row for row in rows if row["type"] == kind] for kind in KINDS}, report
 
@@ -104,9 +101,8 @@ def follow(corpus: Corpus, relation: str, *, to_head: bool) -> Look:
 def ranks(corpus: Corpus) -> dict[int, int]:
     """Places of the tokens by falling frequency, equally frequent ones by id."""
     counts = Counter(token for ids in corpus.source_ids for token in ids)
-    return {
-        token: place for place, token in enumerate(sorted(range(VOCABULARY), key=lambda token: (-counts[token], token)))
-    }
+    ordered = sorted(range(VOCABULARY), key=lambda token: (-counts[token], token))
+    return {token: place for place, token in enumerate(ordered)}
 
 
 def test_encoder_heads(constructed, corpus: Corpus) -> None:

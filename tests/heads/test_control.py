@@ -26,15 +26,9 @@ ENDS = {
 @pytest.fixture
 def rows(corpus: Corpus, files: dict[str, Path], analysed: Callable) -> list[dict]:
     """The rows of the encoder's heads."""
-    architecture = Architecture.full(
-        source_vocabulary=VOCABULARY,
-        target_vocabulary=VOCABULARY,
-        layers=2,
-        heads=8,
-        width=16,
-        feed_forward=8,
-        fixed_patterns=True,
-    )
+    vocabularies = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY}
+    sizes = {"layers": 2, "heads": 8, "width": 16, "feed_forward": 8}
+    architecture = Architecture.full(**vocabularies, **sizes, fixed_patterns=True)
     model = Transformer(architecture, dropout=0.0)
     initialise(model, seed=1)
     save(model, files["model"], training={})
@@ -63,9 +57,7 @@ def test_heads_with_a_fixed_offset_are_positional_at_that_offset_and_nothing_els
             assert row["functions"] == ["positional"]
 
 
-def test_heads_at_an_end_of_the_sentence_have_the_labels_that_the_trees_give_them(
-    rows: list[dict], corpus: Corpus
-) -> None:
+def test_heads_at_an_end_of_the_sentence_have_the_labels_that_the_trees_give_them(rows: list[dict], corpus) -> None:
     for row in rows:
         if row["head"] > len(LABELS) or (name := list(LABELS)[row["head"] - 1]) not in ENDS:
             continue

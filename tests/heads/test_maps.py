@@ -33,9 +33,8 @@ def test_maps_of_a_pruned_model_are_the_model_s_own(pruned: Transformer, store) 
             assert int(batch.queries["cross"][row].sum()) == target + 1  # begin-of-sentence is one, too
             assert batch.keys["decoder"][row].tolist() == batch.queries["cross"][row].tolist()
             # Begin-of-sentence sees only itself.
-            assert batch.queries["decoder"][row].tolist() == [
-                0 < i <= target for i in range(batch.keys["decoder"].shape[1])
-            ]
+            positions = range(batch.keys["decoder"].shape[1])
+            assert batch.queries["decoder"][row].tolist() == [0 < i <= target for i in positions]
             activations: Activations = {}
             alone = make_batch(data, np.array([number]))
             with torch.inference_mode():

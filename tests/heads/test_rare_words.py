@@ -1,5 +1,6 @@
 """Rare words (section 5.3) on argmaxes whose answers are known."""
 
+import pytest
 import torch
 
 from specialized_heads.corpus.vocabulary import EOS, PAD
@@ -16,22 +17,19 @@ def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int
     return int(first[0]), int(either[0]), counted
 
 
-def test_rare_words() -> None:
-    assert rare([5, 17, 9, 11], [1, 1, 3, 0], cutoff=10) == (2, 3, 4)
-
-
-def test_rare_words_at_the_cutoff() -> None:
-    assert rare([5, 10], [1, 1], cutoff=10) == (2, 2, 2)  # rank 10 is outside of the ten most frequent, 0 to 9
-    assert rare([5, 9], [1, 1], cutoff=10) == (0, 0, 0)
-
-
-def test_rare_words_that_occur_twice() -> None:
-    assert rare([17, 5, 17, 11], [0, 2, 3, 1], cutoff=10) == (2, 3, 4)
-
-
-def test_rare_words_of_a_single_token() -> None:
-    assert rare([17], [0], cutoff=10) == (1, 1, 1)
-    assert rare([17, 17], [0, 1], cutoff=10) == (2, 2, 2)
+@pytest.mark.parametrize(
+    ("source", "best", "expected"),
+    [
+        ([5, 17, 9, 11], [1, 1, 3, 0], (2, 3, 4)),
+        ([5, 10], [1, 1], (2, 2, 2)),  # rank 10 is outside of the ten most frequent, 0 to 9
+        ([5, 9], [1, 1], (0, 0, 0)),
+        ([17, 5, 17, 11], [0, 2, 3, 1], (2, 3, 4)),  # the rarest occurs twice
+        ([17], [0], (1, 1, 1)),
+        ([17, 17], [0, 1], (2, 2, 2)),
+    ],
+)
+def test_rare_words(source: list[int], best: list[int], expected: tuple[int, int, int]) -> None:
+    assert rare(source, best, cutoff=10) == expected
 
 
 def test_rare_words_with_several_heads_and_sentences() -> None:

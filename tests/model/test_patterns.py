@@ -48,6 +48,5 @@ def test_a_model_with_fixed_patterns_attends_by_them_and_trains_the_rest() -> No
 
     model.keep_heads({"encoder": [[1, 7], []], "decoder": [list(range(8))] * 2, "cross": [list(range(8))] * 2})
     model(source, torch.tensor([[BOS, 4], [BOS, 5]]), activations)
-    assert torch.equal(
-        activations["encoder", 0, "weights"][:, 0], patterns[:, 1]
-    )  # the heads that stay keep their patterns
+    # The heads that stay keep their patterns.
+    assert torch.equal(activations["encoder", 0, "weights"][:, 0], patterns[:, 1])

@@ -8,7 +8,7 @@ import pytest
 
 from specialized_heads.config.experiment import Experiment, load
 from specialized_heads.config.file import read
-from specialized_heads.planning.figures import Result, arguments
+from specialized_heads.planning.results import Result, arguments
 from specialized_heads.planning.targets import all_results, before_provenance, everything
 from specialized_heads.report import make
 
@@ -22,9 +22,7 @@ RESULTS = all_results(SHIPPED) + OF_BERT
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.rule)
-def test_a_module_takes_the_arguments_of_its_row(
-    result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_module_takes_the_arguments_of_its_row(result: Result, monkeypatch, capsys: pytest.CaptureFixture) -> None:
     experiment = BERT if result in OF_BERT else SHIPPED
     stems = {name: f"results/{experiment.experiment}/{stem}" for name, stem in result.outputs.items()}
     flags = arguments(result, files=result.inputs, stems=stems)

@@ -135,13 +135,7 @@ def importances() -> pd.DataFrame:
 
 def test_the_least_important_head_goes_first() -> None:
     everything = systematic.ranking(importances(), "all", normalise=False)
-    assert everything == [
-        ("cross", 1, 3),
-        ("decoder", 2, 5),
-        ("decoder", 1, 1),
-        ("encoder", 1, 1),
-        ("encoder", 1, 2),
-    ]
+    assert everything == [("cross", 1, 3), ("decoder", 2, 5), ("decoder", 1, 1), ("encoder", 1, 1), ("encoder", 1, 2)]
     normalised = systematic.ranking(importances(), "all", normalise=True)
     # Equal ones: encoder before decoder.
     assert [heads[0] for heads in normalised] == ["encoder", "decoder", "encoder", "decoder", "cross"]

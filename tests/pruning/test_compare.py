@@ -36,22 +36,10 @@ def table(call, tiny_model, tmp_path: Path) -> pd.DataFrame:
         path = tmp_path / f"{criterion}{heads}.safetensors"
         save(model, path, training={})
         cut.append((path.with_suffix(".json"), {"criterion": criterion, "scope": scope, "heads": heads}))
-    criteria = ["gates", "confidence", "random"]
-    call(
-        compare,
-        settings={
-            "seed": 3,
-            "criteria": criteria,
-            "cut": [what for _, what in cut],
-            "gates": ["encoder", "all"],
-            "column": "importance",
-        },
-        model=tmp_path / "baseline.json",
-        heads=tmp_path / "heads.parquet",
-        gates=[tmp_path / "encoder.json", tmp_path / "all.json"],
-        cut=[path for path, _ in cut],
-        output=tmp_path / "criteria.parquet",
-    )
+    settings = {"seed": 3, "criteria": ["gates", "confidence", "random"], "cut": [what for _, what in cut]}
+    files = {"model": tmp_path / "baseline.json", "heads": tmp_path / "heads.parquet", "cut": [path for path, _ in cut]}
+    files |= {"gates": [tmp_path / "encoder.json", tmp_path / "all.json"], "output": tmp_path / "criteria.parquet"}
+    call(compare, settings=settings | {"gates": ["encoder", "all"], "column": "importance"}, **files)
     return pd.read_parquet(tmp_path / "criteria.parquet")
 
 
@@ -61,9 +49,8 @@ def test_every_criterion_gives_every_head_of_a_scope_its_value(table: pd.DataFra
         for scope, size in (("encoder", 4), ("all", 12))
         for criterion in ("gates", "confidence", "random")
     }
-    values = {
-        (row.scope, row.criterion, row.type, row.layer, row.head): row.value for row in table.itertuples(index=False)
-    }
+    keys = ["scope", "criterion", "type", "layer", "head"]
+    values = table.set_index(keys)["value"].to_dict()
     assert values["encoder", "gates", "encoder", 1, 2] == -1.0
     assert values["all", "gates", "cross", 2, 2] == -11.0
     assert values["all", "confidence", "decoder", 1, 1] == 0.4

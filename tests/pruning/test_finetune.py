@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small import TRAINING, changed
+from small import PRUNING, TRAINING, changed, outputs
 
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import finetune, prune
 from specialized_heads.training import plan as plans
+from specialized_heads.training import train as training
 
 SETTINGS = {"seed": 1, "scope": "encoder", "dropout": 0.1, "training": TRAINING, "device": "cpu"}
 CUT = {"criterion": "random"}
@@ -33,11 +34,9 @@ def run(call, files: dict, tmp_path: Path) -> Callable[..., Path]:
     """`run(scope="all")`: the weights of the model trained on."""
 
     def trained(**settings: object) -> Path:
-        folder = tmp_path / "finetuned"
-        outputs = {"output": folder / "model.safetensors", "records": folder / "log.jsonl", "state": folder / "state"}
-        folder.mkdir(exist_ok=True)
-        call(finetune, settings=SETTINGS | settings, **files, **outputs)
-        return outputs["output"]
+        written = outputs(tmp_path / "finetuned")
+        call(finetune, settings=SETTINGS | settings, **files, **written)
+        return written["output"]
 
     return trained
 
@@ -65,21 +64,13 @@ def test_it_trains_as_pruning_does(call, files: dict, monkeypatch, tmp_path: Pat
     def record(model: Transformer, plan: plans.Plan, data: plans.Data, **_: object) -> None:
         seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
 
-    for module in (prune, finetune):
+    for module in (prune, training):
         monkeypatch.setattr(module, "train", record)
     run()
-    more = {
-        "penalty": 0.0,
-        "heads": None,
-        "penalty_warmup": 0,
-        "penalise": "heads",
-        "gate_learning_rate": 0.0,
-        "gate_init": 2.0,
-    }
-    outputs = {name: tmp_path / name for name in ("output.safetensors", "records", "state", "gates", "soft")}
-    outputs["output"] = outputs.pop("output.safetensors")
+    more = {name: tmp_path / name for name in ("gates", "soft")}
     baseline = {name if name != "model" else "baseline": path for name, path in files.items()}
-    call(prune, settings=SETTINGS | more, **baseline, **outputs)
+    settings = PRUNING | {"penalty": 0.0, "gate_learning_rate": 0.0}
+    call(prune, settings=settings, **baseline, **outputs(tmp_path / "pruned"), **more)
     (plan, trained, data), (expected, gated, same) = seen
     assert vars(plan) == vars(expected)
     assert trained == {name for name in gated if not name.endswith("log_alpha")}

@@ -9,14 +9,7 @@ from specialized_heads.config.sections import Decoding
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import masking
-from specialized_heads.pruning.masking import (
-    NOTHING,
-    Removal,
-    State,
-    passes,
-    translate_set,
-    translate_without,
-)
+from specialized_heads.pruning.masking import NOTHING, Removal, State, passes, translate_set, translate_without
 from specialized_heads.pruning.scopes import Head, remove_heads
 from specialized_heads.pruning.scopes import heads_of as heads_of_scope
 
@@ -92,16 +85,13 @@ def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monke
         assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
 
 
-def test_the_state_survives_a_kill(
-    model: Transformer, store, sentences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(masking, "REMOVALS", 2)
     monkeypatch.setattr(masking, "TOKENS", 30)
     data = store(*sentences(12))
     removals = some_removals(model)[:7]
-    undisturbed = translate_set(
-        model, data, removals, decoding=DECODING, state=State(tmp_path / "other", fingerprint="a")
-    )
+    other = State(tmp_path / "other", fingerprint="a")
+    undisturbed = translate_set(model, data, removals, decoding=DECODING, state=other)
     assert list(undisturbed) == [NOTHING, *removals]
     sources = [data.source_ids(sentence).tolist() for sentence in range(12)]
     assert undisturbed[removals[0]] == translate(without(model, removals[0]), sources, **DECODING.model_dump())

@@ -43,9 +43,8 @@ def test_lambda_is_positive_with_too_many_open_gates_and_negative_with_too_few()
 def test_lambda_is_zero_after_the_decision(updates: int) -> None:
     controller = HeadCountController(1, updates)
     assert 1 <= controller.decision <= updates
-    assert weights(controller, updates + 2, 3, 3, 3)[controller.decision :] == [0.0] * (
-        updates + 2 - controller.decision
-    )
+    after = weights(controller, updates + 2, 3, 3, 3)[controller.decision :]
+    assert after == [0.0] * (updates + 2 - controller.decision)
 
 
 @pytest.mark.parametrize("count", range(6))

@@ -1,8 +1,15 @@
-"""What tests of small models share: words for vocabularies, settings of a short training, and what it changed."""
+"""What tests of small models share: words for vocabularies, short trainings that may be killed, and what they changed."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 import torch
 
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.gates import Mask
+from specialized_heads.model.transformer import Network, Transformer
+from specialized_heads.training import loop, objective
 
 WORDS = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
 TRAINING = {
@@ -15,6 +22,60 @@ TRAINING = {
     "log_every": 1,
     "evaluate_every": 10,
 }
+PRUNING = {  # settings of the stage `prune`
+    "seed": 1,
+    "scope": "encoder",
+    "dropout": 0.1,
+    "training": TRAINING,
+    "device": "cpu",
+    "penalty": 0.01,
+    "heads": None,
+    "penalty_warmup": 0,
+    "penalise": "heads",
+    "gate_learning_rate": 0.3,
+    "gate_init": 2.0,
+}
+
+
+def outputs(folder: Path) -> dict[str, Path]:
+    """What a training writes, in this folder."""
+    folder.mkdir(exist_ok=True)
+    return {"output": folder / "model.safetensors", "records": folder / "log.jsonl", "state": folder / "state"}
+
+
+@contextmanager
+def killed_at(batch: int) -> Iterator[None]:
+    """Train with a state after every update, and break off while micro-batch number `batch` is made."""
+    make_batch, made = objective.make_batch, iter(range(10_000))
+
+    def break_off(*args: object) -> object:
+        if next(made) == batch:
+            raise KeyboardInterrupt
+        return make_batch(*args)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop, "SAVE_SECONDS", 0.0)
+        patch.setattr(objective, "make_batch", break_off)
+        yield
+
+
+@torch.no_grad()
+def mask_derivatives(
+    model: Network, loss: Callable[[], float], *, step: float = 1e-4
+) -> dict[tuple[str, int, int], float]:
+    """Finite differences of a loss by the mask of each head, by type, layer and place (from 0)."""
+    found = {}
+    for attention in model.attentions():
+        for place in range(len(attention.heads)):
+            losses = []
+            for sign in (1, -1):
+                mask = torch.ones(len(attention.heads), dtype=torch.float64)
+                mask[place] += sign * step
+                attention.gate = Mask(mask)
+                losses.append(loss())
+            attention.gate = None
+            found[attention.kind, attention.layer, place] = (losses[0] - losses[1]) / (2 * step)
+    return found
 
 
 def changed(before: Transformer, after: Transformer) -> dict[str, bool]:

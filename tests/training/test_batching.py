@@ -93,9 +93,8 @@ def test_micro_batches_fit_on_either_side_and_hold_little_padding(news: TokenSto
 def test_a_sentence_above_the_limit_stands_alone(store) -> None:
     lengths = [3, 30, 2, 5, 31, 2]
     data = store([[5] * length for length in lengths], [[6]] * 6)
-    micro_batches = list(
-        chain.from_iterable(epoch_updates(data, seed=1, epoch=0, batch_tokens=100, micro_batch_tokens=12))
-    )
+    updates = epoch_updates(data, seed=1, epoch=0, batch_tokens=100, micro_batch_tokens=12)
+    micro_batches = list(chain.from_iterable(updates))
     assert [1] in [m.tolist() for m in micro_batches]
     assert [4] in [m.tolist() for m in micro_batches]
     assert sorted(np.concatenate(micro_batches)) == list(range(6))
@@ -129,15 +128,12 @@ def test_a_batch_is_padded_and_marked_at_its_ends(store) -> None:
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_joined_pairs_hold_every_pair_once_and_at_most_n(store, most: int) -> None:
     number = 400
-    data = store(
-        [[i] * (i % 4) + [1000 + i] for i in range(number)], [[i] * (i % 3) + [1000 + i] for i in range(number)]
-    )
+    data = store(*([[i] * (i % length) + [1000 + i] for i in range(number)] for length in (4, 3)))
     ends = []
     for epoch in (0, 1):
         epoch_store = joined(data, most=most, seed=1, epoch=epoch)
-        for sources, targets in (
-            (epoch_store.source_ids(i), epoch_store.target_ids(i)) for i in range(len(epoch_store))
-        ):
+        for sentence in range(len(epoch_store)):
+            sources, targets = epoch_store.source_ids(sentence), epoch_store.target_ids(sentence)
             pairs = [i - 1000 for i in sources.tolist() if i >= 1000]
             assert 1 <= len(pairs) <= most
             assert sources.tolist() == [token for i in pairs for token in data.source_ids(i)]
@@ -149,6 +145,5 @@ def test_joined_pairs_hold_every_pair_once_and_at_most_n(store, most: int) -> No
     assert np.mean(sizes) == pytest.approx((most + 1) / 2, rel=0.15)  # uniform from 1 to n
     assert [pairs for e, pairs in ends if e == 0] != [pairs for e, pairs in ends if e == 1]
     again = joined(data, most=most, seed=1, epoch=1)
-    assert [again.source_ids(i).tolist() for i in range(len(again))] == [
-        epoch_store.source_ids(i).tolist() for i in range(len(epoch_store))
-    ]
+    assert again.source.tolist() == epoch_store.source.tolist()
+    assert again.source_offsets.tolist() == epoch_store.source_offsets.tolist()

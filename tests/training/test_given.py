@@ -53,9 +53,8 @@ def test_the_stage_gives_the_kept_model_rounded_to_bf16(results: Path, kept: Pat
     call(given, **files, **tokens(results))
 
     original = load(results / "models/baseline/seed1" / given.WEIGHTS)
-    for (name, weight), kept_weight in zip(
-        original.named_parameters(), load(files["output"]).parameters(), strict=True
-    ):
+    pairs = zip(original.named_parameters(), load(files["output"]).parameters(), strict=True)
+    for (name, weight), kept_weight in pairs:
         assert torch.equal(weight.bfloat16().float(), kept_weight), name
     description = json.loads((results / "m.json").read_text(encoding="utf-8"))
     assert description["training"]["training"] == TRAINING["training"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from small import TRAINING
+from small import PRUNING, TRAINING
 
 import specialized_heads
 from specialized_heads.model.checkpoint import save
@@ -18,19 +18,13 @@ from specialized_heads.pruning import prune
 from specialized_heads.stage import read_json
 from specialized_heads.training.parallel import DistributedContext, distributed
 
-SETTINGS = {
-    "seed": 1,
+SETTINGS = PRUNING | {
     "scope": "all",
     "penalty": None,
     "heads": 5,
-    "penalty_warmup": 0,
-    "penalise": "heads",
-    "dropout": 0.1,
     # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are those of one process.
     "training": TRAINING | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
-    "gate_learning_rate": 0.3,
     "gate_init": 0.5,
-    "device": "cpu",
 }
 
 
@@ -55,12 +49,8 @@ def test_two_processes_prune_as_one(call, token_file, sentences, tiny_model, tmp
 
     def results(folder: Path, run: Callable[[dict[str, Path]], None]) -> tuple:
         folder.mkdir()
-        names = {
-            "output": "model.safetensors",
-            "gates": "gates.json",
-            "records": "log.jsonl",
-            "soft": "soft.safetensors",
-        }
+        names = {"output": "model.safetensors", "records": "log.jsonl"}
+        names |= {"gates": "gates.json", "soft": "soft.safetensors"}
         outputs = {name: folder / file for name, file in names.items()}
         run({**inputs, **outputs, "state": folder / "state"})
         assert {path.name for path in folder.iterdir()} == {*names.values(), "model.json", "soft.json"}

@@ -39,9 +39,8 @@ def test_what_is_written_is_taken_up(folder: Path) -> None:
 def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> None:
     path = folder / name
     whole = path.read_bytes()
-    values = whole.index(
-        torch.arange(50.0).numpy().tobytes() if name == "state.pt" else torch.ones(20).numpy().tobytes()
-    )
+    weights = torch.arange(50.0) if name == "state.pt" else torch.ones(20)
+    values = whole.index(weights.numpy().tobytes())
     path.write_bytes(whole[: values + 6] + bytes([whole[values + 6] ^ 1]) + whole[values + 7 :])
     assert taken_up(folder) is None
     path.write_bytes(whole[:-30])
@@ -52,9 +51,7 @@ def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> N
 
 @pytest.mark.parametrize("content", [Payload(), {"x": Payload()}, [1, 2], {"fingerprint": "x"}])
 @pytest.mark.parametrize("write", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content))])
-def test_a_state_of_something_else_is_never_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, content: object, write
-) -> None:
+def test_a_state_of_something_else_is_never_run(folder: Path, monkeypatch, caplog, content: object, write) -> None:
     caplog.set_level("INFO")
     monkeypatch.chdir(folder)
     write(content, folder / "state.pt")

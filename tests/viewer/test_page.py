@@ -185,9 +185,8 @@ def test_arcs_margins_and_certain_relations_are_shown(made, files: dict[str, Pat
     for labelled in (scores | margins, scores):  # the second as tables had it before margins got intervals
         rows = [row("encoder", 1, 1, ["syntactic"], **labelled), row("encoder", 1, 2, **labelled), *heads[2:]]
         names = dict.fromkeys(name for entry in rows for name in entry)
-        pq.write_table(
-            pa.Table.from_pylist([{name: entry.get(name) for name in names} for entry in rows]), files["heads"]
-        )
+        rows = [{name: entry.get(name) for name in names} for entry in rows]
+        pq.write_table(pa.Table.from_pylist(rows), files["heads"])
         browser = shown(made(), "#encoder-1-1-sentence-1")
         assert browser.text("#syntax tbody th, #syntax > tr th").startswith("nsubj57 arcs")
         cell = browser.text("#syntax > tr td:last-child")

@@ -37,7 +37,7 @@ shell.prefix(f"set -euo pipefail; export {EXPORTED.replace('{', '{{').replace('}
 from specialized_heads.config.experiment import load
 from specialized_heads.config.kept import check_given
 from specialized_heads.planning import inputs, models, names, stages
-from specialized_heads.planning.figures import arguments
+from specialized_heads.planning.results import arguments
 from specialized_heads.planning.source_code import code
 from specialized_heads.planning.targets import all_results, before_provenance, everything
 from specialized_heads.stage import UserError, file_hash, one_line

@@ -15,12 +15,9 @@ from specialized_heads import stage
 from specialized_heads.classification.metrics import compare, labels_of, predict
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.bert import Bert
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.pruning import ablation, systematic
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, mask, unmask
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
@@ -31,7 +28,7 @@ SCORES: dict[str, pa.DataType] = {
 }
 
 
-class Settings(Section):
+class Settings(stage.Section):
     metric: str
     device: str
     alone: bool = False  # also with each head alone in its layer
@@ -61,16 +58,14 @@ def main() -> None:
     """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
     files = stage.arguments(__doc__, files=("model", "tokens", "output", "state"), optional=("importance",))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    device = choose_device(settings.device)
-    model, store = load(files.model, device=device), load_tokens(files.tokens)
+    model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     if files.importance:
         table = read_table(files.importance).to_pandas()
         by_step = systematic.removals(table, step=settings.step, normalise=settings.normalise)
         wanted, like = [(row, heads) for row, heads in by_step if row["pruned"] == "all"], systematic.SCHEMA
     else:
         wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA
-    read, computed = (files.model, files.model.with_suffix(".json"), files.tokens), {"device": device.type}
+    read, computed = (files.model, files.model.with_suffix(".json"), files.tokens), {"device": model.device.type}
     stamp = fingerprint(*read, settings=computed | {"torch": torch.__version__}, code=CODE)
     state = State(files.state, fingerprint=stamp)
     found = predictions(model, store, [removal for _, removal in wanted], state)

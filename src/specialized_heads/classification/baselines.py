@@ -12,13 +12,12 @@ from scipy.special import log_softmax, softmax
 from specialized_heads import stage
 from specialized_heads.classification.metrics import compare, labels_of, score_of
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.stage import Section
 
 PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 STEPS = 60  # of L-BFGS
 
 
-class Settings(Section):
+class Settings(stage.Section):
     metric: str
     labels: int
 

@@ -18,13 +18,12 @@ from specialized_heads.classification.sentences import SETS, read_sentences
 from specialized_heads.config.classification import Glue, Made, TaskSource
 from specialized_heads.parsing.embedded import SCHEMA as TREES
 from specialized_heads.parsing.words import Word
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
 SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", pa.int32())])
 
 
-class Settings(Section):
+class Settings(stage.Section):
     source: TaskSource
 
 

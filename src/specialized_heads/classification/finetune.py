@@ -10,11 +10,10 @@ from specialized_heads import stage
 from specialized_heads.config.sections import Training
 from specialized_heads.model.bert import Bert, initialise
 from specialized_heads.model.checkpoint import load, set_weights, weights_of
-from specialized_heads.stage import Section
 from specialized_heads.training.train import train_and_save
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     labels: int
     dropout: float

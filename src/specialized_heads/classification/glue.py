@@ -35,11 +35,7 @@ LAYOUTS = {
 
 
 def read_glue(source: Glue, files: list[Path]) -> dict[str, list[Example]]:
-    """The examples of each set in the files: `train`, `test` and for MNLI `second`.
-
-    Args:
-        source: the task.
-        files: its archive, or for MRPC the files of the training and of the test set.
+    """The examples of each set in the archive of a task, or MRPC's two files: `train`, `test` and for MNLI `second`.
 
     Raises:
         UserError: a file is missing or damaged, or not in the layout of the task.

@@ -6,10 +6,9 @@ from specialized_heads import stage
 from specialized_heads.classification import wordpiece
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.checkpoint import save
-from specialized_heads.stage import Section
 
 
-class Settings(Section):
+class Settings(stage.Section):
     folder: str
     labels: list[str]  # of the classifier; none: the model is fine-tuned later
     longest: int  # subwords of an input

@@ -52,9 +52,8 @@ def scores(counts: np.ndarray, metric: str) -> np.ndarray:
     if metric == "accuracy":
         return 100 * right / total
     if metric == "f1":
-        both = (counts[:, 1].sum(1) + counts[:, :, 1].sum(1)).astype(
-            float
-        )  # labels and predictions of the second label
+        # Labels and predictions of the second label.
+        both = (counts[:, 1].sum(1) + counts[:, :, 1].sum(1)).astype(float)
         return 100 * np.divide(2.0 * counts[:, 1, 1], both, out=np.zeros_like(total), where=both > 0)
     # Gorodkin (2004): Matthews' correlation for any number of labels; 0 where one side is constant.
     of_label, of_prediction = counts.sum(2).astype(float), counts.sum(1).astype(float)

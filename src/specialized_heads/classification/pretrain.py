@@ -4,11 +4,10 @@ from specialized_heads import stage
 from specialized_heads.classification.wordpiece import read_vocabulary
 from specialized_heads.config.sections import Training
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
-from specialized_heads.stage import Section
 from specialized_heads.training.train import train_and_save
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     layers: int
     heads: int

@@ -1,18 +1,12 @@
 """Stage: the score of a model on the test set and on the second one, with intervals and the difference from the baseline."""
 
-from pathlib import Path
-
 from specialized_heads import stage
 from specialized_heads.classification.metrics import compare, labels_of, predict
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.model.bert import Bert
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.stage import Section
+from specialized_heads.model.checkpoint import load_on
 
 
-class Settings(Section):
+class Settings(stage.Section):
     metric: str
     device: str
 
@@ -21,25 +15,16 @@ def main() -> None:
     """Read `--model`, `--baseline`, `--test` and, if there is one, `--second`; write `--output`."""
     files = stage.arguments(__doc__, files=("model", "baseline", "test", "output"), optional=("second",))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    device = choose_device(settings.device)
-    model: Bert = load(files.model, device=device)
-    baseline = load(files.baseline, device=device)
+    model, baseline = (load_on(path, settings.device) for path in (files.model, files.baseline))
     heads = [len(layer) for layer in model.architecture.encoder]
     written = {"metric": settings.metric, "heads": sum(heads), "by_layer": heads}
     written |= {"total": sum(map(len, baseline.architecture.encoder))}
-    sets: dict[str, Path | None] = {"test": files.test, "second": files.second}
-    for name, path in sets.items():
+    how = {"metric": settings.metric, "kinds": model.architecture.labels}
+    for name, path in (("test", files.test), ("second", files.second)):
         if path is None:
             continue
         store = load_tokens(path)
-        found = compare(
-            labels_of(store),
-            predict(model, store),
-            predict(baseline, store),
-            metric=settings.metric,
-            kinds=model.architecture.labels,
-        )
+        found = compare(labels_of(store), predict(model, store), predict(baseline, store), **how)
         written[name] = found._asdict() | {"sentences": len(store)}
         stage.log.info("%s: %s %.2f", name, settings.metric, found.score)
     stage.write_json(files.output, written)

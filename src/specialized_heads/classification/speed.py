@@ -18,12 +18,9 @@ from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.evaluation import speed
 from specialized_heads.model.bert import Bert
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.pruning.scopes import remove_heads
 from specialized_heads.pruning.systematic import ranking
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import make_batch
 
@@ -47,7 +44,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Settings(Section):
+class Settings(stage.Section):
     batches: list[int]  # sentences per batch
     normalise: bool
     device: str
@@ -73,14 +70,12 @@ def main() -> None:
     """Read `--model`, its `--importance` and `--tokens` of the test set; write `--output`."""
     files = stage.arguments(__doc__, files=("model", "importance", "tokens", "output"))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
     torch.set_num_threads(1)
-    device = choose_device(settings.device)
-    model, store = load(files.model, device=device), load_tokens(files.tokens)
+    model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     order = ranking(read_table(files.importance).to_pandas(), "all", normalise=settings.normalise)
     pruned = copy.deepcopy(model)
     remove_heads(pruned, set(order[: math.floor(REMOVED * len(order))]))
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, 1 thread"
+    name = speed.device_name(model.device)
     order_of_set, rows = np.arange(min(len(store), SENTENCES)), []
     for size in settings.batches:
         batches = [order_of_set[start : start + size] for start in range(0, len(order_of_set), size)]

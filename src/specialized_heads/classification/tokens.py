@@ -3,11 +3,10 @@
 from specialized_heads import stage
 from specialized_heads.classification.examples import SCHEMA
 from specialized_heads.classification.wordpiece import read_vocabulary, write_inputs
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table
 
 
-class Settings(Section):
+class Settings(stage.Section):
     longest: int  # subwords of an input
 
 

@@ -3,12 +3,11 @@
 from specialized_heads import stage
 from specialized_heads.classification.sentences import read_sentences
 from specialized_heads.classification.wordpiece import Cleaning, learn, read_vocabulary, write_inputs, write_vocabulary
-from specialized_heads.stage import Section
 
 DEV = 2_000  # sentences at most
 
 
-class Settings(Section):
+class Settings(stage.Section):
     size: int
     longest: int  # subwords of an input
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
 # Columns from `score.json`.
@@ -26,7 +25,7 @@ SCORES = {
 GATES = ("expected", "decided", "loss_hard", "loss_soft")
 
 
-class Row(Section):
+class Row(stage.Section):
     """One model, as described by its path."""
 
     kind: str  # see `models` of the workflow
@@ -38,7 +37,7 @@ class Row(Section):
     seed: int
 
 
-class Settings(Section):
+class Settings(stage.Section):
     rows: list[Row]  # in the order of `--models` and `--scores`
 
 

@@ -21,13 +21,12 @@ from specialized_heads import stage
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.evaluation.bleu import bleu, tokenizer
 from specialized_heads.evaluation.significance import SAMPLES, SEED, compare
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table
 
 WARN_BELOW = 99.0  # BLEU of the detokenised references themselves
 
 
-class Settings(Section):
+class Settings(stage.Section):
     preprocess: Mode
     language: str  # of the translation
 

@@ -22,13 +22,10 @@ import torch
 from specialized_heads import stage
 from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.model.checkpoint import load
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 from specialized_heads.training.batching import make_batch
 
@@ -50,7 +47,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Settings(Section):
+class Settings(stage.Section):
     batches: list[int]  # sentences per batch
     decoding: Decoding
     device: str
@@ -102,17 +99,17 @@ def clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
+def device_name(device: torch.device) -> str:
+    """What a table of times calls the device."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, 1 thread"
+
+
 def measure(
     baseline: Transformer, pruned: list[Transformer], twins: list[Transformer], store: TokenStore, settings: Settings
 ) -> list[dict[str, Any]]:
     """Time all models: one row per model and batch size, with median times per batch.
 
-    Args:
-        baseline: with all heads.
-        pruned: models with fewer encoder heads.
-        twins: for each pruned model, the baseline with the same heads masked.
-        store: the test set.
-        settings: of the stage.
+    `twins`: for each pruned model, the baseline with the same heads masked.
     """
     models = [baseline, *pruned]
     rows = []
@@ -145,19 +142,16 @@ def encoder_heads(model: Transformer) -> int:
 def main() -> None:
     files = stage.arguments(__doc__, files=("baseline", "tokens", "output"), many=("pruned",))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
     torch.set_num_threads(1)
-    device = choose_device(settings.device)
-    baseline, store = load(files.baseline, device=device), load_tokens(files.tokens)
+    baseline, store = load_on(files.baseline, settings.device), load_tokens(files.tokens)
     by_heads = {}
     for path in files.pruned:  # the first of models with equal numbers of encoder heads
-        model = load(path, device=device)
+        model = load_on(path, settings.device)
         by_heads.setdefault(encoder_heads(model), model)
     by_heads.pop(encoder_heads(baseline), None)
     pruned = [by_heads[heads] for heads in sorted(by_heads, reverse=True)]
-    twins = [masked(load(files.baseline, device=device), model) for model in pruned]
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, 1 thread"
-    rows = [row | {"device": name} for row in measure(baseline, pruned, twins, store, settings)]
+    twins = [masked(load_on(files.baseline, settings.device), model) for model in pruned]
+    rows = [row | {"device": device_name(baseline.device)} for row in measure(baseline, pruned, twins, store, settings)]
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d models at %d batch sizes", 1 + len(pruned), len(settings.batches))
 

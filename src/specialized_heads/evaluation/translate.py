@@ -11,14 +11,11 @@ from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.model.checkpoint import load
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import in_batches, translate
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.stage import Section
 
 
-class Settings(Section):
+class Settings(stage.Section):
     decoding: Decoding
     preprocess: Mode
     language: str  # of the translations
@@ -28,8 +25,7 @@ class Settings(Section):
 def main() -> None:
     files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "output", "tokenised"))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
     search = partial(translate, model, **settings.decoding.model_dump())
     outputs = in_batches(search, [store.source_ids(i).tolist() for i in range(len(store))], show=True)
@@ -40,8 +36,7 @@ def main() -> None:
         tokenised = apply(translations, language=settings.language, mode="paper")
     detokenised = undo(translations, language=settings.language, mode=settings.preprocess)
     for path, lines in ((files.output, detokenised), (files.tokenised, tokenised)):
-        with stage.atomic(path) as temporary:
-            temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        stage.write_file(path, "".join(line + "\n" for line in lines))
     stage.log.info("%d sentences translated", len(translations))
 
 

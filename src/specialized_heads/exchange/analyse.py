@@ -26,7 +26,6 @@ from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.planning.stages import FUNCTION_KEYS
-from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table, write_table
 
 VIEWED = 20  # sentences in the viewer
@@ -71,7 +70,9 @@ def analyse(
     sources = _lines(text)
     targets = _lines(translations) if translations else _translate(model, sources, source_model, target_model)
     if len(targets) != len(sources):
-        raise UserError(f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence")
+        raise stage.UserError(
+            f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence"
+        )
     pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
     write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
     text_settings = {"preprocess": "none", "source_language": languages[0], "target_language": languages[1]}
@@ -84,29 +85,15 @@ def analyse(
         _run("parsing.parse", settings, text=pairs, output=parses, report=output / "parses.json")
     heads = Heads(viewer_sentences=VIEWED).model_dump()
     relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
-    report = output / "relevance.json"
     measured = {name: heads[name] for name in heads if name.startswith("relevance_") or name == "bootstrap"}
-    _run(
-        "heads.relevance.measure",
-        {"heads": measured, "device": device},
-        model=weights,
-        dev=tokens,
-        output=relevance,
-        report=report,
-    )
+    outputs = {"output": relevance, "report": output / "relevance.json"}
+    _run("heads.relevance.measure", {"heads": measured, "device": device}, model=weights, dev=tokens, **outputs)
     job = {"preprocess": "none", "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     functions = {name: heads[name] for name in FUNCTION_KEYS}
+    more = {"bpe": source_model, "train": tokens, "relevance": relevance}
     outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
-    _run(
-        "heads.analyse",
-        job | {"heads": functions},
-        **inputs,
-        bpe=source_model,
-        train=tokens,
-        relevance=relevance,
-        **outputs,
-    )
+    _run("heads.analyse", job | {"heads": functions}, **inputs, **more, **outputs)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
     bpe = {"source-bpe": source_model, "target-bpe": target_model}
     viewed = job | {"sentences": VIEWED, "title": folder.name, "model": "baseline", "alone": True}
@@ -128,11 +115,11 @@ def _lines(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+        raise stage.UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
-        raise UserError(f"{path}: line {empty[0]} is empty; remove it, and its translation")
+        raise stage.UserError(f"{path}: line {empty[0]} is empty; remove it, and its translation")
     if not lines:
-        raise UserError(f"{path}: has no sentences")
+        raise stage.UserError(f"{path}: has no sentences")
     return [normalise(line, entities=False)[0] for line in lines]
 
 
@@ -142,10 +129,8 @@ def _translate(model: Transformer, sources: list[str], source_model: Path, targe
     for length in lengths.tolist():
         rows.append(ids[start : start + length].tolist())
         start += length
-    bpe = load_bpe(target_model)
-    return [
-        bpe.decode(row) for row in in_batches(partial(translate, model, **Decoding().model_dump()), rows, show=True)
-    ]
+    bpe, search = load_bpe(target_model), partial(translate, model, **Decoding().model_dump())
+    return [bpe.decode(row) for row in in_batches(search, rows, show=True)]
 
 
 def _words(line: str) -> list[Word]:
@@ -164,4 +149,4 @@ def _run(module: str, settings: dict[str, Any], *, models: dict[str, Path] | Non
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UserError(f"{module}: {last.removeprefix('error: ')}")
+        raise stage.UserError(f"{module}: {last.removeprefix('error: ')}")

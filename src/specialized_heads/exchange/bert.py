@@ -138,12 +138,9 @@ def _read_tokenizer(path: Path) -> tuple[list[str], dict[str, Any]]:
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
-    """Read a model.
+    """Read a model from a folder as `save_pretrained` writes it or the hub serves it.
 
-    Args:
-        folder: as `save_pretrained` writes it, or as the hub serves it.
-        vocabulary: of the model.
-        labels: of a task, whose classifier the folder must hold; none: the encoder is wanted.
+    `labels`: of a task, whose classifier the folder must hold; none: the encoder is wanted.
 
     Returns:
         with `labels` the classifier, its rows in their order. Otherwise a model to fine-tune: with a classifier that is not in

@@ -53,11 +53,8 @@ def write(model: Transformer, folder: Path, *, source: list[str], target: list[s
                 copy_attention(theirs.attention, ours.cross, heads[name])
                 copy_norm(theirs.attention.layer_norm, ours.cross_norm)
             copy_norm(theirs.ffn.layer_norm, ours.feed_forward_norm)
-            for linear, module in (
-                (theirs.ffn.linear_0, ours.feed_forward.expand),
-                (theirs.ffn.linear_1, ours.feed_forward.contract),
-            ):
-                linear.weight, linear.bias = array(module.weight), array(module.bias)
+            copy_linear(theirs.ffn.linear_0, ours.feed_forward.expand)
+            copy_linear(theirs.ffn.linear_1, ours.feed_forward.contract)
     encoder.embeddings[0].weight = array(model.source_embedding)
     decoder.embeddings.weight = array(model.target_embedding)
     decoder.projection.weight = array(model.output_embedding)
@@ -89,9 +86,8 @@ def copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
     for linear, names in zip(theirs.linear, groups, strict=False):
         linear.weight = array(torch.cat([rows[name] for name in names]))
         if ours.query_bias is not None:
-            linear.bias = array(
-                torch.cat([nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names])
-            )
+            biases = [nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names]
+            linear.bias = array(torch.cat(biases))
     theirs.linear[-1].weight = array(columns)
     if ours.output_bias is not None:
         theirs.linear[-1].bias = array(ours.output_bias)
@@ -104,6 +100,10 @@ def computed(quantization: str) -> str:
 
 def copy_norm(theirs: Any, ours: nn.Module) -> None:
     theirs.gamma, theirs.beta = array(ours.weight), array(ours.bias)
+
+
+def copy_linear(theirs: Any, ours: nn.Linear) -> None:
+    theirs.weight, theirs.bias = array(ours.weight), array(ours.bias)
 
 
 def array(tensor: Tensor) -> np.ndarray:

@@ -18,7 +18,6 @@ from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.tokenisers import MARIAN, SHARED, write_tokenisers
 from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
 from specialized_heads.model.decoding import in_batches, translate
-from specialized_heads.stage import UserError
 
 FORMATS = ("ctranslate2", "hf")
 CHECK, README = "check.json", "README.md"
@@ -100,21 +99,18 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     """
     translator = load_exported(folder, device="cpu")
     if output.exists() and not output.is_dir():
-        raise UserError(f"{output}: is a file; name a new folder")
+        raise stage.UserError(f"{output}: is a file; name a new folder")
     if output.is_dir() and any(output.iterdir()):
         if not (output / CHECK).is_file():
-            raise UserError(f"{output}: holds other files; name a new folder")
+            raise stage.UserError(f"{output}: holds other files; name a new folder")
         shutil.rmtree(output)  # an earlier export
     output.mkdir(parents=True, exist_ok=True)
     run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, output, quantization=quantization)
     sources = [ids for ids in translator.encode(texts) if 0 < len(ids) <= LONGEST]
     comparison = _compare(translator, sources, run(sources) if sources else [])
-    stage.write_json(
-        output / CHECK, {"original": str(folder), "to": to, "quantization": quantization} | vars(comparison)
-    )
-    text = _readme(translator, to=to, quantization=quantization, comparison=comparison)
-    with stage.atomic(output / README) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    origin = {"original": str(folder), "to": to, "quantization": quantization}
+    stage.write_json(output / CHECK, origin | vars(comparison))
+    stage.write_file(output / README, _readme(translator, to=to, quantization=quantization, comparison=comparison))
     return comparison
 
 
@@ -126,7 +122,7 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     try:
         from specialized_heads.exchange import ctranslate
     except ImportError:
-        raise UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
+        raise stage.UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
     model = translator.model
     a = model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
@@ -134,16 +130,13 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     number_of = {piece: number for number, piece in enumerate(target)}
     ctranslate.write(model, output, source=source, target=target, quantization=quantization)
     for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
-        with stage.atomic(output / name) as temporary:
-            temporary.write_bytes(processor.serialized_model_proto())
+        stage.write_file(output / name, processor.serialized_model_proto())
 
     def run(sources: list[list[int]]) -> list[list[int]]:
         pieces = [[source[number] for number in ids] for ids in sources]
-        settings = translator.decoding.model_dump()
+        settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
         tags = [target[number] for number in a.tokens.target_tags]
-        outputs = ctranslate.translate(
-            output, pieces, tags=tags, compute_type=ctranslate.computed(quantization), **settings
-        )
+        outputs = ctranslate.translate(output, pieces, tags=tags, **settings)
         return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
 
     return run
@@ -152,7 +145,7 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:
     """Write a model for transformers; returns what translates with the files as this project reads them."""
     if quantization != "float32":
-        raise UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
+        raise stage.UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
     a = translator.model.architecture
     protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
     settings = translator.decoding.model_dump()

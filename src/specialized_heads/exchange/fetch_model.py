@@ -12,7 +12,6 @@ from huggingface_hub import HfApi, snapshot_download
 
 from specialized_heads import stage
 from specialized_heads.exchange import bert, huggingface, tokenisers
-from specialized_heads.stage import Section, UserError
 
 WANTED = [
     *(huggingface.CONFIG, huggingface.GENERATION, "README.md"),
@@ -21,7 +20,7 @@ WANTED = [
 ]
 
 
-class Settings(Section):
+class Settings(stage.Section):
     name: str
     revision: str | None
     key: str  # of the configuration, that names the model
@@ -39,7 +38,7 @@ def main() -> None:
         weights = [name for name in names if name in (huggingface.WEIGHTS, huggingface.INDEX)]
         weights = [*weights, "model-*.safetensors"] if weights else [huggingface.PICKLE]
         if not set(weights) & set(names):
-            raise UserError(
+            raise stage.UserError(
                 f"{settings.name}: has weights neither as safetensors nor in a single pickle, and nothing else can be read"
             )
         if huggingface.PICKLE in weights:  # what was converted from another commit
@@ -48,11 +47,11 @@ def main() -> None:
         snapshot_download(
             settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights], endpoint=server
         )
-    except UserError:
+    except stage.UserError:
         raise
     except Exception as error:  # of its HTTP library too, which differs between versions
         reason = stage.one_line(str(error).strip().split("\n")[0])
-        raise UserError(
+        raise stage.UserError(
             f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
             f"again to resume, or fetch it elsewhere and set {settings.key} to its folder"
         ) from None

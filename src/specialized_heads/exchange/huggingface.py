@@ -135,11 +135,7 @@ def architecture(config: Config, tokens: SpecialTokens) -> Architecture:
 
 
 def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
-    """Read a model.
-
-    Args:
-        folder: as `save_pretrained` writes it, or as the hub serves it.
-        tokens: special tokens, from its tokeniser and configuration.
+    """Read a model from a folder as `save_pretrained` writes it or the hub serves it, with the tokens of its tokeniser.
 
     Raises:
         UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.

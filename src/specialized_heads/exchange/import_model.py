@@ -14,11 +14,10 @@ from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
 from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import Section, UserError
 from specialized_heads.training.given import VOCABULARIES, load_kept
 
 
-class Settings(Section):
+class Settings(stage.Section):
     folder: str
     source_tag: str | None = None
     target_tag: str | None = None
@@ -45,7 +44,7 @@ def read_model(
         _, model = load_kept(folder)
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
         return model, Tokenisers(source, target, model.architecture.tokens)
-    raise UserError(
+    raise stage.UserError(
         f"{folder}: no model; it must hold {huggingface.CONFIG} with weights and tokeniser as transformers saves them, or be "
         "a folder that this project exported"
     )
@@ -58,8 +57,7 @@ def main() -> None:
     folder = Path(settings.folder)
     model, tokenisers = read_model(folder, source_tag=settings.source_tag, target_tag=settings.target_tag)
     for path, content in ((files.source_model, tokenisers.source), (files.target_model, tokenisers.target)):
-        with stage.atomic(path) as temporary:
-            temporary.write_bytes(content)
+        stage.write_file(path, content)
     stage.write_json(files.special, asdict(tokenisers.tokens))
     save(model, files.output, training={"imported": folder.name})
     a = model.architecture

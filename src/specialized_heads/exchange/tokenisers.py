@@ -16,7 +16,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import CONFIG, Config
-from specialized_heads.stage import UserError, atomic, read_json, write_json
+from specialized_heads.stage import UserError, read_json, write_file, write_json
 
 Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
@@ -203,8 +203,7 @@ def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: Spec
     if not marian and not shared:
         raise UserError("M2M100 needs one vocabulary for both sides; export the model to ctranslate2")
     for side, name in zip(protos, MARIAN if marian else (SHARED, SHARED), strict=True):
-        with atomic(folder / name) as temporary:
-            temporary.write_bytes(protos[side].SerializeToString())
+        write_file(folder / name, protos[side].SerializeToString())
     write_json(folder / VOCABULARY, tables["source"])
     if not shared:
         write_json(folder / TARGET_VOCABULARY, tables["target"])

@@ -17,18 +17,15 @@ from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
 from specialized_heads.heads.table import head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import align
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table, write_table
 
 
-class Settings(Section):
+class Settings(stage.Section):
     heads: Heads
     preprocess: Mode
     language: str  # of the source side
@@ -43,8 +40,7 @@ def main() -> None:
         files=("model", "bpe", "text", "analysis", "train", "parses", "relevance", "output", "examples", "report"),
     )
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     relevance, rules = read_relevance(files.relevance)
     bpe = load_bpe(files.bpe)
     store, train = load_tokens(files.analysis), load_tokens(files.train)

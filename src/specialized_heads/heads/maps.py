@@ -46,9 +46,8 @@ def head_numbers(model: Transformer, kind: str) -> list[tuple[int, int]]:
 @torch.inference_mode()
 def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000) -> Iterator[Maps]:
     """Maps of all heads for every sentence of a set, in batches by length."""
-    device = model.source_embedding.device
     for sentences in progress(in_order(store, tokens=tokens), what="attention maps"):
-        batch = make_batch(store, sentences).to(device)
+        batch = make_batch(store, sentences).to(model.device)
         activations: Activations = {}
         model(batch.source, batch.target_in, activations)
         special, tags = store.tokens, len(store.tokens.target_tags)

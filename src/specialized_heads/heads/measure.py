@@ -87,9 +87,8 @@ def measure(
         for kind in KINDS:
             weights, queries, keys = batch.weights[kind], batch.queries[kind], batch.keys[kind]
             number_of_queries[kind] += int(queries.sum())
-            sums[kind] += torch.stack(
-                [confidence(weights, queries, keys), entropy(weights, queries), parked(weights, queries, keys)]
-            )
+            measured = confidence(weights, queries, keys), entropy(weights, queries), parked(weights, queries, keys)
+            sums[kind] += torch.stack(measured)
             best = maps.argmax(weights, keys)
             positioned = positional.choosing(kind, queries)
             origin = positional.expected(kind, positioned, keys)
@@ -107,9 +106,8 @@ def measure(
         if rows:
             parsed = [sentences[int(batch.sentences[row])] for row in rows]
             words, shares = [sentence.words for sentence in parsed], [sentence.shares for sentence in parsed]
-            attention = syntactic.word_attention(
-                batch.weights["encoder"][rows], words, shares, from_word=settings.from_word
-            )
+            weights = batch.weights["encoder"][rows]
+            attention = syntactic.word_attention(weights, words, shares, from_word=settings.from_word)
             aligned.append(batch.sentences[rows])
             arcs = [sentence.arcs for sentence in parsed]
             arc_counts.append(syntactic.arc_hits(attention, words, arcs, fixed_offsets))

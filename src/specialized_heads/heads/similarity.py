@@ -18,27 +18,19 @@ from torch import Tensor
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import KINDS, Transformer
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
 BATCH_TOKENS = 1000  # per side; bounds the memory of the mixtures of one head with all others
 
 NUMBERS = ("layer", "head", "other_layer", "other_head")
 SCHEMA = pa.schema(
-    [
-        ("type", pa.string()),
-        *((name, pa.int32()) for name in NUMBERS),
-        ("distance", pa.float64()),
-        ("queries", pa.int64()),
-    ]
+    {"type": pa.string(), **dict.fromkeys(NUMBERS, pa.int32()), "distance": pa.float64(), "queries": pa.int64()}
 )
 
 
-class Settings(Section):
+class Settings(stage.Section):
     sentences: int = Field(ge=1)
     device: str
 
@@ -83,8 +75,7 @@ def main() -> None:
     """Write `--output`: one row per pair of heads of one type."""
     files = stage.arguments(__doc__, files=("model", "analysis", "output"))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     store = load_tokens(files.analysis)
     chosen = spread(len(store), settings.sentences)
     means, queries = mean_distances(model, maps.select(store, chosen))

@@ -10,14 +10,12 @@ from specialized_heads.heads.functions import functions_of
 from specialized_heads.heads.measure import Counted
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.stage import UserError
-from specialized_heads.tables import read_table
-
-KEY = ("type", "layer", "head")
+from specialized_heads.tables import HEAD, read_table
 
 
 def table_schema(relations: list[str], rules: list[str]) -> pa.Schema:
     """Columns of `heads/<model>.parquet`, for these relations and rules of relevance."""
-    columns: list[tuple[str, pa.DataType]] = [("type", pa.string()), ("layer", pa.int32()), ("head", pa.int32())]
+    columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
     columns += [(name, pa.float64()) for name in relevance_columns(rules)]
     columns += [(name, pa.float64()) for name in ("confidence", "entropy", "eos_weight")]
     columns += [("positional_offset", pa.int32())]
@@ -45,12 +43,12 @@ def read_relevance(path: Any) -> tuple[dict[tuple[str, int, int], dict[str, floa
         UserError: no such file, or a file without rules.
     """
     table = read_table(path)
-    rules = [name for name in table.column_names if name not in KEY]
-    if len(rules) + len(KEY) != table.num_columns or not rules:
+    rules = [name for name in table.column_names if name not in HEAD]
+    if len(rules) + len(HEAD) != table.num_columns or not rules:
         raise UserError(f"{path}: not a table of relevances; delete it and run again")
     columns = relevance_columns(rules)
-    rows = zip(*(table[name].to_pylist() for name in (*KEY, *rules)))
-    return {row[: len(KEY)]: dict(zip(columns, row[len(KEY) :])) for row in rows}, rules
+    rows = zip(*(table[name].to_pylist() for name in (*HEAD, *rules)))
+    return {row[: len(HEAD)]: dict(zip(columns, row[len(HEAD) :])) for row in rows}, rules
 
 
 def head_rows(
@@ -99,10 +97,8 @@ def head_rows(
             if kind == "encoder":
                 row |= syntax[number] | {"rarest": rarest[number], "two_rarest": two_rarest[number]}
             margins = {name: row[f"{name}_margin"] for name in (names.flat if kind == "encoder" else ())}
-            functions, relations = functions_of(
-                kind, place, settings, margins=margins, rarest=row.get("rarest", float("nan"))
-            )
-            row["functions"] = functions
+            rare = row.get("rarest", float("nan"))
+            row["functions"], relations = functions_of(kind, place, settings, margins=margins, rarest=rare)
             if kind == "encoder":
                 # On other sentences too the head would beat the fixed offset; not corrected for the number of heads.
                 certain = [name for name in relations if name in enough and row[f"{name}_margin_low"] > 0]
@@ -116,9 +112,8 @@ def syntactic_columns(counted: Counted, settings: Heads, *, seed: int) -> list[d
     heads = counted.hits.shape[1]
     if not heads:  # all encoder heads are pruned
         return []
-    scores = syntactic.bootstrap_intervals(
-        counted.hits, counted.fixed, counted.arcs, samples=settings.bootstrap, seed=seed
-    )
+    counts = counted.hits, counted.fixed, counted.arcs
+    scores = syntactic.bootstrap_intervals(*counts, samples=settings.bootstrap, seed=seed)
     names = syntactic.score_names(settings.relations)
     arcs = {f"{relation}_arcs": int(number) for relation, number in zip(settings.relations, counted.arcs.sum(0)[:, 0])}
     return [

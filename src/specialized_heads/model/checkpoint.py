@@ -20,6 +20,8 @@ from torch import Tensor
 from specialized_heads import __version__
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.model.bert import Bert, BertArchitecture
+from specialized_heads.model.devices import choose_device
+from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Architecture, Network, Transformer
 from specialized_heads.stage import Section, UserError, atomic, first_line, read_json, write_json
 
@@ -118,6 +120,12 @@ def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "c
     architecture = architecture_of(weights)
     model = assemble(architecture, read_tensors(weights), weights=weights, like=weights, dropout=dropout)
     return model.to(device).eval()
+
+
+def load_on(weights: Path, device: str) -> Any:
+    """Read a model to compute with it on `auto`, `cpu` or `cuda`, as `load` does; prepares the processor first."""
+    prepare_cpu()
+    return load(weights, device=choose_device(device))
 
 
 def assemble(

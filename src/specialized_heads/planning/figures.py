@@ -5,14 +5,13 @@ and its caption, `workflow/report/<name>.rst`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Any
 
 from specialized_heads.config.experiment import Experiment
 from specialized_heads.planning.inputs import HEADS, MODEL
 from specialized_heads.planning.models import KINDS, TRAINED, Run, corpora, emerging, models, paths, runs, tasks
+from specialized_heads.planning.results import Result, described, row, title_of, titles_of
 
 # Categories of the report, which sorts them, and the labels within each, as text.
 BERT = "BERT (Michel et al. 2019)"
@@ -45,95 +44,6 @@ SYSTEMATIC = "{corpus}/systematic/{model}/seed{seed}.parquet"
 CRITERIA = "{corpus}/criteria/seed{seed}.parquet"
 
 
-@dataclass(frozen=True)
-class Result:
-    """A figure, a table, or one of each that a module makes together."""
-
-    rule: str
-    module: str  # below specialized_heads.report
-    category: str
-    label: str  # in the report
-    caption: str  # name of its file in workflow/report, without suffix
-    outputs: dict[str, str]  # paths below the experiment's folder, without suffix, by the argument that takes them
-    inputs: dict[str, list[str]]  # files by the argument that takes them
-    needs: list[str]  # files that must exist first and that no argument names
-    folder: bool  # pass `--results`, the experiment's folder, where the module finds what it needs
-    settings: dict[str, Any]
-    wanted: bool  # made where no target is named
-
-
-def row(
-    experiment: Experiment,
-    package: str,
-    category: str,
-    stem: str,
-    label: str,
-    *,
-    titles: Sequence[str] | None = None,
-    runs: Sequence[Run] | None = None,
-    module: str = "",
-    rule: str = "",
-    both: bool = False,
-    needs: Sequence[str] = (),
-    folder: bool = False,
-    settings: dict[str, Any] | None = None,
-    wanted: bool = True,
-    **inputs: str | list[str],
-) -> Result:
-    """A figure or table.
-
-    Args:
-        experiment: the configuration.
-        package: where its module is, below `specialized_heads.report`.
-        category: where the report shows it.
-        stem: its path below the experiment's folder, such as `figures/entropy`. The last part names the module, the rule and
-            the caption, unless `module` and `rule` give other names.
-        label: how the report names it.
-        titles: the corpora that it shows; the module gets their titles as the setting of this name.
-        runs: the models that it shows; the module gets their corpora, names and seeds as the setting of this name.
-        module: see `stem`.
-        rule: see `stem`.
-        both: whether the module makes a figure and a table, each of this name.
-        needs: files that must exist first and that no argument names.
-        folder: pass the experiment's folder as `--results`.
-        settings: further settings.
-        wanted: whether it is made where no target is named.
-        inputs: by argument, the files, or a pattern for the path of one file for each of `runs`, or else of `titles`.
-    """
-    name = PurePosixPath(stem).name
-    shown: Sequence[Run | str] = runs if runs is not None else titles or ()
-    files = {flag: paths(experiment, each, shown) if isinstance(each, str) else each for flag, each in inputs.items()}
-    known = {} if titles is None else {"titles": _titles(experiment, titles)}
-    known |= {} if runs is None else {"runs": _described(experiment, runs)}
-    return Result(
-        rule=rule or name,
-        module=f"{package}.{module or name}",
-        category=category,
-        label=label,
-        caption=name,
-        outputs={"figure": f"figures/{name}", "table": f"tables/{name}"} if both else {"output": stem},
-        inputs=files,
-        needs=list(needs),
-        folder=folder,
-        settings=known | (settings or {}),
-        wanted=wanted,
-    )
-
-
-def arguments(result: Result, *, files: dict[str, list[str]], stems: dict[str, str]) -> list[str]:
-    """The command line of a module for a result, without its settings.
-
-    Args:
-        result: a row of the report.
-        files: where the job finds what it reads, by argument.
-        stems: where it writes, without suffix, by argument.
-    """
-    [name, *_] = result.outputs
-    folder = stems[name].removesuffix(f"/{result.outputs[name]}")
-    named = files | {name: [stem] for name, stem in stems.items()} | ({"results": [folder]} if result.folder else {})
-    return [part for name, paths in named.items() if paths for part in (f"--{name}", *paths)]
-
-
 def results(experiment: Experiment) -> list[Result]:
     """Every figure and table but those that sum up the run itself, which are in `last_results`."""
     of_corpora = (_data, _paper, _functions, _michel, _pruning) if experiment.corpora else ()
@@ -160,7 +70,7 @@ def _paper(experiment: Experiment) -> list[Result]:
     first, others, swept = every[:1], every[1:], _swept(experiment, "all")
     encoder = _swept(experiment, "encoder") or first
     series = runs(experiment, encoder, "baseline", "pruned", scopes=["encoder"], seeds=experiment.seeds[:1])
-    figure8 = {"runs": series, "heads": HEADS, "settings": _title(experiment, encoder)}
+    figure8 = {"runs": series, "heads": HEADS, "settings": title_of(experiment, encoder)}
     both = {"titles": every, "heads": HEADS, "relations": RELATIONS}
     return [
         paper("figures/figure1", "Figure \u20071: relevance and function of each head", titles=first, heads=HEADS),
@@ -193,19 +103,21 @@ def _functions(experiment: Experiment) -> list[Result]:
     functions = partial(row, experiment, "beyond", FUNCTIONS)
     every = corpora(experiment)
     swept = _swept(experiment, "encoder", "all") or every[:1]
-    title = _title(experiment, swept)
+    title = title_of(experiment, swept)
     first_seed = runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1])
     drift = {"settings": title | {"relations": experiment.for_corpus(swept[0]).heads.relations}}
     baselines, pruned = runs(experiment, swept, "baseline"), runs(experiment, swept, "pruned")
     survival = {
         "heads": paths(experiment, HEADS, baselines),
         "models": paths(experiment, DESCRIPTION, pruned),
-        "settings": title | {"baselines": _described(experiment, baselines), "pruned": _described(experiment, pruned)},
+        "settings": title | {"baselines": described(experiment, baselines), "pruned": described(experiment, pruned)},
     }
+    similarity = {"titles": every[:1], "rule": "similarity_figure", "pairs": SIMILARITY}
     several = [name for name in every if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
+    rules = {"titles": several, "relevance": RELEVANCE, "wanted": bool(several)}
     checkpoints = emerging(experiment)
     followed = runs(experiment, dict.fromkeys(run.corpus for run in checkpoints), "baseline")
-    trainings = {"trainings": _described(experiment, followed)}
+    trainings = {"trainings": described(experiment, followed)}
     emergence: dict[str, Any] = {
         "runs": checkpoints + followed,
         "heads": HEADS,
@@ -221,12 +133,8 @@ def _functions(experiment: Experiment) -> list[Result]:
         functions("tables/emergence", "Emergence of functions, table", **moments),
         functions("figures/drift", "Drift of functions", runs=first_seed, heads=HEADS, **drift),
         functions("figures/survival", "Survival of heads", rule="survival_of_heads", both=True, **survival),
-        functions(
-            "figures/similarity", "Similarity of heads", titles=every[:1], rule="similarity_figure", pairs=SIMILARITY
-        ),
-        functions(
-            "figures/relevance_rules", "Rules of relevance", titles=several, relevance=RELEVANCE, wanted=bool(several)
-        ),
+        functions("figures/similarity", "Similarity of heads", **similarity),
+        functions("figures/relevance_rules", "Rules of relevance", **rules),
     ]
 
 
@@ -238,7 +146,7 @@ def _pruning(experiment: Experiment) -> list[Result]:
     # The figure of gates shows one corpus; if no corpus has any gates, it says so.
     shown = (gated or corpora(experiment))[:1]
     logs = runs(experiment, shown, "pruned", seeds=experiment.seeds[:1])
-    gates = {"runs": logs, "records": LOG, "settings": _title(experiment, shown), "wanted": bool(gated)}
+    gates = {"runs": logs, "records": LOG, "settings": title_of(experiment, shown), "wanted": bool(gated)}
     dead = {"titles": pruned, "dead": DEAD, "rule": "dead_heads_table", "wanted": bool(gated)}
     controlled = any(models(experiment, name, "soft", "count", "regularised") for name in pruned)
     compared = [name for name in pruned if models(experiment, name, "cut")]
@@ -296,37 +204,29 @@ def _tasks(experiment: Experiment) -> list[Result]:
         "runs": systematic,
         "tables": SYSTEMATIC,
         "pruned": paths(experiment, SCORE, pruned),
-        "settings": metric | {"models": _described(experiment, pruned)},
+        "settings": metric | {"models": described(experiment, pruned)},
         "wanted": bool(systematic or pruned),
     }
     speed = {"titles": every, "speed": SPEED, "wanted": bool(experiment.classification.speed)}
     gated = [name for name in every if models(experiment, name, "pruned")][:1]
     logs = runs(experiment, gated, "pruned", seeds=experiment.seeds[:1])
-    gates = {"runs": logs, "records": LOG, "settings": _title(experiment, gated or every), "wanted": bool(logs)}
+    gates = {"runs": logs, "records": LOG, "settings": title_of(experiment, gated or every), "wanted": bool(logs)}
     shown = {"settings": metric, "tables": ABLATION, "wanted": bool(single)}
-    sets = shown | {"second": SECOND, "settings": metric | {"second_names": second}}
+    sets = shown | {"module": "ablation_sets", "second": SECOND, "settings": metric | {"second_names": second}}
+    moments = {
+        "runs": during,
+        "tables": SYSTEMATIC,
+        "baselines": paths(experiment, BASELINES, every),
+        "settings": metric | {"tasks": titles_of(experiment, every)},
+        "wanted": len(during) > len(systematic),
+    }
     return [
-        classification("tables/tasks", "Tasks", settings={"runs": _described(experiment, baselines)}, **learned),
+        classification("tables/tasks", "Tasks", settings={"runs": described(experiment, baselines)}, **learned),
         classification("figures/task_pruning", "Share of heads", **both),
         michel("figures/task_ablation", "Single heads of BERT", module="ablation", both=True, runs=heads, **shown),
         michel("tables/task_alone", "One head alone in its layer of BERT", module="alone", runs=single, **shown),
-        michel(
-            "figures/task_ablation_sets",
-            "Single heads of BERT on two sets",
-            module="ablation_sets",
-            runs=single,
-            **sets,
-        ),
-        michel(
-            "figures/task_moments",
-            "Systematic pruning of BERT during training",
-            module="moments",
-            runs=during,
-            tables=SYSTEMATIC,
-            baselines=paths(experiment, BASELINES, every),
-            settings=metric | {"tasks": _titles(experiment, every)},
-            wanted=len(during) > len(systematic),
-        ),
+        michel("figures/task_ablation_sets", "Single heads of BERT on two sets", runs=single, **sets),
+        michel("figures/task_moments", "Systematic pruning of BERT during training", module="moments", **moments),
         row(experiment, "beyond", BERT, "figures/task_gates", "Gates on BERT", module="gates", **gates),
         classification("tables/task_speed", "Speed of BERT", **speed),
     ]
@@ -350,13 +250,13 @@ def _claims(experiment: Experiment) -> list[Result]:
         "speed": paths(experiment, SPEED, tasks(experiment)),
         "settings": {
             "corpora": [_claimed(experiment, name) for name in every],
-            "models": _described(experiment, heads),
-            "ablated": _described(experiment, single),
-            "moments": _described(experiment, during),
+            "models": described(experiment, heads),
+            "ablated": described(experiment, single),
+            "moments": described(experiment, during),
         },
     }
     if experiment.tasks:
-        evidence["settings"] |= {"tasks": _titles(experiment, tasks(experiment))}
+        evidence["settings"] |= {"tasks": titles_of(experiment, tasks(experiment))}
     claims = row(experiment, "claims", CLAIMS, "claims", "Claims of both papers", module="table", **evidence)
     return [*_front(experiment), claims]
 
@@ -369,7 +269,7 @@ def _front(experiment: Experiment) -> list[Result]:
         "runs": runs(experiment, swept, "baseline", "pruned", seeds=experiment.seeds[:1]),
         "heads": HEADS,
         "scores": paths(experiment, SCORES, swept),
-        "settings": _title(experiment, swept),
+        "settings": title_of(experiment, swept),
     }
     return [row(experiment, "beyond", CLAIMS, "figures/front", "At a glance", **shown)]
 
@@ -393,29 +293,10 @@ def _runs(experiment: Experiment) -> list[Result]:
     return [*models_table, listed("figures/training_curves", "Training curves", **curves)]
 
 
-def _titles(experiment: Experiment, names: Iterable[str]) -> list[str]:
-    """The titles of these corpora or tasks."""
-    return [experiment.studies[name].title for name in names]
-
-
-def _title(experiment: Experiment, names: Sequence[str]) -> dict[str, str]:
-    """The setting of a figure of one corpus, the first of these."""
-    return {"title": experiment.studies[names[0]].title}
-
-
-def _described(experiment: Experiment, shown: Iterable[Run]) -> list[dict[str, Any]]:
-    """The setting that names these runs (`report.experiment.Run`)."""
-    return [run._asdict() | {"corpus": experiment.studies[run.corpus].title} for run in shown]
-
-
 def _thresholds(experiment: Experiment, corpus: str) -> dict[str, float]:
     """What makes a function, by panel of the figure of their emergence."""
     heads = experiment.for_corpus(corpus).heads
-    return {
-        "neighbours": heads.positional_share,
-        "syntactic": heads.syntactic_margin,
-        "rare words": heads.rare_share,
-    }
+    return {"neighbours": heads.positional_share, "syntactic": heads.syntactic_margin, "rare words": heads.rare_share}
 
 
 def _swept(experiment: Experiment, *scopes: str) -> list[str]:

@@ -92,13 +92,7 @@ def pypi_packages(experiment: Experiment) -> dict[str, dict[str, Any]]:
 
 
 def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
-    """The files that a corpus is read from, in the order in which its reader takes them.
-
-    Args:
-        experiment: the configuration.
-        corpus: its name there.
-        resources: path of the folder with the embedded corpora.
-    """
+    """The files that a corpus is read from, in the order in which its reader takes them; embedded ones are in `resources`."""
     values = experiment.corpora[corpus]
     source = values.source
     match source.kind:

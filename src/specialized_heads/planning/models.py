@@ -100,12 +100,9 @@ def viewed(experiment: Experiment) -> list[Run]:
 
 
 def paths(experiment: Experiment, pattern: str, items: Iterable[Run | str]) -> list[str]:
-    """One file per run, or per corpus.
+    """One file per item, a run or the name of a corpus, which stands for its baseline with the first seed.
 
-    Args:
-        experiment: whose results.
-        pattern: the path below the folder of the experiment, with {corpus}, {model} and {seed}.
-        items: runs; the name of a corpus stands for its baseline with the first seed.
+    `pattern`: the path below the folder of the experiment, with {corpus}, {model} and {seed}.
     """
     whole = [Run(item, "baseline", experiment.seeds[0]) if isinstance(item, str) else item for item in items]
     return [f"results/{experiment.experiment}/" + pattern.format(**run._asdict()) for run in whole]

@@ -47,11 +47,9 @@ def _imports(file: Path) -> list[str]:
 
 @cache
 def code(*modules: str, data: tuple[str, ...] = ()) -> str:
-    """SHA-256 of the names and contents of all source files that a stage runs.
+    """SHA-256 of the names and contents of all source files of a stage's modules, such as `pruning.prune`.
 
-    Args:
-        modules: what it runs, such as `pruning.prune`.
-        data: names of other files beside the first module that it reads.
+    `data`: names of other files that it reads, beside the first module.
     """
     files = {file for module in modules for file in files_of(module)}
     files |= {PACKAGE.joinpath(*modules[0].split(".")[:-1], name) for name in data}

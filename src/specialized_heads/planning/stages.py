@@ -52,9 +52,8 @@ def baseline(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> 
     values = experiment.for_corpus(corpus)
     ablated = values.ablation.moments if experiment.corpora[corpus].prune else []
     moments = sorted({*ablated, *values.heads.checkpoints})
-    return (
-        _sections(experiment, corpus, "vocabulary", "model", "training") | _job(experiment, seed) | {"moments": moments}
-    )
+    sections = _sections(experiment, corpus, "vocabulary", "model", "training")
+    return sections | _job(experiment, seed) | {"moments": moments}
 
 
 def import_model(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> Settings:
@@ -95,11 +94,8 @@ def from_scratch(
 ) -> Settings:
     """The baseline's training for as many updates as `pruning` says; `evenly`: with the heads spread over the layers."""
     training = experiment.for_corpus(corpus).retraining().model_dump()
-    return (
-        _sections(experiment, corpus, "vocabulary", "model")
-        | {"training": training, "evenly": evenly}
-        | _job(experiment, seed)
-    )
+    sections = _sections(experiment, corpus, "vocabulary", "model")
+    return sections | {"training": training, "evenly": evenly} | _job(experiment, seed)
 
 
 def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
@@ -123,13 +119,8 @@ def _logged(training: Settings) -> Settings:
 def cut(
     experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
 ) -> Settings:
-    return {
-        "criterion": criterion,
-        "scope": scope,
-        "heads": int(heads),
-        "column": ranking_column(experiment, corpus, criterion),
-        "seed": int(seed),
-    }
+    column = ranking_column(experiment, corpus, criterion)
+    return {"criterion": criterion, "scope": scope, "heads": int(heads), "column": column, "seed": int(seed)}
 
 
 def compare(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
@@ -218,16 +209,8 @@ def relevance(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 
 # The keys of the section `heads` that functions depend on.
-FUNCTION_KEYS = {
-    "relations",
-    "positional_share",
-    "syntactic_margin",
-    "least_arcs",
-    "rare_cutoff",
-    "rare_share",
-    "from_word",
-    "bootstrap",
-}
+FUNCTION_KEYS = {"relations", "positional_share", "syntactic_margin", "least_arcs"}
+FUNCTION_KEYS |= {"rare_cutoff", "rare_share", "from_word", "bootstrap"}
 
 
 def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
@@ -313,43 +296,23 @@ def task_speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 
 def view(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
-    return (
-        {
-            "sentences": experiment.for_corpus(corpus).heads.viewer_sentences,
-            "title": experiment.corpora[corpus].title,
-            "model": model,
-        }
-        | _text(experiment, corpus)
-        | _job(experiment, seed)
-    )
+    sentences = experiment.for_corpus(corpus).heads.viewer_sentences
+    page = {"sentences": sentences, "title": experiment.corpora[corpus].title, "model": model}
+    return page | _text(experiment, corpus) | _job(experiment, seed)
 
 
 def view_index(experiment: Experiment, /, **_: str) -> Settings:
-    return {
-        "experiment": experiment.experiment,
-        "entries": [
-            {
-                "title": experiment.corpora[run.corpus].title,
-                "model": run.model,
-                "page": f"{run.corpus}/{run.model}/seed{run.seed}.html",
-            }
-            for run in viewed(experiment)
-        ],
-    }
+    entries = [
+        {"title": experiment.corpora[corpus].title, "model": model, "page": f"{corpus}/{model}/seed{seed}.html"}
+        for corpus, model, seed in viewed(experiment)
+    ]
+    return {"experiment": experiment.experiment, "entries": entries}
 
 
 def export(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
-    return (
-        {
-            "experiment": experiment.experiment,
-            "corpus": corpus,
-            "model": model,
-            "seed": int(seed),
-            "entities": experiment.corpora[corpus].filters.entities,
-        }
-        | _sections(experiment, corpus, "decoding")
-        | tokens(experiment, corpus=corpus)
-    )
+    name = {"experiment": experiment.experiment, "corpus": corpus, "model": model, "seed": int(seed)}
+    entities = {"entities": experiment.corpora[corpus].filters.entities}
+    return name | entities | _sections(experiment, corpus, "decoding") | tokens(experiment, corpus=corpus)
 
 
 def _sections(experiment: Experiment, corpus: str, *sections: str) -> Settings:

@@ -1,9 +1,10 @@
 """What the workflow makes where no target is named."""
 
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.planning.figures import Result, last_results, results
+from specialized_heads.planning.figures import last_results, results
 from specialized_heads.planning.inputs import HEADS
 from specialized_heads.planning.models import corpora, models, paths, runs, viewed
+from specialized_heads.planning.results import Result
 
 
 def all_results(experiment: Experiment) -> list[Result]:

@@ -17,26 +17,21 @@ from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import compare
-from specialized_heads.model.checkpoint import architecture_of, load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import Architecture
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
-from specialized_heads.stage import Section
-from specialized_heads.tables import read_table, write_table
+from specialized_heads.tables import HEAD, read_table, write_table
 
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
     "sentences": pa.int64(),
     "signature": pa.string(),
 }
-SCHEMA = pa.schema(
-    {"what": pa.string(), "type": pa.string(), "layer": pa.int32(), "head": pa.int32(), **SCORES}  # type: ignore[arg-type]
-)
+SCHEMA = pa.schema({"what": pa.string()} | HEAD | SCORES)
 
 
-class Decoded(Section):
+class Decoded(stage.Section):
     """Settings that affect a translation and its score."""
 
     decoding: Decoding
@@ -55,8 +50,7 @@ def removals(architecture: Architecture, *, alone: bool) -> list[tuple[dict[str,
     removed = [("without", head, frozenset([head])) for head in heads]
     for head in heads if alone else []:
         removed.append(("alone", head, frozenset(other for other in heads if other[:2] == head[:2]) - {head}))
-    names = ("type", "layer", "head")
-    return [({"what": what} | dict(zip(names, head, strict=True)), removal) for what, head, removal in removed]
+    return [({"what": what} | dict(zip(HEAD, head, strict=True)), removal) for what, head, removal in removed]
 
 
 def score_removals(
@@ -78,12 +72,10 @@ def score_removals(
     Raises:
         UserError: references and set differ in their number of sentences.
     """
-    prepare_cpu()
-    device = choose_device(settings.device)
-    computed = {"device": device.type, "torch": torch.__version__}
+    network = load_on(model, settings.device)
+    computed = {"device": network.device.type, "torch": torch.__version__}
     stamp = fingerprint(model, model.with_suffix(".json"), tokens, settings=settings.decoding.model_dump() | computed)
     saved, store, pieces = State(state, fingerprint=stamp), load_tokens(tokens), load_bpe(bpe)
-    network = load(model, device=device)
     texts = {}
     for removal, outputs in translate_set(network, store, wanted, decoding=settings.decoding, state=saved).items():
         lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]
@@ -91,10 +83,8 @@ def score_removals(
     gold = read_table(references, columns=["target"]).column("target").to_pylist()
     if len(gold) != len(store):
         raise stage.UserError(f"{references}: {len(gold)} sentences, but {tokens} has {len(store)}; make it again")
-    lowercase = settings.preprocess == "paper"
-    full, scores, signature = compare(
-        texts[NOTHING], list(texts.values()), gold, language=settings.language, lowercase=lowercase
-    )
+    how = {"language": settings.language, "lowercase": settings.preprocess == "paper"}
+    full, scores, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
     common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
     rows = {
         removal: {"bleu": score.bleu, "p_value": score.p_value}
@@ -108,14 +98,7 @@ def score_removals(
 def write_scores(
     wanted: list[tuple[dict[str, Any], Removal]], settings: Decoded, files: argparse.Namespace, *, schema: pa.Schema
 ) -> None:
-    """Score removals and write one row for each.
-
-    Args:
-        wanted: for each removal, the first columns of its row.
-        settings: beam search, text, device.
-        files: model, tokens, bpe, references (read); output (written); state.
-        schema: of the table.
-    """
+    """Score removals and write one row for each, which begins with the columns that stand beside the removal."""
     inputs = {name: getattr(files, name) for name in ("model", "tokens", "bpe", "references", "state")}
     scores, saved = score_removals([removal for _, removal in wanted], settings, **inputs)
     write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))

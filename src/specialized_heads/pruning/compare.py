@@ -14,22 +14,18 @@ from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of
 from specialized_heads.pruning.criteria import at_random, values_of
 from specialized_heads.pruning.scopes import Head, heads_of
-from specialized_heads.stage import Section
 from specialized_heads.tables import write_table
 
 COLUMNS = {
     "seed": pa.int64(),
-    "scope": pa.string(),
-    "criterion": pa.string(),
-    "type": pa.string(),
-    "layer": pa.int64(),
-    "head": pa.int64(),
+    **dict.fromkeys(("scope", "criterion", "type"), pa.string()),
+    **dict.fromkeys(("layer", "head"), pa.int64()),
     "value": pa.float64(),
     "counts": pa.list_(pa.int64()),
 }
 
 
-class Cut(Section):
+class Cut(stage.Section):
     """A cut model, in the order of `--cut`."""
 
     criterion: str
@@ -37,7 +33,7 @@ class Cut(Section):
     heads: int
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     criteria: list[str]
     cut: list[Cut]

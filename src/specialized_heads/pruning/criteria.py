@@ -15,15 +15,7 @@ from specialized_heads.tables import read_table
 
 
 def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float]:
-    """Read the values of these heads from a table.
-
-    Args:
-        path: parquet table with the columns type, layer and head, one row per head.
-        heads: the heads to look up.
-        column: holds the values.
-
-    Returns:
-        the value of each head, in the order of `heads`; NaN where it is undefined.
+    """The values of these heads, in their order, from a column of a table of heads; NaN where one is undefined.
 
     Raises:
         UserError: the file or the column is missing, or a head does not have exactly one row.
@@ -40,11 +32,7 @@ def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float
 
 
 def best_first(values: dict[Head, float], *, origin: str) -> list[Head]:
-    """Heads by descending value.
-
-    Args:
-        values: of each head, in the order that breaks ties.
-        origin: file and column, for the error message.
+    """Heads by descending value; of equal ones, the first of `values` comes first. Errors name `origin`, file and column.
 
     Raises:
         UserError: no head of a type has a value.

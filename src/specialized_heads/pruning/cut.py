@@ -10,10 +10,9 @@ from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.pruning.criteria import at_random, best_first, values_of
 from specialized_heads.pruning.scopes import heads_of, remove_heads
-from specialized_heads.stage import Section
 
 
-class Settings(Section):
+class Settings(stage.Section):
     criterion: Literal["gates", "importance", "relevance", "confidence", "random"]
     scope: Literal["encoder", "all"]
     heads: int  # number of heads of the scope to keep

@@ -5,19 +5,18 @@ An attention type that the scope does not prune has no dead heads. Layers and he
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.stage import Section
 
 COPIED = ("scope", "penalty", "heads", "expected", "decided", "loss_hard", "loss_soft", "collapse")
 
 
-class Row(Section):
+class Row(stage.Section):
     """The name and seed of a model, in the order of `--gates`."""
 
     model: str
     seed: int
 
 
-class Settings(Section):
+class Settings(stage.Section):
     rows: list[Row]
 
 

@@ -8,16 +8,12 @@ from typing import Literal
 
 from specialized_heads import stage
 from specialized_heads.config.sections import Training
-from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.checkpoint import load
 from specialized_heads.pruning.prune import freeze
-from specialized_heads.stage import Section
-from specialized_heads.training.loop import train
-from specialized_heads.training.parallel import distributed
-from specialized_heads.training.plan import Plan, load_data
-from specialized_heads.training.state import finish
+from specialized_heads.training.train import train_and_save
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     scope: Literal["encoder", "all"]
     dropout: float
@@ -31,14 +27,7 @@ def main() -> None:
     model = load(files.model, dropout=settings.dropout)
     cut = stage.read_json(files.model.with_suffix(".json"))["training"]["cut"]
     freeze(model, scope=settings.scope)
-    plan = Plan(seed=settings.seed, **settings.training.model_dump())
-    data = load_data(files.train, files.dev)
-    with distributed(settings.device) as (context, device):
-        used = train(model.to(device), plan, data, state=files.state, records=files.records, context=context)
-        if context.is_main:
-            trained = {**files.settings, "matmul_precision": used, "cut": cut, "data_hash": data.hash}
-            save(model, files.output, training=trained)
-            finish(files.state)
+    train_and_save(model, settings.training, files, seed=settings.seed, device=settings.device, cut=cut)
 
 
 if __name__ == "__main__":

@@ -19,28 +19,17 @@ from torch import Tensor
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.attention import Activations
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import Network
-from specialized_heads.stage import Section
-from specialized_heads.tables import write_table
+from specialized_heads.tables import HEAD, write_table
 from specialized_heads.training.batching import Batch, in_order, make_batch
 from specialized_heads.training.objective import objective_of
 
 TOKENS = 2000  # per batch and side, padding included
-SCHEMA = pa.schema(
-    [
-        ("type", pa.string()),
-        ("layer", pa.int32()),
-        ("head", pa.int32()),
-        ("importance", pa.float64()),
-        ("importance_normalised", pa.float64()),
-    ]
-)
+SCHEMA = pa.schema(HEAD | dict.fromkeys(("importance", "importance_normalised"), pa.float64()))
 
 
-class Settings(Section):
+class Settings(stage.Section):
     device: str
 
 
@@ -73,17 +62,15 @@ def importance(model: Network, store: TokenStore, *, tokens: int = TOKENS) -> di
 
     Args:
         model: in evaluation mode.
-        store: sentences with references.
         tokens: at most, per batch and side; affects the result by rounding only.
 
     Returns:
         (H,) in nats per attention type and layer with heads.
     """
-    device = model.device
     sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
     queries = dict.fromkeys(sums, 0)
     for sentences in stage.progress(in_order(store, tokens=tokens), what="importance", unit="batch"):
-        batch = make_batch(store, sentences).to(device)
+        batch = make_batch(store, sentences).to(model.device)
         real = {"encoder": batch.real(batch.source), "decoder": batch.real(batch.target_out)}
         real["cross"] = real["decoder"]
         for (kind, layer), values in sensitivities(model, batch).items():
@@ -110,8 +97,7 @@ def table(model: Network, importances: dict[tuple[str, int], np.ndarray]) -> lis
 def main() -> None:
     files = stage.arguments(__doc__, files=("model", "dev", "output"))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     dev = load_tokens(files.dev)
     rows = table(model, importance(model, dev))
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))

@@ -81,9 +81,7 @@ def translate_set(
 
     Args:
         model: in evaluation mode, without gates.
-        store: the set.
         removals: duplicates are translated once.
-        decoding: beam search.
         state: keeps the translations of finished passes.
 
     Returns:
@@ -140,8 +138,7 @@ class State:
                 self.translations[frozenset(map(tuple, heads))] = translations
         if self.translations:
             stage.log.info("resuming after %d removals", len(self.translations))
-        with stage.atomic(self.path) as temporary:  # drops an unfinished last line
-            temporary.write_text("".join(line + "\n" for line in lines or [stamp]), encoding="utf-8")
+        stage.write_file(self.path, "".join(line + "\n" for line in lines or [stamp]))  # drops an unfinished last line
         push(self.path)
 
     def add(self, translations: dict[Removal, list[list[int]]]) -> None:

@@ -33,9 +33,8 @@ PROPORTIONAL, INTEGRAL = 0.07, 2.0
 class OpenHeads:
     """What λ multiplies."""
 
-    stacks: list[int] = field(
-        default_factory=list
-    )  # sub-layers of each stack whose largest counts; empty: the paper's sum
+    # Sub-layers of each stack whose largest counts; empty: the paper's sum.
+    stacks: list[int] = field(default_factory=list)
 
     def expected(self, gates: list[HardConcrete]) -> Tensor:
         """Expected number of open heads, or with `stacks` of heads when each layer has as many as its stack's largest."""

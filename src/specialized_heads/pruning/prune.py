@@ -23,7 +23,6 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.collapse import decided_share, remark
 from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
 from specialized_heads.pruning.scopes import SCOPES, remove_heads
-from specialized_heads.stage import Section
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import distributed
@@ -33,7 +32,7 @@ from specialized_heads.training.state import finish, read_checkpoint
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     scope: Literal["encoder", "all"]
     penalty: float | None  # λ; None: controlled to reach `heads`
@@ -115,7 +114,6 @@ def train_gates(
 
     Args:
         model: without gates; its frozen weights stay as they are.
-        settings: see `Settings`.
         files: train, dev (read); output, records, gates (written); state.
         soft_model: where to write the model with soft gates; None: not written.
         updates_key: the configuration key of the number of updates, for remarks.
@@ -151,16 +149,8 @@ def train_gates(
     )
     data = load_data(files.train, files.dev)
     with distributed(settings.device) as (context, device):
-        used = train(
-            model.to(device),
-            plan,
-            data,
-            state=files.state,
-            records=files.records,
-            penalty=penalty,
-            after_update=fix_gates,
-            context=context,
-        )
+        run = {"state": files.state, "records": files.records, "context": context}
+        used = train(model.to(device), plan, data, penalty=penalty, after_update=fix_gates, **run)
         if not context.is_main:
             return
         deciding = copy.deepcopy(model)

@@ -18,9 +18,7 @@ from specialized_heads.pruning.masking import Removal
 from specialized_heads.pruning.scopes import Head
 from specialized_heads.tables import read_table
 
-SCHEMA = pa.schema(
-    {"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64(), **SCORES}  # type: ignore[arg-type]
-)
+SCHEMA = pa.schema({"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64()} | SCORES)
 
 
 class Settings(Decoded):
@@ -29,12 +27,9 @@ class Settings(Decoded):
 
 
 def ranking(importance: pd.DataFrame, kind: str, *, normalise: bool) -> list[Head]:
-    """Heads of a type, or of `all`, from the least to the most important; ties by type, layer and number.
+    """Heads of a type, or of "all", from the least to the most important; ties by type, layer and number.
 
-    Args:
-        importance: the table of the stage `importance`.
-        kind: "all", "encoder", "decoder" or "cross".
-        normalise: whether importance is divided by its norm in the layer.
+    `normalise`: by the importance divided by its norm in the layer.
     """
     rows = importance if kind == "all" else importance[importance["type"] == kind]
     column = "importance_normalised" if normalise else "importance"

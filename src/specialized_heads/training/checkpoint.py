@@ -5,10 +5,9 @@ The weights come from the file of checkpoints that the baseline's training write
 
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of, assemble, read_tensors, save
-from specialized_heads.stage import Section
 
 
-class Settings(Section):
+class Settings(stage.Section):
     update: int
 
 

@@ -72,9 +72,8 @@ def seconds_per_update(experiment: Experiment) -> float:
         initialise(network, seed=1)
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
-            train(
-                network, replace(plan, updates=updates), data, state=Path(folder, "state"), records=Path(folder, "log")
-            )
+            files = {"state": Path(folder, "state"), "records": Path(folder, "log")}
+            train(network, replace(plan, updates=updates), data, **files)
             taken.append(time.perf_counter() - started)
     return max(taken[2] - taken[1], 0.0) / UPDATES * experiment.training.batch_tokens / tokens
 

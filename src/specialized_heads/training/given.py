@@ -19,7 +19,6 @@ from specialized_heads.config.kept import DESCRIPTION, Kept, read_kept
 from specialized_heads.model.checkpoint import Sizes, assemble, load, read_tensors, save
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Architecture, Transformer
-from specialized_heads.stage import UserError
 from specialized_heads.training.batching import Batch
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.plan import load_data
@@ -35,14 +34,16 @@ def check_files(folder: Path, kept: Kept) -> None:
     for name, expected in kept.sha256.items():
         path = folder / name
         if not path.is_file() or stage.file_hash(path) != expected:
-            raise UserError(f"{path}: missing or changed since it was kept; restore the folder from the repository")
+            raise stage.UserError(
+                f"{path}: missing or changed since it was kept; restore the folder from the repository"
+            )
 
 
 def check_tokens(folder: Path, kept: Kept, tokens: dict[str, Path]) -> None:
     """Raise a `UserError` if a split is not the one that the baseline was trained or evaluated on."""
     for split, path in tokens.items():
         if stage.file_hash(path) != kept.tokens[split]:
-            raise UserError(
+            raise stage.UserError(
                 f"{path}: not the {split} set of the baseline in {folder}; its source, filters, split and vocabulary "
                 f"must be those of {folder / DESCRIPTION}, or leave out `baseline` to train one (config/from_scratch.yaml)"
             )
@@ -60,7 +61,7 @@ def check_logits(folder: Path, model: Transformer) -> None:
     batch = Batch(stored["source"], stored["target_in"], stored["target_in"])
     difference = float((logits(model, batch) - stored["logits"]).abs().max())
     if not difference <= TOLERANCE:
-        raise UserError(
+        raise stage.UserError(
             f"{folder}: its logits differ here by {difference:.2g}, at most {TOLERANCE:g} is accepted; check the installation "
             f"of torch, or leave out `baseline` to train one (config/from_scratch.yaml)"
         )
@@ -85,8 +86,7 @@ def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, record
     save(model, output, training={**training, "matmul_precision": "fp32", "data_hash": data.hash})
     loss = evaluate(model, data.dev)
     record = {"update": 0, "epoch": 0, "tokens": 0, "learning_rate": 0.0, "loss": loss, "dev_loss": loss}
-    with stage.atomic(records) as temporary:
-        temporary.write_text(json.dumps(record) + "\n")
+    stage.write_file(records, json.dumps(record) + "\n")
     stage.log.info("development loss %.3f", loss)
 
 

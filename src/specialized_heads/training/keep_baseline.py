@@ -34,8 +34,6 @@ def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hou
 
     Args:
         corpus: results of the experiment for this corpus.
-        output: the folder.
-        seed: of the baseline.
         settings: of the corpus in the configuration: source, languages, filters and split.
         hours: that its training took.
     """

@@ -176,14 +176,8 @@ class _Run:
 
     def rate(self, update: int) -> float:
         plan = self.plan
-        return learning_rate(
-            update,
-            schedule=plan.schedule,
-            factor=plan.learning_rate,
-            warmup=plan.warmup,
-            updates=plan.updates,
-            width=self.model.architecture.width,
-        )
+        shape = {"factor": plan.learning_rate, "warmup": plan.warmup, "updates": plan.updates}
+        return learning_rate(update, schedule=plan.schedule, width=self.model.architecture.width, **shape)
 
     def updates(self) -> Iterator["_Update"]:
         """This process's share of each update, from the current position to the end of the run."""
@@ -201,14 +195,8 @@ class _Run:
             store = self.data.train
             if plan.join > 1:
                 store = joined(store, most=plan.join, seed=plan.seed, epoch=epoch)
-            updates = epoch_updates(
-                store,
-                seed=plan.seed,
-                epoch=epoch,
-                batch_tokens=plan.batch_tokens,
-                micro_batch_tokens=plan.micro_batch_tokens,
-                multiple=self.context.size,
-            )
+            sizes = {"batch_tokens": plan.batch_tokens, "micro_batch_tokens": plan.micro_batch_tokens}
+            updates = epoch_updates(store, seed=plan.seed, epoch=epoch, multiple=self.context.size, **sizes)
             for number, sentences in list(enumerate(updates))[position:][:left]:
                 yield store, epoch, number, sentences
                 left -= 1

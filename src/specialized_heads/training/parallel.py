@@ -36,11 +36,7 @@ class DistributedContext:
 
 @contextmanager
 def distributed(device: str) -> Iterator[tuple[DistributedContext, torch.device]]:
-    """Join the processes started by `torchrun`, if any; yield the context and this process's device.
-
-    Args:
-        device: `auto`, `cpu` or `cuda`, as in the configuration.
-    """
+    """Join the processes started by `torchrun`, if any; yield the context and this process's `auto`, `cpu` or `cuda` device."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield DistributedContext(), choose_device(device)

@@ -22,14 +22,13 @@ import torch
 from torch import Tensor
 
 from specialized_heads.model.checkpoint import read_tensors, write_tensors
-from specialized_heads.stage import UserError, atomic, log
+from specialized_heads.stage import UserError, atomic, log, write_file
 from specialized_heads.training import store
 
 
 def claim(folder: Path) -> None:
     """Make this process the owner of the folder."""
-    with atomic(folder / "owner") as temporary:
-        temporary.write_text(_this_process(), encoding="utf-8")
+    write_file(folder / "owner", _this_process())
     store.push(folder / "owner")
 
 
@@ -78,11 +77,7 @@ def read_state(
 ) -> dict[str, Any] | None:
     """Read the state of the run with this fingerprint; None if there is none to resume from.
 
-    Args:
-        folder: of the state.
-        fingerprint: expected fingerprint of the run.
-        checkpoints: updates of the checkpoints; those before the state's update must be readable.
-        device: of the tensors.
+    Of the checkpoints after these updates, those up to the state's own update must be readable.
     """
     path = folder / "state.pt"
     store.fetch(path)

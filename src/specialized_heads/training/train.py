@@ -11,19 +11,19 @@ are not averaged, even if the final model is an average.
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from specialized_heads import stage
 from specialized_heads.config.sections import Model, Training, Vocabulary
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
 from specialized_heads.model.transformer import KINDS, Architecture, Network, Transformer, initialise
-from specialized_heads.stage import Section
 from specialized_heads.training.loop import train
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import finish, read_checkpoint
 
 
-class Settings(Section):
+class Settings(stage.Section):
     seed: int
     vocabulary: Vocabulary
     model: Model
@@ -47,7 +47,14 @@ def spread_evenly(architecture: Architecture) -> Architecture:
 
 
 def train_and_save(
-    model: Network, training: Training, files: Namespace, *, seed: int, device: str, moments: Sequence[int] = ()
+    model: Network,
+    training: Training,
+    files: Namespace,
+    *,
+    seed: int,
+    device: str,
+    moments: Sequence[int] = (),
+    **described: Any,
 ) -> None:
     """Train all parameters of a model, and write it to `output` and its weights at these updates to `checkpoints`, if given.
 
@@ -56,13 +63,15 @@ def train_and_save(
         training: settings of the loop.
         files: of the stage: train, dev (read), output, records, checkpoints (written), state; and its settings.
         seed, device, moments: of the stage.
+        described: what the model's description says of its training, beside the settings of the stage.
     """
     plan = Plan(seed=seed, checkpoints=tuple(moments), **training.model_dump())
     data = load_data(files.train, files.dev)
     with distributed(device) as (context, device_):
         used = train(model.to(device_), plan, data, state=files.state, records=files.records, context=context)
         if context.is_main:
-            save(model, files.output, training={**files.settings, "matmul_precision": used, "data_hash": data.hash})
+            described = {**files.settings, "matmul_precision": used, **described, "data_hash": data.hash}
+            save(model, files.output, training=described)
             if getattr(files, "checkpoints", None):
                 checkpoints = {n: read_checkpoint(files.state, n) for n in moments}
                 tensors = {f"update{n}/{name}": t for n, weights in checkpoints.items() for name, t in weights.items()}

@@ -8,13 +8,12 @@ from pydantic import Field
 
 from specialized_heads import stage
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.stage import Section
 from specialized_heads.tables import read_table
 
 CSS = Path(__file__).parent / "page.css"
 
 
-class Entry(Section):
+class Entry(stage.Section):
     """A page: its model, the title of its corpus, and its path relative to the index."""
 
     title: str
@@ -22,18 +21,13 @@ class Entry(Section):
     page: str
 
 
-class Settings(Section):
+class Settings(stage.Section):
     experiment: str
     entries: list[Entry] = Field(min_length=1)
 
 
 def index(settings: Settings, tables: list[Path]) -> str:
-    """The page.
-
-    Args:
-        settings: the entries, corpus by corpus.
-        tables: the table of heads of each entry.
-    """
+    """The page, from the entries, corpus by corpus, and the table of heads of each."""
     name = html.escape(settings.experiment)
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -60,8 +54,7 @@ def main() -> None:
     """Write `--output` from the tables `--heads`, in the order of the settings."""
     files = stage.arguments(__doc__, files=("output",), many=("heads",))
     settings = Settings.model_validate(files.settings)
-    with stage.atomic(files.output) as temporary:
-        temporary.write_text(index(settings, files.heads), encoding="utf-8")
+    stage.write_file(files.output, index(settings, files.heads))
 
 
 if __name__ == "__main__":

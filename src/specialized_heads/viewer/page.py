@@ -26,25 +26,21 @@ from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
 from specialized_heads.heads.trees import align
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.stage import Section
-from specialized_heads.tables import read_table
+from specialized_heads.tables import HEAD, read_table
 
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
-KEY = ("type", "layer", "head")
 LISTS = ("functions", "relations", "relations_certain")
 FILES = Path(__file__).parent
 
 Json = dict[str, Any]
 
 
-class Settings(Section):
+class Settings(stage.Section):
     sentences: int = Field(ge=1)
     title: str  # of the corpus
     model: str  # as in paths
@@ -134,11 +130,10 @@ def read_heads(path: Path) -> list[Json]:
         scores = {
             name: None if value is None or math.isnan(value) else round(value, 4)
             for name, value in row.items()
-            if name not in KEY and isinstance(value, int | float | None) and name not in LISTS
+            if name not in HEAD and isinstance(value, int | float | None) and name not in LISTS
         }
-        rows.append(
-            {name: row[name] for name in KEY} | {name: row.get(name) or [] for name in LISTS} | {"scores": scores}
-        )
+        named, labels = {name: row[name] for name in HEAD}, {name: row.get(name) or [] for name in LISTS}
+        rows.append(named | labels | {"scores": scores})
     return rows
 
 
@@ -158,8 +153,7 @@ def main() -> None:
         __doc__, files=("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "heads", "output")
     )
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
     store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
     processed = apply(pairs.source, language=settings.language, mode=settings.preprocess)
@@ -172,9 +166,8 @@ def main() -> None:
     check_words(files.parses, parses, pairs.source)
     chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
     sentences = []
-    for (number, pieces), weights in zip(
-        chosen.items(), sentence_maps(model, store, list(chosen)) if chosen else [], strict=True
-    ):
+    shown_maps = sentence_maps(model, store, list(chosen)) if chosen else []
+    for (number, pieces), weights in zip(chosen.items(), shown_maps, strict=True):
         subwords, translation = shown_tokens(store, number, source, target)
         words = [
             {"form": word.form, "head": word.head, "relation": word.relation, "pieces": pieces[position]}
@@ -197,15 +190,9 @@ def main() -> None:
         "heads": read_heads(files.heads),
         "sentences": sentences,
     }
-    with stage.atomic(files.output) as temporary:
-        temporary.write_text(page(data), encoding="utf-8")
-    stage.log.info(
-        "page with %d of %d sentences of the analysis set, %d requested; %.1f MB",
-        len(sentences),
-        len(store),
-        settings.sentences,
-        files.output.stat().st_size / 1e6,
-    )
+    stage.write_file(files.output, page(data))
+    sizes = len(sentences), len(store), settings.sentences, files.output.stat().st_size / 1e6
+    stage.log.info("page with %d of %d sentences of the analysis set, %d requested; %.1f MB", *sizes)
 
 
 if __name__ == "__main__":

@@ -44,25 +44,17 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
     At each step the relevances of the heads of a layer are divided by the sum of their absolute values; a layer that no
     relevance reaches counts as 0.
 
-    Args:
-        model: in evaluation mode.
-        store: the development set.
-        rule: one of `relevance_rules`.
-        settings: the parameters of the rule.
-
     Raises:
         UserError: a relevance is not finite.
     """
-    device = model.source_embedding.device
-    sums = {
-        (a.kind, a.layer): torch.zeros(len(store), len(a.heads), dtype=torch.float64) for a in model.attentions(*KINDS)
-    }
+    sizes = {(a.kind, a.layer): len(a.heads) for a in model.attentions(*KINDS)}
+    sums = {key: torch.zeros(len(store), heads, dtype=torch.float64) for key, heads in sizes.items()}
     deviations: dict[str, list[Tensor]] = {}
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1
     order = np.argsort(longest, kind="stable")
     widest = max(model.architecture.feed_forward, model.architecture.width)
     for sentences in progress(cut(longest[order] ** 2, order, BATCH_FLOATS // widest), what=rule, unit="batch"):
-        batch = make_batch(store, sentences).to(device)
+        batch = make_batch(store, sentences).to(model.device)
         positions = max(batch.source.shape[1], batch.target_in.shape[1])
         at_once = max(BATCH_FLOATS // (len(sentences) * positions * widest), 1)  # steps; all, except for long sentences
         for start in range(0, batch.target_in.shape[1], at_once):

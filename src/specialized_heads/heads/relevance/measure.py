@@ -12,15 +12,12 @@ from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.maps import head_numbers
 from specialized_heads.heads.relevance.average import average_relevance, stability
-from specialized_heads.model.checkpoint import load
-from specialized_heads.model.devices import choose_device
-from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.transformer import KINDS
-from specialized_heads.stage import Section
-from specialized_heads.tables import write_table
+from specialized_heads.tables import HEAD, write_table
 
 
-class Settings(Section):
+class Settings(stage.Section):
     heads: Heads
     device: str
 
@@ -29,14 +26,13 @@ def main() -> None:
     """Write `--output`, the table, and `--report`."""
     files = stage.arguments(__doc__, files=("model", "dev", "output", "report"))
     settings = Settings.model_validate(files.settings)
-    prepare_cpu()
-    model = load(files.model, device=choose_device(settings.device))
+    model = load_on(files.model, settings.device)
     if not settings.heads.relevance_epsilon:
         model.double()  # without a stabiliser, rounding in float32 exceeds the relevance of heads
     dev = load_tokens(files.dev)
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
     columns = [[head[field] for head in heads] for field in range(3)]
-    schema = pa.schema([("type", pa.string()), ("layer", pa.int32()), ("head", pa.int32())])
+    schema = pa.schema(HEAD)
     report = {
         "sentences": len(dev),
         "steps": int(dev.target_lengths.sum()) + len(dev),
