@@ -128,7 +128,9 @@ CASED = Cleaning(lowercase=False, strip_accents=False, handle_chinese_chars=Fals
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_text_is_cleaned_as_the_tokeniser_says(tmp_path, files: dict, expected: Cleaning, with_text: bool) -> None:
+def test_text_is_cleaned_as_the_tokeniser_says(
+    tmp_path: Path, files: dict, expected: Cleaning, with_text: bool
+) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
     if with_text or "tokenizer.json" not in files:

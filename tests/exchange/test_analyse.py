@@ -19,7 +19,9 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(exported: Path, text: Path, tmp_path) -> None:
+def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
+    exported: Path, text: Path, tmp_path: Path
+) -> None:
     table = analyse(exported, text, tmp_path / "out", translations=text, device="cpu")
     heads = pq.read_table(table).to_pandas()
     assert {"relevance", "confidence", "positional_share"} <= set(heads)

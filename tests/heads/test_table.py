@@ -78,7 +78,9 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
         assert np.isfinite(frame[column]).all()
 
 
-def test_the_example_in_the_document_answers_its_question(table: pa.Table, tmp_path, monkeypatch, capsys) -> None:
+def test_the_example_in_the_document_answers_its_question(
+    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert len([line for line in code.splitlines() if line]) <= 5
     path = tmp_path / "results/default/tatoeba_en_fr/heads/baseline/seed1.parquet"

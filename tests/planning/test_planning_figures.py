@@ -22,7 +22,9 @@ RESULTS = all_results(SHIPPED) + OF_BERT
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.rule)
-def test_a_module_takes_the_arguments_of_its_row(result: Result, monkeypatch, capsys: pytest.CaptureFixture) -> None:
+def test_a_module_takes_the_arguments_of_its_row(
+    result: Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     experiment = BERT if result in OF_BERT else SHIPPED
     stems = {name: f"results/{experiment.experiment}/{stem}" for name, stem in result.outputs.items()}
     flags = arguments(result, files=result.inputs, stems=stems)

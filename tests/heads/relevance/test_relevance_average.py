@@ -18,7 +18,9 @@ SETTINGS = Heads(relevance_epsilon=0.05, relevance_absorbed="lost")
 
 @pytest.mark.parametrize("floats", [1, 300, 1_000_000], ids=["step by step", "in pieces", "all at once"])
 @pytest.mark.parametrize("rule", ["epsilon", "attention", "gradient_input"])
-def test_relevance_of_a_set_is_the_mean_of_its_steps(tiny_model, data, floats: int, rule: str, monkeypatch) -> None:
+def test_relevance_of_a_set_is_the_mean_of_its_steps(
+    tiny_model, data: TokenStore, floats: int, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(average, "BATCH_FLOATS", floats)
     model = tiny_model()
     model.keep_heads(PRUNED)
@@ -73,7 +75,9 @@ def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_mo
 
 
 @pytest.mark.parametrize("rule", ["epsilon", "gradient_input"])
-def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model, data, rule: str, monkeypatch) -> None:
+def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
+    tiny_model, data: TokenStore, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*args, **kwargs):
         result = relevance(*args, **kwargs)
         heads = result.heads["cross", 1].clone()

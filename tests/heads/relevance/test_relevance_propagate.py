@@ -157,7 +157,9 @@ class NeuronByNeuron:
 
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule: Rule, options: dict) -> None:
+def test_every_head_and_step_equals_the_loops(
+    tiny_model, data: TokenStore, kept: dict, rule: Rule, options: dict
+) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
@@ -189,7 +191,9 @@ def test_the_paper_s_rule_conserves_relevance_and_only_rounding_hides_it(tiny_mo
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
 @pytest.mark.parametrize("rule", ["returned", "z_plus", "alpha_beta"])
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
-def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept: dict, rule: str, options: dict) -> None:
+def test_relevance_is_conserved_from_level_to_level(
+    tiny_model, batch: Batch, kept: dict, rule: str, options: dict
+) -> None:
     model = tiny_model(**options).double() if options else tiny_model()
     model.keep_heads(kept)
     result = propagate(model, batch, rule=RULES[rule])
