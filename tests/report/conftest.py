@@ -3,7 +3,7 @@
 import importlib
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ from matplotlib.text import Text
 
 from specialized_heads import report
 from specialized_heads.report import make as maker
+from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.report.experiment import Model, describe
 
@@ -24,14 +25,7 @@ RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
 
 
-def heads_table(
-    layers: int = 3,
-    heads: int = 8,
-    *,
-    seed: int = 0,
-    relations: tuple[str, ...] = RELATIONS,
-    empty: tuple[str, ...] = (),
-) -> pd.DataFrame:
+def heads_table(layers: int = 3, heads: int = 8, *, seed: int = 0, relations=RELATIONS, empty=()) -> pd.DataFrame:
     """A per-head table: a few heads with a function, one of them with two, the rest without; relations in `empty` have no arcs.
 
     Fewer sentences are aligned than parsed: arcs and baselines are other ones than in `relations_table`.
@@ -42,15 +36,10 @@ def heads_table(
         for layer in range(1, layers + 1):
             relevance = random.dirichlet(np.full(heads, 0.6))
             for head in range(1, heads + 1):
-                row = {
-                    "type": kind,
-                    "layer": layer,
-                    "head": head,
-                    "relevance": relevance[head - 1],
-                    "confidence": random.uniform(0.1, 0.95),
-                }
-                row |= {"entropy": 2 * (1 - row["confidence"]), "positional_offset": 1 if head == 4 else -1}
-                row |= {"positional_share": row["confidence"], "functions": [], "relations": None}
+                row = {"type": kind, "layer": layer, "head": head, "relevance": relevance[head - 1]}
+                confidence = random.uniform(0.1, 0.95)
+                row |= {"confidence": confidence, "entropy": 2 * (1 - confidence), "positional_share": confidence}
+                row |= {"positional_offset": 1 if head == 4 else -1, "functions": [], "relations": None}
                 if kind == "encoder":
                     row["positional_share"] = random.uniform(0, 1)
                     row |= {"rarest": random.uniform(0, 0.7), "two_rarest": random.uniform(0.7, 0.9)}
@@ -80,9 +69,7 @@ def without(table: pd.DataFrame, keep: int) -> pd.DataFrame:
     return pd.concat([encoder, table[table["type"] != "encoder"]], ignore_index=True)
 
 
-def relations_table(
-    *, seed: int = 0, relations: tuple[str, ...] = RELATIONS, empty: tuple[str, ...] = ()
-) -> pd.DataFrame:
+def relations_table(*, seed: int = 0, relations=RELATIONS, empty=()) -> pd.DataFrame:
     """A table of relations; those in `empty` have no arcs."""
     random = np.random.default_rng(seed)
     rows = []
@@ -91,19 +78,14 @@ def relations_table(
             sign = -1 if (direction == "head_to_dependent") == (relation != "obj") else 1
             offsets = np.array([position for position in range(-9, 10) if position])
             expected = 900 * 0.5 ** np.abs(offsets - sign * (1 + number % 2))
-            counts = np.zeros(len(offsets), int) if relation in empty else random.poisson(expected)
-            best = int(counts.argmax())
-            rows.append(
-                {
-                    "relation": relation,
-                    "direction": direction,
-                    "arcs": int(counts.sum()),
-                    "baseline_offset": int(offsets[best]) if counts.sum() else 0,
-                    "baseline_accuracy": counts[best] / counts.sum() if counts.sum() else None,
-                    "offsets": offsets.tolist() if counts.sum() else [],
-                    "counts": counts.tolist() if counts.sum() else [],
-                }
-            )
+            row = {"relation": relation, "direction": direction, "arcs": 0, "offsets": [], "counts": []}
+            row |= {"baseline_offset": 0, "baseline_accuracy": None}
+            if relation not in empty:
+                counts = random.poisson(expected)
+                best = int(counts.argmax())
+                row |= {"arcs": int(counts.sum()), "offsets": offsets.tolist(), "counts": counts.tolist()}
+                row |= {"baseline_offset": int(offsets[best]), "baseline_accuracy": counts[best] / counts.sum()}
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -111,24 +93,23 @@ def score_row(
     kind: str, scope: str, lam: float, seed: int, bleu: float, kept: list[list[int]], *, asked: float = float("nan")
 ) -> dict[str, object]:
     """One row of a table of scores; `kept` holds heads per layer for encoder, decoder and cross."""
-    row = {
-        "kind": kind,
-        "scope": scope,
-        "lam": lam,
-        "asked": asked,
-        "seed": seed,
+    row = {"kind": kind, "scope": scope, "lam": lam, "asked": asked, "seed": seed, "signature": "BLEU"}
+    row |= {
+        "sentences": 1000,
+        "parameters": 10_000,
+        "updates": 900,
+        "p_value": float("nan"),
+        "difference": float("nan"),
+    }
+    row |= {
         "bleu": bleu,
         "bleu_low": bleu - 0.7,
         "bleu_high": bleu + 0.7,
         "bleu_tokenised": bleu + 1.5,
         "chrf": bleu + 20,
-        "p_value": float("nan") if kind == "baseline" else min(0.5, 0.01 * (bleu - 20) ** 2),
-        "difference": float("nan") if kind == "baseline" else -0.3,
-        "signature": "BLEU",
-        "sentences": 1000,
-        "parameters": 10_000,
-        "updates": 900,
     }
+    if kind != "baseline":
+        row |= {"p_value": min(0.5, 0.01 * (bleu - 20) ** 2), "difference": -0.3}
     for name, layers in zip(("encoder", "decoder", "cross"), kept, strict=True):
         row |= {f"{name}_heads": layers, f"{name}_total": sum(layers)}
     return row
@@ -155,9 +136,8 @@ def scores_table(
                 encoder = [int(random.binomial(heads, share)) for _ in full]
                 decoder = [int(round(heads * (share + 0.1) ** (1 + layer))) for layer in range(layers)]
                 cross = [int(round(heads * (share + 0.2) ** (1 / (1 + layer)))) for layer in range(layers)]
-                kept = (
-                    [encoder, full, full] if scope == "encoder" else [encoder, decoder, [min(c, heads) for c in cross]]
-                )
+                others = [full, full] if scope == "encoder" else [decoder, [min(c, heads) for c in cross]]
+                kept = [encoder, *others]
                 pruned = bleu + 0.1 * seed + 0.2 - 2.0 * (1 - share) ** 3 + random.normal(0, 0.1)
                 rows.append(score_row("pruned", scope, lam, seed, pruned, kept))
                 if scope in retrain:
@@ -199,6 +179,13 @@ def as_runs(paths: Iterable[str]) -> list[dict[str, object]]:
 def texts(figure: Figure) -> list[str]:
     """Everything that is written in a figure."""
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+@pytest.fixture(autouse=True)
+def sheet() -> Iterator[None]:
+    """Figures have the project's style, as in the pipeline."""
+    with style.sheet():
+        yield
 
 
 @pytest.fixture

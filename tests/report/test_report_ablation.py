@@ -1,5 +1,6 @@
 """Ablation one by one and in order of importance: what the figures and tables show of it."""
 
+from itertools import product
 from statistics import NormalDist
 
 import numpy as np
@@ -18,22 +19,11 @@ def ablations(*, layers: int = 2, heads: int = 3, seed: int = 1, skip: tuple = (
     """The table of the stage: the last cross-attention layer matters, the rest is noise."""
     random = np.random.default_rng(seed)
     rows = []
-    for what in ("without", "alone"):
-        for kind in KINDS:
-            for layer in range(1, layers + 1):
-                for head in range(1, heads + 1):
-                    if (kind, layer) in skip:
-                        continue
-                    delta = random.normal(0, 0.1) - (3.0 * head if (kind, layer) == ("cross", layers) else 0)
-                    row = {
-                        "what": what,
-                        "type": kind,
-                        "layer": layer,
-                        "head": head,
-                        "bleu": 30 + delta,
-                        "bleu_full": 30.0,
-                    }
-                    rows.append(row | {"delta": delta, "p_value": 0.001 if delta < -1 else 0.4, "sentences": 100})
+    for what, kind, layer, head in product(("without", "alone"), KINDS, range(1, layers + 1), range(1, heads + 1)):
+        if (kind, layer) not in skip:
+            delta = random.normal(0, 0.1) - (3.0 * head if (kind, layer) == ("cross", layers) else 0)
+            row = {"what": what, "type": kind, "layer": layer, "head": head, "bleu": 30 + delta, "bleu_full": 30.0}
+            rows.append(row | {"delta": delta, "p_value": 0.001 if delta < -1 else 0.4, "sentences": 100})
     return pd.DataFrame(rows, columns=list(ABLATION_COLUMNS))
 
 
@@ -50,11 +40,11 @@ def steps(*, full: float = 30.0, heads: int = 10, drop: float = 1.0) -> pd.DataF
 
 def together(*frames: tuple[pd.DataFrame, str, int, int | None]) -> dict[Model, pd.DataFrame]:
     """Each table by its model: a baseline, or a checkpoint of it."""
-    names = ["baseline" if moment is None else f"checkpoint/update{moment}" for *_, moment in frames]
-    return {
-        describe(name, corpus=corpus, seed=seed): frame
-        for name, (frame, corpus, seed, _) in zip(names, frames, strict=True)
-    }
+    tables = {}
+    for frame, corpus, seed, moment in frames:
+        name = "baseline" if moment is None else f"checkpoint/update{moment}"
+        tables[describe(name, corpus=corpus, seed=seed)] = frame
+    return tables
 
 
 def test_models_are_told_apart():
@@ -69,8 +59,7 @@ def test_the_heat_map_frames_what_is_significant(make):
     heads = ablation.numbers(tables)
     assert len(heads) == 15
     assert heads.loc[heads["significant"], ["type", "layer"]].drop_duplicates().to_numpy().tolist() == [["cross", 2]]
-    with style.sheet():
-        figure = ablation.draw(heads)
+    figure = ablation.draw(heads)
     panels = figure.axes[:3]
     assert [len(axes.patches) for axes in panels] == [0, 0, 3]
     assert [axes.get_title().split("\n")[0] for axes in panels] == [name for name, _ in style.TYPES.values()]
@@ -108,17 +97,10 @@ def test_the_best_head_alone_is_chosen_layer_by_layer():
 def test_seeds_choose_their_own_best_heads():
     rows = alone.numbers(together(*((ablations(seed=seed), "EN-FR", seed, None) for seed in (1, 2, 3))))
     assert (rows["seeds"] == 3).all()
-    best = [
-        ablations(seed=seed).query("what == 'alone' and type == 'encoder' and layer == 1")["delta"].max()
-        for seed in (1, 2, 3)
-    ]
-    first = rows.iloc[0]
-    assert (first["delta"], first["delta_low"], first["delta_high"]) == (
-        pytest.approx(np.mean(best)),
-        min(best),
-        max(best),
-    )
-    assert first["delta_sd"] == pytest.approx(np.std(best, ddof=1))
+    first_layer = "what == 'alone' and type == 'encoder' and layer == 1"
+    best = [ablations(seed=seed).query(first_layer)["delta"].max() for seed in (1, 2, 3)]
+    values = rows.iloc[0][["delta", "delta_low", "delta_high", "delta_sd"]].tolist()
+    assert values == pytest.approx([np.mean(best), min(best), max(best), np.std(best, ddof=1)])
     text = alone.shown(rows).iloc[0]
     value = f"{np.mean(best):+.2f} ± {np.std(best, ddof=1):.2f}".replace("-", "−")
     assert text["encoder self-attention"].startswith(value)
@@ -129,9 +111,8 @@ def test_correlation_is_that_of_the_textbook():
     x = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     y = np.array([2.0, 1.0, 4.0, 3.0, 7.0, 5.0, 60.0])
     found = ablation_sets.correlation(x, y)
-    assert found["pearson"] == pytest.approx(
-        ((x - 4) * (y - y.mean())).sum() / np.sqrt(28 * ((y - y.mean()) ** 2).sum())
-    )
+    away = y - y.mean()
+    assert found["pearson"] == pytest.approx(((x - 4) * away).sum() / np.sqrt(28 * (away**2).sum()))
     assert found["spearman"] == pytest.approx(1 - 6 * 6 / (7 * 48))  # six ranks are off by one
     z = np.arctanh(found["pearson"])
     assert np.arctanh(found["pearson_high"]) - z == pytest.approx(1.96 / 2, abs=1e-3)  # √(7 - 3) = 2
@@ -145,14 +126,12 @@ def test_correlation_is_that_of_the_textbook():
 def test_heads_are_paired_between_the_sets(make):
     first = ablations()
     second = first.assign(delta=2 * first["delta"] + 0.1).sample(frac=1, random_state=0)
-    runs = (("EN-FR", 1, None),)
-    tables = together((first, *runs[0])), together((second, *runs[0]))
+    tables = (together((table, "EN-FR", 1, None)) for table in (first, second))
     pairs = ablation_sets.numbers(*tables, second_names={"EN-FR": "development set"})
     assert len(pairs) == 18
     assert pairs["delta_second"].tolist() == pytest.approx((2 * pairs["delta_test"] + 0.1).tolist())
     assert pairs["pearson"].unique() == pytest.approx([1.0])
-    with style.sheet():
-        texts = make.texts(ablation_sets.draw(pairs))
+    texts = make.texts(ablation_sets.draw(pairs))
     assert any(text.startswith("r = 1.00 [1.00, 1.00], p < 0.001") for text in texts)
     assert "the same, development set" in texts
 
@@ -165,8 +144,7 @@ def test_steps_of_seeds_become_mean_and_range(make):
     assert (point["share"], point["seeds"]) == (0.4, 2)
     assert (point["bleu"], point["bleu_low"], point["bleu_high"]) == (25.0, 24.0, 26.0)
     assert (point["delta"], point["delta_low"], point["delta_high"]) == (-6.0, -8.0, -4.0)
-    with style.sheet():
-        figure = systematic.draw(points)
+    figure = systematic.draw(points)
     assert "EN-FR, 2 seeds (mean and range)" in make.texts(figure)
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
     significant = points[points["p_value"] < 0.01]
@@ -190,8 +168,7 @@ def test_moments_are_shares_of_their_own_whole_model(make):
     )
     row = moments.numbers(seeds, {}).iloc[0]
     assert (row["seeds"], row["bleu_full"]) == (2, pytest.approx(4.1))  # the first says nothing
-    with style.sheet():
-        texts = make.texts(moments.draw(points))
+    texts = make.texts(moments.draw(points))
     assert {"10 updates: 0.5, not shown", "200 updates: 20.0", "end of training: 30.0"} <= set(texts)
 
 

@@ -10,42 +10,39 @@ from specialized_heads.report.claims import michel, of_ablation, voita
 from specialized_heads.report.claims.claim import Measured, Verdict, judge, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
-
-@pytest.mark.parametrize(
-    ("measured", "accepted", "verdict"),
-    [
-        (Measured(0.5), (0.5, 1.0), Verdict.REPRODUCED),
-        (Measured(2.0, 1.0, 3.0), (-inf, 2.0), Verdict.REPRODUCED),
-        (Measured(2.0, 1.0, 3.0, sufficient=False), (-inf, 2.0), Verdict.PARTLY),
-        (Measured(2.1, 1.0, 3.0), (-inf, 2.0), Verdict.PARTLY),
-        (Measured(2.1, 2.05, 3.0), (-inf, 2.0), Verdict.NOT_REPRODUCED),
-        (Measured(0.4, 0.3, 0.6), (0.5, 1.0), Verdict.PARTLY),
-        (Measured(0.4), (0.5, 1.0), Verdict.NOT_REPRODUCED),  # no interval
-    ],
-)
-def test_verdicts(measured: Measured, accepted: tuple[float, float], verdict: Verdict) -> None:
-    assert judge(measured, accepted) == verdict
+LARGER = {"accepted": (0.01, inf), "directed": True}  # takes the whole interval
 
 
 @pytest.mark.parametrize(
-    ("measured", "verdict"),
+    ("measured", "claim", "verdict"),
     [
-        (Measured(0.3, 0.1, 0.5), Verdict.REPRODUCED),
-        (Measured(0.3, 0.1, 0.5, sufficient=False), Verdict.PARTLY),
-        (Measured(0.03, -0.68, 0.74), Verdict.PARTLY),
-        (Measured(0.3), Verdict.PARTLY),  # no interval, no certainty
-        (Measured(-0.1, -0.3, 0.1), Verdict.NOT_REPRODUCED),
-        (Measured(-0.3, -0.5, -0.1), Verdict.NOT_REPRODUCED),
+        (Measured(0.5), {"accepted": (0.5, 1.0)}, Verdict.REPRODUCED),
+        (Measured(2.0, 1.0, 3.0), {"accepted": (-inf, 2.0)}, Verdict.REPRODUCED),
+        (Measured(2.0, 1.0, 3.0, sufficient=False), {"accepted": (-inf, 2.0)}, Verdict.PARTLY),
+        (Measured(2.1, 1.0, 3.0), {"accepted": (-inf, 2.0)}, Verdict.PARTLY),
+        (Measured(2.1, 2.05, 3.0), {"accepted": (-inf, 2.0)}, Verdict.NOT_REPRODUCED),
+        (Measured(0.4, 0.3, 0.6), {"accepted": (0.5, 1.0)}, Verdict.PARTLY),
+        (Measured(0.4), {"accepted": (0.5, 1.0)}, Verdict.NOT_REPRODUCED),  # no interval
+        (Measured(0.3, 0.1, 0.5), LARGER, Verdict.REPRODUCED),
+        (Measured(0.3, 0.1, 0.5, sufficient=False), LARGER, Verdict.PARTLY),
+        (Measured(0.03, -0.68, 0.74), LARGER, Verdict.PARTLY),
+        (Measured(0.3), LARGER, Verdict.PARTLY),  # no interval, no certainty
+        (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.NOT_REPRODUCED),
+        (Measured(-0.3, -0.5, -0.1), LARGER, Verdict.NOT_REPRODUCED),
     ],
 )
-def test_a_claim_that_one_thing_is_larger_takes_the_whole_interval(measured: Measured, verdict: Verdict) -> None:
-    assert judge(measured, (0.01, inf), directed=True) == verdict
+def test_verdicts(measured: Measured, claim: dict, verdict: Verdict) -> None:
+    assert judge(measured, **claim) == verdict
 
 
 def test_the_interval_of_a_share_is_wilson_s() -> None:
     whole, few = proportion(3, 3, of="models"), proportion(8, 96, of="heads")
     assert (whole.value, whole.low, whole.high, whole.n) == pytest.approx((1.0, 0.4385, 1.0, 3), abs=1e-4)
     assert (few.low, few.high) == pytest.approx((0.0428, 0.1559), abs=1e-4)
+
+
+CROSS = partial(of_ablation.removed, pruned="cross", share=0.8)
+LATER = partial(of_ablation.more_redundant_than_early, kept=0.9)
 
 
 def test_ablation(evidence: Evidence) -> None:
@@ -83,16 +80,8 @@ def test_few_single_heads_matter_only_if_the_test_set_could_show_it(evidence: Ev
 
 def test_a_model_that_cannot_translate_is_not_judged(evidence: Evidence) -> None:
     weak = replace(evidence, scores=evidence.scores.assign(bleu=4.0))
-    measures = [
-        of_ablation.significant,
-        partial(of_ablation.one_left, rank=False),
-        partial(of_ablation.one_left, rank=True),
-    ]
-    measures += [
-        partial(of_ablation.removed, pruned="cross", share=0.8),
-        partial(of_ablation.redundant_at_the_end, kept=0.9),
-    ]
-    for measure in (*measures, partial(of_ablation.more_redundant_than_early, kept=0.9)):
+    measures = [of_ablation.significant, *(partial(of_ablation.one_left, rank=rank) for rank in (False, True)), CROSS]
+    for measure in (*measures, partial(of_ablation.redundant_at_the_end, kept=0.9), LATER):
         measure(evidence)
         with pytest.raises(NotTestable, match="the baseline has less than 5 BLEU"):
             measure(weak)
@@ -102,28 +91,16 @@ def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
     measured = of_ablation.removed(evidence, pruned="all", share=0.55)
     assert measured.value == pytest.approx(-0.1)
     assert measured.high - measured.low == pytest.approx(0.6 / 30)
-    assert of_ablation.removed(evidence, pruned="cross", share=0.8).value == pytest.approx(-0.8)
+    assert CROSS(evidence).value == pytest.approx(-0.8)
     assert of_ablation.redundant_at_the_end(evidence, kept=0.9).value == pytest.approx(0.5)
     # After 300 updates a tenth of the heads costs a tenth of BLEU; after 100 there is too little BLEU.
-    assert of_ablation.more_redundant_than_early(evidence, kept=0.9).value == pytest.approx(0.5 - 0.1)
+    assert LATER(evidence).value == pytest.approx(0.5 - 0.1)
     table = evidence.systematic
     for change, measure, reason in (
-        (
-            {"scores": evidence.scores.assign(updates=300)},
-            partial(of_ablation.more_redundant_than_early, kept=0.9),
-            "ablation.moments",
-        ),
-        (
-            {"systematic": table[table["moment"].isna()]},
-            partial(of_ablation.more_redundant_than_early, kept=0.9),
-            "ablation.moments",
-        ),
-        (
-            {"systematic": table[table["share"].isin([0, 1])]},
-            partial(of_ablation.removed, pruned="cross", share=0.8),
-            "between 0% and 100%",
-        ),
-        ({"systematic": table.iloc[:0]}, partial(of_ablation.removed, pruned="all", share=0.2), "ablation.systematic"),
+        ({"scores": evidence.scores.assign(updates=300)}, LATER, "ablation.moments"),
+        ({"systematic": table[table["moment"].isna()]}, LATER, "ablation.moments"),
+        ({"systematic": table[table["share"].isin([0, 1])]}, CROSS, "between 0% and 100%"),
+        ({"systematic": table.iloc[:0]}, CROSS, "ablation.systematic"),
     ):
         with pytest.raises(NotTestable, match=reason):
             measure(replace(evidence, **change))

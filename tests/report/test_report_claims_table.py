@@ -1,6 +1,6 @@
 """Stage claims: verdicts follow from the files."""
 
-from collections.abc import Callable
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,18 +37,12 @@ def settings() -> dict:
     run = {"corpus": "a", "model": "baseline", "seed": 1}
     targets = ["all_lambda0.01", "all_lambda0.03", "encoder_lambda0.01", "encoder_lambda0.02"]
     pruned = [run | {"model": f"pruned/{target}"} for target in targets]
-    return {
-        "corpora": [{"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}],
-        "titles": ["a"],
-        "models": [run, *pruned],
-        "ablated": [run],
-        "moments": [run],
-    }
+    corpus = {"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}
+    models = {"models": [run, *pruned], "ablated": [run], "moments": [run]}
+    return {"titles": ["a"], "corpora": [corpus]} | models
 
 
-def test_another_result_is_another_verdict(
-    stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict
-) -> None:
+def test_another_result_is_another_verdict(stage, files: dict[str, list[Path]], settings: dict) -> None:
     def verdicts() -> dict[str, str]:
         rows = pd.read_csv(stage("table", settings, **files).with_suffix(".csv")).set_index("claim")
         assert len(rows) == len([*voita.claims(), *michel.claims()])
@@ -81,16 +75,11 @@ def test_another_result_is_another_verdict(
     assert verdicts()["single"] == "not reproduced"
 
 
-def test_corpora_may_name_their_relations_differently(
-    stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict
-) -> None:
+def test_corpora_may_name_their_relations_differently(stage, files: dict[str, list[Path]], settings: dict) -> None:
     """Columns of another corpus do not count for this one."""
-    older = {
-        name: name.replace("obj_", "dobj_") for name in pd.read_parquet(files["heads"][0]) if name.startswith("obj_")
-    }
     other = [path.with_name(f"other_{path.name}") for path in files["heads"]]
     for path, copy in zip(files["heads"], other, strict=True):
-        pd.read_parquet(path).rename(columns=older).to_parquet(copy)
+        pd.read_parquet(path).rename(columns=lambda name: re.sub("^obj_", "dobj_", name)).to_parquet(copy)
     described = settings | {
         "titles": ["a", "b"],
         "corpora": [settings["corpora"][0], settings["corpora"][0] | {"title": "b"}],
@@ -115,9 +104,7 @@ def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence
     assert (shown["corpus"] == "any").sum() == shown.loc[shown["corpus"] == "any", "claim"].nunique() > 0
 
 
-def test_a_missing_file_or_column_is_an_error(
-    stage: Callable[..., Path], files: dict[str, list[Path]], settings: dict
-) -> None:
+def test_a_missing_file_or_column_is_an_error(stage, files: dict[str, list[Path]], settings: dict) -> None:
     with pytest.raises(UserError, match="settings: models: 5 models for 2 files"):
         stage("table", settings, **files | {"heads": files["heads"][:2]})
     frame = pd.read_parquet(files["scores"][0]).drop(columns="difference_low")

@@ -40,9 +40,8 @@ def test_bleu_at_a_share_is_interpolated_between_two_models(evidence: Evidence) 
     between = of_scores.difference(evidence, scope="encoder", left=0.75)  # half-way from the reference to 12 of 24
     assert values(between) == pytest.approx((-0.1, -0.35, 0.15))
     assert of_scores.difference(evidence, scope="encoder", left=0.3125).value == pytest.approx(-0.6)
-    assert "smallest model has 12% of its heads left, not 10%" in reason(
-        partial(of_scores.difference, scope="encoder", left=0.1), evidence
-    )
+    tenth = partial(of_scores.difference, scope="encoder", left=0.1)
+    assert "smallest model has 12% of its heads left, not 10%" in reason(tenth, evidence)
     one = replace(evidence, scores=evidence.scores[evidence.scores["lam"] != 0.01])
     assert "no model between 12% and 100%" in reason(HALF, one)
     weak = replace(evidence, scores=evidence.scores.assign(bleu=evidence.scores["bleu"] - 26))
@@ -76,29 +75,19 @@ def test_without_lambda_0_of_as_many_updates_for_every_seed_a_loss_is_not_judged
 
 
 def test_models_whose_gates_are_undecided_are_not_judged(evidence: Evidence) -> None:
-    measures = [
-        HALF,
-        partial(of_heads.functions_kept, left=0.5),
-        of_heads.specialised_survive,
-        CLAIMS["encoder_first"].measure,
-    ]
-    for measure in measures:
+    kept, first = partial(of_heads.functions_kept, left=0.5), CLAIMS["encoder_first"].measure
+    for measure in (HALF, kept, of_heads.specialised_survive, first):
         measure(replace(evidence, scores=scores(decided=0.8)))
-        assert reason(measure, replace(evidence, scores=scores(decided=0.79))).startswith(
-            "at most 79% of the gates of a model are decided, not 80%"
-        )
+        said = reason(measure, replace(evidence, scores=scores(decided=0.79)))
+        assert said.startswith("at most 79% of the gates of a model are decided, not 80%")
     # Undecided models are left out of the curve.
-    some = evidence.scores.assign(
-        gates_decided=evidence.scores["gates_decided"].where(evidence.scores["lam"] != 0.02, 0.5)
-    )
-    assert "smallest model has 50%" in reason(
-        partial(of_scores.difference, scope="encoder", left=0.2), replace(evidence, scores=some)
-    )
-    to_a_number = evidence.scores.assign(
-        gates_decided=0.5, asked=evidence.scores["encoder_heads"].where(evidence.scores["kind"] == "pruned")
-    )
+    table = evidence.scores
+    some = table.assign(gates_decided=table["gates_decided"].where(table["lam"] != 0.02, 0.5))
+    fifth = partial(of_scores.difference, scope="encoder", left=0.2)
+    assert "smallest model has 50%" in reason(fifth, replace(evidence, scores=some))
+    to_a_number = table.assign(gates_decided=0.5, asked=table["encoder_heads"].where(table["kind"] == "pruned"))
     HALF(replace(evidence, scores=to_a_number))  # whose gates are fixed for most of the training
-    unknown = evidence.scores.assign(gates_decided=np.nan)
+    unknown = table.assign(gates_decided=np.nan)
     assert "do not record how many gates are decided" in reason(HALF, replace(evidence, scores=unknown))
 
 
@@ -125,10 +114,7 @@ def test_scores_are_only_compared_on_the_paper_s_data(evidence: Evidence) -> Non
 def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None:
     measure = partial(of_scores.better_than, control="scratch")
     assert "kind scratch" in reason(measure, evidence)
-    twins = [
-        model("scratch", "all", 0.01, 1, 0.5, ALL_TYPES[0.01]),
-        model("scratch", "all", 0.03, 1, 0.9, ALL_TYPES[0.03]),
-    ]
+    twins = [model("scratch", "all", lam, 1, loss, ALL_TYPES[lam]) for lam, loss in ((0.01, 0.5), (0.03, 0.9))]
     measured = measure(replace(evidence, scores=scores(*twins)))
     half = (0.5**2 + 0.5**2) ** 0.5
     assert (*values(measured), measured.n) == pytest.approx((0.3, 0.3 - half, 0.3 + half, 2))
@@ -138,9 +124,8 @@ def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None
     short = [twin | {"updates": 899} for twin in twins]
     assert reason(measure, replace(evidence, scores=scores(*short))).endswith("899 updates, the pruned models for 900")
     # If the baseline is not converged, the updates of pruning count too.
-    assert reason(measure, replace(evidence, scores=scores(*twins, gain=0.6))).endswith(
-        "for 900 updates, the pruned models for 1,040"
-    )
+    said = reason(measure, replace(evidence, scores=scores(*twins, gain=0.6)))
+    assert said.endswith("for 900 updates, the pruned models for 1,040")
     longer = [twin | {"updates": 1040} for twin in twins]
     assert measure(replace(evidence, scores=scores(*longer, gain=0.6))).n == 2
 
@@ -153,25 +138,13 @@ def test_accuracy_above_a_fixed_offset(evidence: Evidence) -> None:
     measured = of_heads.margin(evidence, relation="nsubj", direction="head_to_dependent")
     assert (measured.value, measured.n) == (pytest.approx(heads["nsubj_head_to_dependent"].max() - 0.4), 301)
     assert measured.high - measured.low == pytest.approx(0.06)
-    few = replace(evidence, least_arcs=400)
-    assert "302 arcs" in reason(partial(of_heads.margin, relation="obj", direction="head_to_dependent"), few)
-    assert "heads.relations" in reason(
-        partial(of_heads.margin, relation="conj", direction="head_to_dependent"), evidence
-    )
+    objects, conjuncts = (partial(of_heads.margin, relation=r, direction="head_to_dependent") for r in ("obj", "conj"))
+    assert "302 arcs" in reason(objects, replace(evidence, least_arcs=400))
+    assert "heads.relations" in reason(conjuncts, evidence)
 
 
-@pytest.mark.parametrize(
-    ("best", "expected"),
-    [
-        (1.0, Verdict.REPRODUCED),
-        (0.9, Verdict.REPRODUCED),
-        (0.89, Verdict.NOT_REPRODUCED),
-        (0.6, Verdict.NOT_REPRODUCED),
-    ],
-)
-def test_the_most_positional_head_decides_whatever_the_others_do(
-    evidence: Evidence, best: float, expected: Verdict
-) -> None:
+@pytest.mark.parametrize(("best", "expected"), [(0.9, Verdict.REPRODUCED), (0.89, Verdict.NOT_REPRODUCED)])
+def test_the_most_positional_head_decides_whatever_the_others_do(evidence: Evidence, best: float, expected) -> None:
     for others in (0.0, 0.5):
         heads = evidence.heads.assign(positional_share=others)
         heads.loc[heads["type"].eq("encoder") & heads["layer"].eq(2) & heads["head"].eq(3), "positional_share"] = best
@@ -215,10 +188,8 @@ def test_relevance_agrees_with_confidence_but_for_the_top_head_of_layer_1(eviden
     # The exception itself does not count: 7 + 8 + 8 heads.
     exception = same.heads["layer"].eq(1) & same.heads["head"].eq(8)
     low = replace(same, heads=same.heads.assign(confidence=same.heads["confidence"].where(~exception, 0.05)))
-    assert (of_heads.relevance_and_confidence(low).value, of_heads.relevance_and_confidence(low).n) == (
-        pytest.approx(1.0),
-        23,
-    )
+    measured = of_heads.relevance_and_confidence(low)
+    assert (measured.value, measured.n) == (pytest.approx(1.0), 23)
     opposite = replace(same, heads=same.heads.assign(confidence=-heads["head"] / 10))
     assert verdict("relevance_confidence", opposite) == Verdict.NOT_REPRODUCED
     mixed = heads["head"].map(dict(enumerate([1, 6, 3, 8, 2, 5, 7, 4], start=1)))
@@ -288,9 +259,7 @@ def test_specialised_heads_survive_within_their_layers(evidence: Evidence) -> No
         ([(1, 4), (1, 5), (1, 6), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)], Verdict.NOT_REPRODUCED),
     ],
 )
-def test_verdicts_on_the_survival_of_specialised_heads(
-    make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, kept: list[tuple[int, int]], expected: Verdict
-) -> None:
+def test_verdicts_on_the_survival_of_specialised_heads(make, monkeypatch, kept: list[tuple[int, int]], expected):
     monkeypatch.setattr("claim_tables.ENCODER", {0.01: kept})
     assert verdict("specialised_survive", seeds(make.heads(), ALL_TYPES)) == expected
 
@@ -327,9 +296,7 @@ SLIGHT = {0.01: [[7, 7, 8], [8, 7, 8], [8, 8, 8]]}
         ([OPPOSITE] * 3, Verdict.NOT_REPRODUCED),
     ],
 )
-def test_a_direction_needs_the_same_sign_in_three_seeds(
-    make: SimpleNamespace, models: list[dict], expected: Verdict
-) -> None:
+def test_a_direction_needs_the_same_sign_in_three_seeds(make, models: list[dict], expected: Verdict) -> None:
     evidence = seeds(make.heads(), *models)
     assert {name: verdict(name, evidence) for name in DIRECTIONS} == dict.fromkeys(DIRECTIONS, expected)
 

@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
 
-from specialized_heads.report import style
 from specialized_heads.report.voita import figure3, figure4, paper, table1
 from specialized_heads.report.voita.dependency import accuracies
 from specialized_heads.stage import UserError
@@ -34,8 +33,7 @@ def test_a_relation_without_arcs_has_no_shares(stage, write, make):
     stem = stage("figure3", {"titles": ["EN-FR"]}, relations=[table])
     bars = pd.read_csv(stem.with_suffix(".csv"))
     assert bars.loc[bars["relation"] == "amod", "share"].isna().all()
-    with style.sheet():
-        written = make.texts(figure3.draw(figure3.numbers({"EN-FR": make.relations(empty=("amod",))})))
+    written = make.texts(figure3.draw(figure3.numbers({"EN-FR": make.relations(empty=("amod",))})))
     assert "amod, n→a (n = 0)" in written and "no arcs" in written
 
 
@@ -74,8 +72,7 @@ def test_without_arcs_or_heads_the_accuracy_is_missing_and_not_zero(make):
     assert len(no_arcs) == 2 and no_arcs[["accuracy", "baseline"]].isna().all(axis=None)
     no_heads = scores[scores["corpus"] == "EN-XX"]
     assert no_heads["accuracy"].isna().all() and no_heads["baseline"].notna().all()
-    with style.sheet():
-        assert make.texts(figure4.draw(scores)).count("none") == 2 + 8
+    assert make.texts(figure4.draw(scores)).count("none") == 2 + 8
     shown = table1.shown(table1.numbers(heads, relations))
     row = shown[(shown["corpus"] == "EN-FR") & (shown["relation"] == "obj")].iloc[0]
     assert (row["accuracy"], row["baseline"], row["best head"], row["arcs"]) == ("–", "–", "", "0")
@@ -83,8 +80,7 @@ def test_without_arcs_or_heads_the_accuracy_is_missing_and_not_zero(make):
 
 def test_figure4_places_every_score(make):
     scores = accuracies({"EN-FR": make.heads(2, 4)}, {"EN-FR": make.relations()})
-    with style.sheet():
-        axes = figure4.draw(scores).axes[0]
+    axes = figure4.draw(scores).axes[0]
     dots = sum(len(each.get_offsets()) for each in axes.collections if isinstance(each, PathCollection))
     best = [line for line in axes.lines if line.get_marker() in ("o", "*", "X")]
     assert dots == 8 * 7  # every head of each of eight groups but the best one

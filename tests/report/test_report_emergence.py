@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from specialized_heads.report import style
 from specialized_heads.report.beyond import emergence, emergence_table, functions
 from specialized_heads.report.experiment import Model, describe
 
@@ -11,18 +10,12 @@ from specialized_heads.report.experiment import Model, describe
 def heads(*, previous: float, margin: float, rarest: float = 0.1) -> pd.DataFrame:
     """Two encoder heads, one at the previous token and one that follows objects, and a decoder head that must not count."""
     rows = [
-        {
-            "type": "encoder",
-            "layer": 1,
-            "head": 1,
-            "relevance": 0.7,
-            "positional_offset": -1,
-            "positional_share": previous,
-        },
-        {"type": "encoder", "layer": 1, "head": 2, "relevance": 0.3, "positional_offset": 2, "positional_share": 0.99},
-        {"type": "decoder", "layer": 1, "head": 1, "relevance": 1.0, "positional_offset": -1, "positional_share": 1.0},
+        ("encoder", 1, 0.7, -1, previous, rarest),
+        ("encoder", 2, 0.3, 2, 0.99, 0.05),
+        ("decoder", 1, 1.0, -1, 1.0, None),
     ]
-    table = pd.DataFrame(rows).assign(rarest=[rarest, 0.05, None])
+    columns = ["type", "head", "relevance", "positional_offset", "positional_share", "rarest"]
+    table = pd.DataFrame(rows, columns=columns).assign(layer=1)
     table["obj_head_to_dependent_margin"] = [-0.2, margin, None]
     table["obj_head_to_dependent_margin_low"] = table["obj_head_to_dependent_margin"] - 0.05
     table["obj_head_to_dependent_margin_high"] = table["obj_head_to_dependent_margin"] + 0.05
@@ -86,8 +79,7 @@ def test_a_curve_that_comes_and_goes_counts_only_once_it_stays() -> None:
 
 
 def test_an_experiment_without_checkpoints_has_a_figure_that_says_so() -> None:
-    with style.sheet():
-        figure = emergence.draw(emergence.numbers({}, {}), thresholds={})
+    figure = emergence.draw(emergence.numbers({}, {}), thresholds={})
     assert "no checkpoints" in figure.axes[0].texts[0].get_text()
 
 

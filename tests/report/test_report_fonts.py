@@ -8,9 +8,8 @@ from specialized_heads.report import fonts, style
 
 
 def figure_of(text: str) -> Figure:
-    with style.sheet():
-        figure = Figure()
-        figure.subplots().set_title(text)
+    figure = Figure()
+    figure.subplots().set_title(text)
     return figure
 
 

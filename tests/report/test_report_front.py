@@ -57,18 +57,13 @@ def test_every_head_is_counted_once_with_its_functions(small):
     assert whole["encoder", "none found"] == (functions.map(len) == 0).sum()
     assert whole["encoder", "positional; syntactic"] == 1
     assert whole["cross", "diagonal"] == 2
-    assert heads.drop_duplicates("scope").set_index("scope")["bleu"].to_dict() == {
-        "": 27.0,
-        "encoder": 26.5,
-        "all": 25.0,
-    }
+    assert heads.groupby("scope")["bleu"].first().to_dict() == {"": 27.0, "encoder": 26.5, "all": 25.0}
 
 
 def test_bars_are_as_long_as_there_are_heads_and_grey_without_a_function(small):
     scores, tables = small
     heads = front.survivors(tables, scores)
-    with style.sheet():
-        right = front.draw(front.numbers(scores, tables), title="EN-FR").axes[1]
+    right = front.draw(front.numbers(scores, tables), title="EN-FR").axes[1]
     bars = [patch for patch in right.patches if isinstance(patch, Rectangle) and patch.get_fill()]
     area = {}
     for bar in bars:
@@ -83,17 +78,15 @@ def test_bars_are_as_long_as_there_are_heads_and_grey_without_a_function(small):
 
 def test_what_is_written(small, make):
     scores, tables = small
-    with style.sheet():
-        written = make.texts(front.draw(front.numbers(scores, tables), title="a $x_1$ & <b>"))
+    written = make.texts(front.draw(front.numbers(scores, tables), title="a $x_1$ & <b>"))
     assert {"a $x_1$ & <b>", "no function found", "baseline, 27.0", "48", "35", "16", "λ 0.01"} <= set(written)
 
 
 def test_without_pruned_models_it_says_so(stage, write, make):
     scores = make.scores(lambdas=())
     settings = {"runs": make.as_runs(["baseline/seed1"]), "title": "EN-FR"}
-    stem = stage(
-        "front", settings, scores=[write("scores.parquet", scores)], heads=[write("heads.parquet", make.heads())]
-    )
+    files = {"scores": [write("scores.parquet", scores)], "heads": [write("heads.parquet", make.heads())]}
+    stem = stage("front", settings, **files)
     assert stem.with_suffix(".pdf").stat().st_size > 500
     shown = front.draw(front.numbers(scores, make.by_model({"baseline/seed1": make.heads()})), title="EN-FR")
     assert any("no pruned models" in text.replace("\n", " ") for text in make.texts(shown))

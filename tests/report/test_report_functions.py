@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.report import style
 from specialized_heads.report.beyond import drift, persons, similarity, survival
 from specialized_heads.report.voita import figure8
 from specialized_heads.stage import UserError
@@ -28,8 +27,7 @@ def test_figure8_takes_models_pruned_to_a_number_of_heads(make):
     columns = figure8.numbers(make.by_model(tables))
     order = ["baseline", "pruned/encoder_lambda0.001", "pruned/encoder_lambda0.01", "pruned/encoder_heads4"]
     assert columns["model"].unique().tolist() == [f"{name}/seed1" for name in order]
-    with style.sheet():
-        assert "4\ntarget: 4" in make.texts(figure8.draw(columns, title="EN-FR"))
+    assert "4\ntarget: 4" in make.texts(figure8.draw(columns, title="EN-FR"))
 
 
 @pytest.fixture
@@ -107,10 +105,9 @@ def test_drift_is_drawn_cell_by_cell_or_says_that_nothing_was_pruned(stage, writ
     settings = {"runs": runs, "title": "EN-FR", "relations": RELATIONS}
     plotted = pd.read_csv(stage("drift", settings, heads=paths).with_suffix(".csv"))
     assert plotted.columns.tolist() == drift.COLUMNS
-    with style.sheet():
-        written = make.texts(drift.draw(drift.numbers(swept, relations=RELATIONS), title="EN-FR"))
-        nothing = drift.numbers(make.by_model({"baseline/seed1": make.heads()}), relations=RELATIONS)
-        assert "no pruned models" in make.texts(drift.draw(nothing, title="EN-FR"))[0]
+    written = make.texts(drift.draw(drift.numbers(swept, relations=RELATIONS), title="EN-FR"))
+    nothing = drift.numbers(make.by_model({"baseline/seed1": make.heads()}), relations=RELATIONS)
+    assert "no pruned models" in make.texts(drift.draw(nothing, title="EN-FR"))[0]
     assert {"nsubj v→s", "24\nnone pruned", "0\nλ 0.5"} <= set(written)
     assert sum(text == "3-8" for text in written) >= 1
 
@@ -196,9 +193,7 @@ def models(make):
     baselines = make.by_model({f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)})
     survivors = {}
     for seed, table in enumerate(baselines.values(), start=1):
-        best = pd.concat(
-            [table[table["type"] != "encoder"], table[table["type"] == "encoder"].nlargest(10, "relevance")]
-        )
+        best = make.without(table, 10)
         whole, fewer = (set(own[survival.HEAD].itertuples(index=False, name=None)) for own in (table, best))
         survivors[f"pruned/encoder_lambda0.1/seed{seed}"] = fewer
         survivors[f"pruned/encoder_lambda0.01/seed{seed}"] = whole
@@ -250,9 +245,8 @@ def test_survival_without_labels_or_without_models_says_so(make, models):
     assert rows.loc[(rows["score"] == "relevance") & (rows["target"] == "λ 0.1"), "auc"].tolist() == [1.0]
     shown = survival.shown(rows)
     assert set(shown["specialised"]) == {"–"} and shown["with a function"].tolist()[0] == "0"
-    with style.sheet():
-        written = make.texts(survival.draw(rows, title="EN-FR"))
-        assert "no pruned models" in make.texts(survival.draw(survival.numbers(baselines, {}), title="EN-FR"))[0]
+    written = make.texts(survival.draw(rows, title="EN-FR"))
+    assert "no pruned models" in make.texts(survival.draw(survival.numbers(baselines, {}), title="EN-FR"))[0]
     assert any("0 of 48 heads have a function" in text for text in written)
     assert "all heads survive, or none does" in written
 
@@ -280,17 +274,14 @@ def test_survival_reads_descriptions_of_models(stage, write, make, tmp_path):
 
 def test_similarity_places_each_pair_on_both_sides(stage, write, make):
     heads = [(1, 2), (1, 5), (3, 1)]
-    rows = [
-        ["encoder", *first, *second, 0.1 * (i + 1), 50]
-        for i, (first, second) in enumerate(itertools.combinations(heads, 2))
-    ]
+    chosen = zip(itertools.combinations(heads, 2), (0.1, 0.2, 0.3), strict=True)
+    rows = [["encoder", *first, *second, distance, 50] for (first, second), distance in chosen]
     pairs = pd.DataFrame(rows, columns=similarity.PAIR_COLUMNS)
     stem = stage("similarity", {"titles": ["EN-FR"]}, pairs=[write("pairs.parquet", pairs)])
     assert pd.read_csv(stem.with_suffix(".csv"))["distance"].tolist() == pytest.approx([0.1, 0.2, 0.3])
-    with style.sheet():
-        figure = similarity.draw(similarity.numbers({"EN-FR": pairs}), titles=["EN-FR"])
-        values = figure.axes[0].collections[0].get_array()
-        written = make.texts(figure)
+    figure = similarity.draw(similarity.numbers({"EN-FR": pairs}), titles=["EN-FR"])
+    values = figure.axes[0].collections[0].get_array()
+    written = make.texts(figure)
     assert values.filled(-1).round(3).tolist() == [[-1, 0.1, 0.2], [0.1, -1, 0.3], [0.2, 0.3, -1]]
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "3"]
     assert any("cross-attention: fewer" in text for text in written)

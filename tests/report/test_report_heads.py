@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from specialized_heads.report import cells, style
+from specialized_heads.report import cells
 from specialized_heads.report.voita import figure1, figure2, figure5, figure8
 from specialized_heads.stage import UserError
 
@@ -29,8 +29,7 @@ def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_file(stage, w
 
 def test_a_printed_value_stands_in_every_cell(make):
     heads = cells.ranked_heads({"EN-FR": make.heads(2, 4)})
-    with style.sheet():
-        written = make.texts(figure1.draw(heads, titles=["EN-FR"]))
+    written = make.texts(figure1.draw(heads, titles=["EN-FR"]))
     for value in [*heads["relevance"], *heads["confidence"]]:
         assert f"{value:.2f}" in written
     assert "EN-FR: 8 encoder heads" in written
@@ -42,17 +41,15 @@ def test_missing_and_negative_relevance(make):
     heads = cells.ranked_heads({"EN-FR": table})
     assert heads["head"].tolist()[-1] == 1  # unknown relevance ranks last
     assert cells.relevance_range(heads)[0] == -0.2
-    with style.sheet():
-        written = make.texts(figure1.draw(heads, titles=["EN-FR"]))
+    written = make.texts(figure1.draw(heads, titles=["EN-FR"]))
     assert "−0.20" in written and "nan" not in written
 
 
 def test_layers_without_heads_stay_in_place(make):
     table = make.heads(3, 4)
     heads = cells.ranked_heads({"EN-FR": table[table["layer"] != 2]})
-    with style.sheet():
-        axes = figure1.draw(heads, titles=["EN-FR"]).axes[0]
-        assert list(axes.get_xticks()) == [1, 2, 3]
+    axes = figure1.draw(heads, titles=["EN-FR"]).axes[0]
+    assert list(axes.get_xticks()) == [1, 2, 3]
 
 
 def test_a_model_without_heads_is_named(stage, write, make):
@@ -60,16 +57,14 @@ def test_a_model_without_heads_is_named(stage, write, make):
     stem = stage("figure1", {"titles": ["EN-XX"]}, heads=[empty])
     assert stem.with_suffix(".pdf").exists()
     assert pd.read_csv(stem.with_suffix(".csv")).columns.tolist() == cells.COLUMNS
-    with style.sheet():
-        figure = figure2.draw(cells.ranked_heads({"EN-XX": make.heads().iloc[:0]}), titles=["EN-XX"])
-        assert "EN-XX: 0 encoder heads" in make.texts(figure)
+    figure = figure2.draw(cells.ranked_heads({"EN-XX": make.heads().iloc[:0]}), titles=["EN-XX"])
+    assert "EN-XX: 0 encoder heads" in make.texts(figure)
 
 
 def test_figure2_says_that_there_is_no_further_corpus(stage, make):
     stem = stage("figure2", {"titles": []})
     assert stem.with_suffix(".csv").read_text(encoding="utf-8") == ",".join(cells.COLUMNS) + "\n"
-    with style.sheet():
-        assert "one corpus" in make.texts(figure2.draw(cells.ranked_heads({}), titles=[]))[0]
+    assert "one corpus" in make.texts(figure2.draw(cells.ranked_heads({}), titles=[]))[0]
 
 
 def test_figure8_stacks_heads_by_function_under_their_own_numbers(make):
@@ -84,22 +79,19 @@ def test_figure8_stacks_heads_by_function_under_their_own_numbers(make):
     assert columns.drop_duplicates("model")["heads"].tolist() == [24, 4, 4, 0]
     assert columns["model"].unique().tolist()[1:3] == list(names)[2::-2]  # same count: the smaller λ first
     whole = columns[columns["model"] == "baseline/seed1"]
-    assert whole["functions"].tolist()[:4] == ["positional"] * 2 + ["positional; syntactic"] + [
-        "positional; syntactic; rare words"
-    ]
-    assert (whole["functions"].tolist()[-17:]) == ["other"] * 17
+    several = ["positional; syntactic", "positional; syntactic; rare words"]
+    assert whole["functions"].tolist()[:4] == ["positional", "positional", *several]
+    assert whole["functions"].tolist()[-17:] == ["other"] * 17
     kept = make.without(table, 4).query("type == 'encoder'")
     shown = columns[columns["lam"] == 0.01]
     assert set(zip(shown["layer"], shown["head"], strict=True)) == set(zip(kept["layer"], kept["head"], strict=True))
-    with style.sheet():
-        written = make.texts(figure8.draw(columns, title="EN-FR"))
+    written = make.texts(figure8.draw(columns, title="EN-FR"))
     assert {"24\nnone pruned", "4\nλ 0.005", "4\nλ 0.01", "0\nλ 0.1"} <= set(written)
 
 
 def test_figure8_with_seeds_and_with_the_baseline_only(make):
     tables = make.by_model({f"baseline/seed{seed}": make.heads(seed=seed) for seed in (1, 2)})
-    with style.sheet():
-        written = make.texts(figure8.draw(figure8.numbers(tables), title="EN-FR"))
+    written = make.texts(figure8.draw(figure8.numbers(tables), title="EN-FR"))
     assert "24\nnone pruned\nseed 2" in written
     assert any("no pruned models of this kind in this experiment" in text for text in written)
 
@@ -119,8 +111,7 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(stage, write,
 def test_the_heading_says_which_head_and_whether_it_passed(make):
     def heading(kind: str) -> str:
         weights = figure5.numbers({"EN-FR": make.examples(["▁a ▁b"], kind=kind)})
-        with style.sheet():
-            return figure5.draw(weights, titles=["EN-FR"]).texts[0].get_text().replace("\n", " ")
+        return figure5.draw(weights, titles=["EN-FR"]).texts[0].get_text().replace("\n", " ")
 
     assert heading("rare words").startswith("EN-FR: rare-words head 1-3")
     assert "66%" in heading("rare words")
@@ -130,14 +121,13 @@ def test_the_heading_says_which_head_and_whether_it_passed(make):
 def test_long_sentences_fit_the_page_and_keep_the_rarest_label(make):
     example = make.examples([" ".join(f"▁word{number}" for number in range(140)), "▁" + "long" * 30 + " ▁x"])
     weights = figure5.numbers({"EN-FR": example})
-    with style.sheet():
-        figure = figure5.draw(weights, titles=["EN-FR"])
-        first = figure.axes[0]
-        labels = [label.get_text() for label in first.get_yticklabels()]
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        for axes in figure.axes[:2]:
-            box = axes.get_tightbbox(renderer)
-            assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0
+    figure = figure5.draw(weights, titles=["EN-FR"])
+    first = figure.axes[0]
+    labels = [label.get_text() for label in first.get_yticklabels()]
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for axes in figure.axes[:2]:
+        box = axes.get_tightbbox(renderer)
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0
     assert len(labels) < 141
     assert figure5.label_of(example["sentences"][0]["tokens"][example["sentences"][0]["rarest"]]) in labels
 
@@ -150,10 +140,8 @@ def test_tokens_are_shown_on_one_line():
 
 def test_no_example_sentences_and_a_broken_file(make):
     none = {"layer": None, "head": None, "kind": "rare words", "score": None, "sentences": []}
-    with style.sheet():
-        assert "EN-XX: no example sentences" in make.texts(
-            figure5.draw(figure5.numbers({"EN-XX": none}), titles=["EN-XX"])
-        )
+    figure = figure5.draw(figure5.numbers({"EN-XX": none}), titles=["EN-XX"])
+    assert "EN-XX: no example sentences" in make.texts(figure)
     broken = make.examples(["▁a ▁b"])
     broken["sentences"][0]["tokens"].append("▁c")
     with pytest.raises(UserError, match="sentence 1"):

@@ -27,20 +27,13 @@ def test_the_written_configuration_is_the_same_experiment(name: str, call: Calla
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results"
-    names = [
-        "configuration.yaml",
-        "claims.md",
-        "claims.csv",
-        "claims.html",
-        "figures/figure7.png",
-        "figures/figure7.pdf",
-    ]
-    for name in [*names, "figures/figure7.csv", "tables/table2.md", "a/models/baseline/seed1/model.safetensors"]:
+    names = ["configuration.yaml", "claims.md", "claims.csv", "claims.html", "tables/table2.md"]
+    names += [f"figures/figure7.{suffix}" for suffix in ("png", "pdf", "csv")]
+    for name in [*names, "a/models/baseline/seed1/model.safetensors"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
-    pd.DataFrame({"kind": ["baseline"], "encoder_heads": [[8, 8]], "bleu": [1 / 3]}).to_parquet(
-        folder / "a/scores.parquet"
-    )
+    scores = pd.DataFrame({"kind": ["baseline"], "encoder_heads": [[8, 8]], "bleu": [1 / 3]})
+    scores.to_parquet(folder / "a/scores.parquet")
     return folder
 
 

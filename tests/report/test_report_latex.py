@@ -60,24 +60,19 @@ def test_each_figure_needs_its_caption(call, drawn):
 
 def test_fonts_of_figures_are_embedded_as_outlines(drawn):
     for name in ("one", "two"):
-        fonts = re.findall(
-            rb"/Subtype /(Type3|Type42|TrueType|CIDFontType2|Type1)\b", (drawn / f"figures/{name}.pdf").read_bytes()
-        )
-        assert fonts
-        assert b"Type3" not in fonts
+        written = (drawn / f"figures/{name}.pdf").read_bytes()
+        fonts = re.findall(rb"/Subtype /(Type3|Type42|TrueType|CIDFontType2|Type1)\b", written)
+        assert fonts and b"Type3" not in fonts
 
 
 def test_the_document_compiles_and_nothing_sticks_out(call, drawn):
     if not shutil.which("pdflatex"):
         pytest.skip("no pdflatex on the PATH")
     document = drawn / "latex" / "figures.tex"
-    call(
-        latex,
-        settings={"captions": [f"One column; {NASTY}.", f"Two columns; {NASTY}."]},
-        figures=[drawn / "figures" / f"{name}.pdf" for name in ("one", "two")],
-        tables=[drawn / "tables" / f"{name}.tex" for name in ("small", "wide")],
-        output=document,
-    )
+    captions = {"captions": [f"One column; {NASTY}.", f"Two columns; {NASTY}."]}
+    files = {"figures": [drawn / f"figures/{name}.pdf" for name in ("one", "two")]}
+    files["tables"] = [drawn / f"tables/{name}.tex" for name in ("small", "wide")]
+    call(latex, settings=captions, output=document, **files)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document.name]
     done = subprocess.run(command, cwd=document.parent, capture_output=True, text=True, errors="replace", check=False)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -11,8 +11,9 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from specialized_heads.report import output, style
+from specialized_heads.report import cells, output, style
 from specialized_heads.report.inputs import HEAD_COLUMNS, Files
+from specialized_heads.report.voita import figure1, figure2, figure7
 from specialized_heads.stage import UserError
 
 NASTY = "_100% of $x_1 & #{a}~b\\c | <d> ^"
@@ -58,12 +59,9 @@ def test_every_module_writes_all_its_formats_with_any_title(run_all):
 
 
 def test_titles_are_shown_as_they_are_and_never_as_mathematics(make):
-    from specialized_heads.report.voita import figure7
-
-    with style.sheet():
-        figure = figure7.draw(figure7.numbers({NASTY: make.scores()}))
-        assert any(NASTY in text.replace("\n", " ") for text in make.texts(figure))
-        figure.draw_without_rendering()  # an unpaired $ would be an error for mathematics
+    figure = figure7.draw(figure7.numbers({NASTY: make.scores()}))
+    assert any(NASTY in text.replace("\n", " ") for text in make.texts(figure))
+    figure.draw_without_rendering()  # an unpaired $ would be an error for mathematics
 
 
 @pytest.mark.parametrize("module", ["figure1", "figure6"])
@@ -85,13 +83,9 @@ def test_bytes_do_not_depend_on_the_run(module, write, make, tmp_path):
 
 
 def test_figures_have_the_width_of_a_column(make):
-    from specialized_heads.report import cells
-    from specialized_heads.report.voita import figure1, figure2
-
     heads = cells.ranked_heads({"EN-FR": make.heads()})
-    with style.sheet():
-        assert figure1.draw(heads, titles=["EN-FR"]).get_figwidth() == style.DOUBLE
-        assert figure2.draw(heads, titles=["EN-FR"]).get_figwidth() == style.SINGLE
+    assert figure1.draw(heads, titles=["EN-FR"]).get_figwidth() == style.DOUBLE
+    assert figure2.draw(heads, titles=["EN-FR"]).get_figwidth() == style.SINGLE
 
 
 def test_the_style_does_not_depend_on_the_users_settings():
@@ -160,7 +154,5 @@ def test_what_sums_up_has_a_caption_of_one_sentence(name):
 
 @pytest.mark.parametrize("kind, number", [("figure", n) for n in range(1, 11)] + [("table", 1), ("table", 2)])
 def test_every_figure_and_table_has_a_caption_of_one_sentence(kind, number):
-    lines = (CAPTIONS / f"{kind}{number}.rst").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 1
-    assert f"(Voita et al. 2019, {kind} {number}" in lines[0]
-    assert lines[0].endswith(").")
+    (line,) = (CAPTIONS / f"{kind}{number}.rst").read_text(encoding="utf-8").splitlines()
+    assert f"(Voita et al. 2019, {kind} {number}" in line and line.endswith(").")

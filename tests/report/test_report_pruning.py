@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from specialized_heads.pruning import dead_heads as stage_dead_heads
-from specialized_heads.report import style
 from specialized_heads.report.beyond import controls, dead_heads, gates
 from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import read_log
@@ -44,8 +43,7 @@ def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(make
     log = pd.DataFrame([record(5, {"encoder.1": [0.9], "cross.1": [0.9]})])
     table = gates.numbers(series(make, 12, log) | make.by_model({"pruned/all_lambda0.5/seed1": log}))
     assert table["lam"].nunique() == 13
-    with style.sheet():
-        figure = gates.draw(table, title="EN-FR")
+    figure = gates.draw(table, title="EN-FR")
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     assert titles[:5] == titles[5:10] == ["λ 0.001", "λ 0.004", "λ 0.007", "λ 0.009", "λ 0.012"]
     assert titles[10:] == ["λ 0.5", "λ 0.5"]
@@ -54,8 +52,7 @@ def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(make
 
 def test_panels_of_gates(make) -> None:
     log = pd.DataFrame([record(10, {f"encoder.{n}": [0.9] * 8 for n in (1, 2)})])
-    with style.sheet():
-        figure = gates.draw(gates.numbers(series(make, 3, log)), title="EN-FR")
+    figure = gates.draw(gates.numbers(series(make, 3, log)), title="EN-FR")
     written = make.texts(figure)
     assert {"λ 0.001", "λ 0.002", "λ 0.003", "EN-FR: gates during pruning"} <= set(written)
     assert len(figure.axes) == 3 + 1  # and the colour bar
@@ -65,8 +62,7 @@ def test_panels_of_gates(make) -> None:
 def test_without_pruned_models_the_gates_say_so(stage, make) -> None:
     stem = stage("gates", {"title": "EN-FR", "runs": []}, records=[])
     assert stem.with_suffix(".csv").read_text(encoding="utf-8") == ",".join(gates.COLUMNS) + "\n"
-    with style.sheet():
-        assert "no pruned models" in " ".join(make.texts(gates.draw(gates.numbers({}), title="EN-FR")))
+    assert "no pruned models" in " ".join(make.texts(gates.draw(gates.numbers({}), title="EN-FR")))
 
 
 def test_a_log_without_gates_is_a_mistake(tmp_path) -> None:
@@ -107,11 +103,8 @@ def test_dead_heads(dead) -> None:
     kept = [gate("encoder", 1, 1, False), gate("encoder", 1, 2, True), gate("encoder", 2, 2, False)]
     every = [gate(kind, 1, head, head == 2) for kind in ("encoder", "decoder", "cross") for head in (1, 2)]
     first, second = dead({**ENCODER, "rows": kept}, {**ALL, "rows": every})
-    assert first["dead"] == {
-        "encoder": [{"layer": 1, "head": 1}, {"layer": 2, "head": 2}],
-        "decoder": [],
-        "cross": [],
-    }
+    gone = [{"layer": 1, "head": 1}, {"layer": 2, "head": 2}]
+    assert first["dead"] == {"encoder": gone, "decoder": [], "cross": []}
     assert first["gated"] == {"encoder": 3, "decoder": 0, "cross": 0}
     assert (first["model"], first["scope"], first["penalty"], first["heads"]) == ("pruned/0", "encoder", 0.01, None)
     assert second["dead"]["cross"] == [{"layer": 1, "head": 1}]
@@ -125,10 +118,8 @@ def test_table_of_dead_heads(dead, stage, write) -> None:
     stem = stage("dead_heads", {"titles": ["EN-FR"]}, dead=[write("d.json", models)])
     table = stem.with_suffix(".md").read_text(encoding="utf-8")
     assert r"| EN-FR | encoder | λ 0.01 | 1: 1 2; 2: 2 \[3/3\] | – | – | 2.0 | 75% | 1.250 / 1.200 |  |" in table
-    assert (
-        r"| EN-FR | all | 2 heads | \[0/2\] | \[0/2\] | 1: 1 2 \[2/2\] | 2.0 | 75% | 1.250 / 1.200 | a sentence |"
-        in table
-    )
+    cells = r"\[0/2\] | \[0/2\] | 1: 1 2 \[2/2\] | 2.0 | 75% | 1.250 / 1.200"
+    assert f"| EN-FR | all | 2 heads | {cells} | a sentence |" in table
     numbers = pd.read_csv(stem.with_suffix(".csv"))
     assert list(numbers) == dead_heads.COLUMNS
     assert len(numbers) == 5

@@ -1,5 +1,7 @@
 """Agreement of relevance rules: rank correlations of every pair, by attention type."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,21 +16,15 @@ def table(layers: int = 2, heads: int = 4) -> pd.DataFrame:
     """epsilon and z_plus in the same order, gradient_input in the opposite one among encoder heads, alike elsewhere."""
     random = np.random.default_rng(1)
     rows = []
-    for kind in style.TYPES:
-        for layer in range(1, layers + 1):
-            for head in range(1, heads + 1):
-                value = random.uniform()
-                other = -(value**3) if kind == "encoder" else value / 7
-                rows.append([kind, layer, head, value, np.exp(value), other])
+    for kind, layer, head in product(style.TYPES, range(1, layers + 1), range(1, heads + 1)):
+        value = random.uniform()
+        rows.append([kind, layer, head, value, np.exp(value), -(value**3) if kind == "encoder" else value / 7])
     return pd.DataFrame(rows, columns=["type", "layer", "head", *RULES])
 
 
 def test_every_pair_of_rules_once_for_each_type(stage, write):
-    stem = stage(
-        "relevance_rules",
-        {"titles": ["EN-FR", "EN-RU"]},
-        relevance=[write("a.parquet", table()), write("b.parquet", table(1, 3))],
-    )
+    paths = [write("a.parquet", table()), write("b.parquet", table(1, 3))]
+    stem = stage("relevance_rules", {"titles": ["EN-FR", "EN-RU"]}, relevance=paths)
     plotted = pd.read_csv(stem.with_suffix(".csv"))
     pairs = [("epsilon", "z_plus"), ("epsilon", "gradient_input"), ("z_plus", "gradient_input")]
     assert list(zip(plotted["rule"], plotted["other_rule"], strict=True)) == pairs * 6

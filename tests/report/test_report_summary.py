@@ -57,9 +57,7 @@ def test_a_models_name_says_what_it_is():
     assert np.isnan([known.lam, known.moment]).all() and (known.asked, known.seed) == (12, 3)
     assert describe("checkpoint/update500", corpus="EN-FR", seed=1).moment == 500
     assert describe("pruned/encoder_lambda1e-05", corpus="EN-FR", seed=1).lam == 1e-5
-    with pytest.raises(
-        UserError, match="settings: 'pruned/cross_lambda1' is not the name of a model; use names such as"
-    ):
+    with pytest.raises(UserError, match="settings: 'pruned/cross_lambda1' is not the name of a model; use names such"):
         describe("pruned/cross_lambda1", corpus="EN-FR", seed=1)
 
 

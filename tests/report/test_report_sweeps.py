@@ -40,8 +40,7 @@ def test_several_seeds_give_mean_and_range_against_their_own_baselines(make):
     baselines = scores[scores["kind"] == "baseline"].set_index("seed")["bleu"]
     deltas = models["bleu"].to_numpy() - baselines[models["seed"]].to_numpy()
     assert (point["delta_low"], point["delta_high"]) == (deltas.min(), deltas.max())
-    with style.sheet():
-        assert "EN-FR, n = 1,000, 3 seeds (mean and range)" in make.texts(figure7.draw(points))
+    assert "EN-FR, n = 1,000, 3 seeds (mean and range)" in make.texts(figure7.draw(points))
 
 
 def test_seeds_that_disagree_on_the_sign_show_no_difference():
@@ -64,8 +63,7 @@ def test_models_with_as_many_heads_are_all_drawn(make):
     rows = [make.score_row("baseline", "", NAN, 1, 27.0, [full, full, full])]
     rows += [make.score_row("pruned", "encoder", lam, 1, 27 - 100 * lam, [[3], full, full]) for lam in (0.001, 0.002)]
     points = figure7.numbers({"EN-FR": pd.DataFrame(rows)})
-    with style.sheet():
-        lines = figure7.draw(points).axes[0].lines
+    lines = figure7.draw(points).axes[0].lines
     line = next(line for line in lines if line.get_marker() == "o")
     # From the strongest penalty to the baseline, so that the line does not jump back.
     assert line.get_ydata().tolist() == pytest.approx([26.8, 26.9, 27.0])
@@ -78,8 +76,7 @@ def test_figure7_shows_the_papers_results_and_a_full_axis(make):
     reported = points[points["kind"] == "reported"].set_index("corpus")
     assert reported.loc[paper.WMT, ["share", "delta"]].tolist() == [10 / 48, -0.15]
     assert reported.loc[paper.SUBTITLES, ["share", "delta"]].tolist() == [4 / 48, -0.25]
-    with style.sheet():
-        absolute, relative = figure7.draw(points).axes
+    absolute, relative = figure7.draw(points).axes
     for axes in (absolute, relative):
         low, high = axes.get_ylim()
         assert high - low >= 2
@@ -94,8 +91,7 @@ def test_without_pruned_models_the_figure_says_so(module, stage, write, make):
     stem = stage(name, {"titles": ["EN-FR"]}, scores=[write("s.parquet", scores[scores["kind"] == "baseline"])])
     assert stem.with_suffix(".pdf").exists()
     assert stem.with_suffix(".csv").read_text(encoding="utf-8") == ",".join(module.COLUMNS) + "\n"
-    with style.sheet():
-        figure = module.draw(module.numbers({"EN-FR": scores[scores["kind"] == "baseline"]}))
+    figure = module.draw(module.numbers({"EN-FR": scores[scores["kind"] == "baseline"]}))
     assert any("no pruned models of this kind in this experiment" in text for text in make.texts(figure))
 
 
@@ -122,8 +118,7 @@ def test_figure9_has_the_papers_table2_in_panels_of_its_own(make):
     points = figure9.numbers({"EN-FR": make.scores()})
     wmt = points[(points["corpus"] == paper.WMT) & (points["pruned"] == 144 - 5 - 9 - 12)]
     assert wmt.set_index("type")["active"].to_dict() == {"encoder": 5, "decoder": 9, "cross": 12}
-    with style.sheet():
-        titles = [axes.get_title().replace("\n", " ") for axes in figure9.draw(points).axes]
+    titles = [axes.get_title().replace("\n", " ") for axes in figure9.draw(points).axes]
     assert titles == ["EN-FR", paper.WMT, paper.SUBTITLES]
 
 
@@ -138,8 +133,7 @@ def test_decoder_layers_in_pairs(layers, groups, make):
         point = points[(points["lam"] == 0.001) & (points["type"] == kind) & (points["layers"] == groups[0])].squeeze()
         assert point["active"] == kept.mean()
         assert point["share"] == pytest.approx(kept.mean() / (8 * min(2, layers)))
-    with style.sheet():
-        written = make.texts(figure10.draw(points))
+    written = make.texts(figure10.draw(points))
     assert ("layers 1–2 (16 heads)" if layers > 1 else "layer 1 (8 heads)") in written
 
 
@@ -149,8 +143,7 @@ def test_equal_seeds_have_bars_without_length(make, bleu: float):
     scores["bleu"] = bleu
     points = figure7.numbers({"EN-FR": scores})
     assert not points["bleu"].dropna().between(points["bleu_low"].dropna(), points["bleu_high"].dropna()).any()
-    with style.sheet():
-        figure7.draw(points)
+    figure7.draw(points)
 
 
 def test_table2_pairs_each_pruned_model_with_its_twin(make):
@@ -219,16 +212,14 @@ def drawn(figure, axes: int) -> list[tuple[str, list[tuple[float, float]]]]:
 def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline_on(make):
     scores = mixed(make)
     points = figure7.numbers({"EN-FR": scores})
-    with style.sheet():
-        figure = figure7.draw(points)
+    figure = figure7.draw(points)
     assert drawn(figure, 0) == [
         (">", [(1, 26.0), (2, 27.0), (16, 27.0)]),
         ("o", [(8, 26.0), (8, 26.0), (16, 27.0)]),
     ]
     assert "pruned to a number of heads" in make.texts(figure)
     for module, series in ((figure9, 3), (figure10, 1)):  # per attention type, per pair of layers
-        with style.sheet():
-            figure = module.draw(module.numbers({"EN-FR": scores}))
+        figure = module.draw(module.numbers({"EN-FR": scores}))
         found = drawn(figure, 0)
         assert len(found) == 2 * series
         assert [marker for marker, _ in found[::2]] == [">"] * series
@@ -242,8 +233,7 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
 def test_one_kind_of_target_alone_looks_the_same_whichever_it_is(module, series, kept, make):
     scores = mixed(make)
     points = module.numbers({"EN-FR": scores[scores[kept].notna() | (scores["kind"] == "baseline")]})
-    with style.sheet():
-        figure = module.draw(points)
+    figure = module.draw(points)
     found = drawn(figure, 0)
     assert [len(line) for _, line in found] == [3] * series
     assert [marker for marker, _ in found] == [style.series(number).marker for number in range(series)]
@@ -253,8 +243,7 @@ def test_one_kind_of_target_alone_looks_the_same_whichever_it_is(module, series,
 def test_a_corpus_with_head_counts_alone_beside_one_with_lambdas(make):
     scores = mixed(make)
     counts = scores[scores["asked"].notna() | (scores["kind"] == "baseline")]
-    with style.sheet():
-        figure = figure7.draw(figure7.numbers({"EN-FR": scores, "EN-RU": counts}))
+    figure = figure7.draw(figure7.numbers({"EN-FR": scores, "EN-RU": counts}))
     assert [marker for marker, _ in drawn(figure, 0)] == [">", "o", ">"]
 
 

@@ -235,16 +235,13 @@ def heat_map(
     size: float = 6.5,
     **options: object,
 ) -> QuadMesh:
-    """Draw a matrix as cells, its first row on top; NaN leaves a cell empty. Return the mesh, for a colour bar.
+    """Draw a matrix (rows, columns) as cells, its first row on top; NaN leaves a cell empty. Return the mesh, for a colour bar.
 
     Args:
-        axes: where.
-        values: (rows, columns).
-        colours: from `low` to `high`.
-        low, high: values of the first and the last colour.
+        axes, values: where, and what.
+        colours, low, high: the colours, and the values of the first and the last one.
         first: coordinate of the first row and of the first column.
-        digits: format of the numbers in the cells, such as "z.2f"; "": none.
-        size: of these numbers, in points.
+        digits, size: format of the numbers in the cells, such as "z.2f" ("": none), and their size in points.
         options: for `pcolormesh`.
     """
     rows, columns = values.shape

@@ -1,9 +1,7 @@
 """Do the criteria select the same heads? Rank correlation between them, and overlap of the sets of heads that they keep.
 
 Spearman's ρ is computed over the heads of one attention type and, for scope "all", also over those of the three types together;
-a head without a value from one of the two criteria is left out, and the number of heads is stated. The overlap of two sets of
-heads is the Jaccard index. Random choice, one draw per seed, shows the level of chance. Over several seeds the table has mean
-and standard deviation.
+the overlap of two sets of heads is the Jaccard index. Random choice, one draw per seed, shows the level of chance.
 """
 
 import warnings
@@ -50,14 +48,10 @@ def jaccard(first: set, second: set) -> float:
 
 
 def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
-    """Agreement of each pair of criteria.
+    """Agreement of each pair of criteria, from their values of all heads (`pruning.compare`), one table per corpus and seed.
 
-    Args:
-        tables: the criteria's values of all heads (`pruning.compare`), one table per corpus and seed.
-
-    Returns:
-        one row per corpus, measure (spearman, jaccard), scope, type, kept (number of heads, for jaccard) and pair; heads: how
-        many are compared, the fewest over seeds; value, low, high, sd: mean, range and standard deviation over seeds.
+    One row per corpus, measure (spearman, jaccard), scope, type, kept (number of heads, for jaccard) and pair; heads: how many
+    are compared, the fewest over seeds; value, low, high, sd: mean, range and standard deviation over seeds.
     """
     rows = []
     for of, table in tables.items():

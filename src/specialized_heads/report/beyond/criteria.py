@@ -2,9 +2,7 @@
 
 On the left, the baseline without the heads that a criterion rejects; on the right, the same after as many updates as pruning with
 gates takes. For comparison, the figure also shows the models that gates pruned to the same numbers of heads: they had as many
-updates, but most of them while the gates were closing. The panels of a scope share their axes. A point is the mean over seeds,
-the band around a line their range. A hollow marker differs from the baseline of its seed at p < 0.05 (paired bootstrap), for
-every seed and in the same direction.
+updates, but most of them while the gates were closing.
 """
 
 import pandas as pd

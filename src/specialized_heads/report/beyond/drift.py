@@ -3,9 +3,7 @@
 One panel per scope of pruning, one row per function, one column per model from the baseline to the smallest. A cell names the
 head with the highest score of the function, as layer-head; its colour is that score: the share of argmaxes at one relative
 position, on the diagonal, or on the rarest token, or the accuracy on a relation. Heads keep their numbers when others are
-removed, so a name that stays the same is a function that stays with its head. The best head need not pass the threshold of the
-function; one that does is in bold. Attention to the previous, to the current and to the next token are separate functions; a head
-has the one of its preferred offset.
+removed, so a name that stays the same is a function that stays with its head.
 """
 
 from itertools import product
@@ -48,16 +46,11 @@ POSITIONS = [
 
 
 def numbers(tables: dict[Model, pd.DataFrame], *, relations: list[str]) -> pd.DataFrame:
-    """The best head for each function in each model.
+    """The best head for each function in each model, from per-head tables with accuracies on these relations.
 
-    Args:
-        tables: per-head tables of the baseline and of pruned models.
-        relations: whose accuracies the tables hold.
-
-    Returns:
-        one row per scope of pruning, model (the baseline first) and function; heads: left, of the types that the scope prunes;
-        baseline: accuracy of the best fixed offset; labelled: whether the head has the function; carrier: whether it is the
-        baseline's head. A function without a score in any model, such as a relation without arcs, is left out.
+    One row per scope of pruning, model (the baseline first) and function; heads: left, of the types that the scope prunes;
+    baseline: accuracy of the best fixed offset; labelled: whether the head has the function; carrier: whether it is the
+    baseline's head. A function without a score in any model, such as a relation without arcs, is left out.
     """
     frames = []
     for scope in experiment.SCOPES:

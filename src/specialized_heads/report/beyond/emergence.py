@@ -1,10 +1,9 @@
 """When during training the heads of the baseline acquire their functions.
 
-Each panel follows one kind of evidence over the baseline's training, on a logarithmic axis of updates: the development loss, and
-for each function the best encoder head at that moment, which need not be the same head throughout. Neighbours are the previous,
-the same and the next token (section 5.1), syntactic margins are accuracies above the best fixed offset (section 5.2), rare words
-the share of argmaxes on the least frequent token (section 5.3), relevance that of the most relevant head of each layer (section
-4).
+Each panel follows one kind of evidence over the baseline's training: the development loss, and for each function the best encoder
+head at that moment, which need not be the same head throughout. Neighbours are the previous, the same and the next token (section
+5.1), syntactic margins are accuracies above the best fixed offset (5.2), rare words the share of argmaxes on the least frequent
+token (5.3), relevance that of the most relevant head of each layer (4).
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,9 +37,7 @@ HEIGHT, KEY = 1.55, 1.0  # inches of a row of panels, and of the keys below the 
 def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per corpus, seed, update, measure (a panel) and name (a curve), with the encoder head that it is of, if any.
 
-    Args:
-        heads: the tables of heads of baselines and of their checkpoints.
-        records: the logs of these baselines.
+    From the tables of heads of baselines and their checkpoints, and the logs of the baselines.
     """
     rows = []
     for of, log in records.items():
@@ -104,12 +101,12 @@ def draw(points: pd.DataFrame, *, thresholds: dict[str, float]) -> Figure:
 def _looks(names: Iterable[str]) -> dict[str, dict[str, object]]:
     """How each curve of a panel is drawn; both directions of a relation have its colour, one of them dashes."""
     relations = list(dict.fromkeys(name.partition(",")[0] for name in names))
-    looks = {name: style.series(relations.index(name.partition(",")[0])) for name in names}
-    return {
-        name: {"color": look.colour, "marker": look.marker, "markersize": 2}
-        | {"linestyle": "--" if name.endswith(BACKWARDS) else "-"}
-        for name, look in looks.items()
-    }
+    looks = {}
+    for name in names:
+        look = style.series(relations.index(name.partition(",")[0]))
+        line = "--" if name.endswith(BACKWARDS) else "-"
+        looks[name] = {"color": look.colour, "marker": look.marker, "markersize": 2, "linestyle": line}
+    return looks
 
 
 def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]], *, threshold: float | None) -> None:

@@ -2,8 +2,7 @@
 
 Left, the models pruned with each scope over the number of heads of all three attention types; the band is the baseline's 95%
 bootstrap interval. Right, one row per model of the first seed: its heads by attention type, coloured by function, in frames as
-long as the unpruned model has heads. Encoder heads can be positional, syntactic or rare-words heads, those of the decoder
-positional, and those of cross-attention diagonal, which shares the colour of positional. Heads that pass no threshold are grey.
+long as the unpruned model has heads.
 """
 
 import pandas as pd
@@ -55,10 +54,8 @@ def survivors(tables: dict[Model, pd.DataFrame], scores: pd.DataFrame) -> pd.Dat
         for kind in style.TYPES:
             functions = table.loc[table["type"] == kind, "functions"]
             counts = functions.map(lambda names: "; ".join(sorted(names, key=ORDER.index)) or NONE).value_counts()
-            for functions in sorted(counts.index, key=_place) or [NONE]:
-                rows.append(
-                    model._asdict() | {"type": kind, "functions": functions, "heads": int(counts.get(functions, 0))}
-                )
+            for names in sorted(counts.index, key=_place) or [NONE]:
+                rows.append(model._asdict() | {"type": kind, "functions": names, "heads": int(counts.get(names, 0))})
     counted = pd.DataFrame(rows, columns=[*KEYS, "type", "functions", "heads"])
     return counted.merge(scored.astype({"lam": float, "asked": float}), on=KEYS, how="left", validate="many_to_one")
 

@@ -31,13 +31,8 @@ def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]
     for of, table in heads.items():
         encoder = table[table["type"] == "encoder"]
         measured = records[of].dropna(subset="dev_loss").iloc[-1]
-        row = {
-            "corpus": of.corpus,
-            "seed": of.seed,
-            "updates": int(measured["update"]),
-            "dev_loss": measured["dev_loss"],
-        }
-        row["heads"] = len(encoder)
+        row = {"corpus": of.corpus, "seed": of.seed, "updates": int(measured["update"])}
+        row |= {"dev_loss": measured["dev_loss"], "heads": len(encoder)}
         for offset in NEIGHBOURS:
             at_offset = encoder.loc[encoder["positional_offset"] == offset, "positional_share"]
             row[f"share_{offset:+d}"] = at_offset.max() if len(at_offset) else 0.0

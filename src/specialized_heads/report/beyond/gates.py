@@ -1,9 +1,8 @@
 """Gates during pruning: the probability that each head's gate is open, from the first update to the last.
 
 A panel is one pruned model and one attention type; a row of cells is a head, grouped by layers, and updates run to the right. A
-column of panels is a λ or a number of heads. Of a scope with more than `MOST` models the figure shows that many, evenly spaced,
-and says so; its numbers hold all. With a target number of heads the gates become constants before the end, which shows as
-saturated colours.
+column of panels is a λ or a number of heads. With a target number of heads the gates become constants before the end, which shows
+as saturated colours.
 """
 
 from functools import partial

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from specialized_heads.config.sections import Decoding
 from specialized_heads.report.experiment import Corpus, all_models
 from specialized_heads.report.inputs import Files, read_log
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import Section, UserError, read_json
+from specialized_heads.stage import UserError, read_json
 
 CAPTION = (
     "All models. Target: λ per head, number of heads, or the updates of the baseline's training after which the checkpoint was "
@@ -33,14 +34,6 @@ COLUMNS = ["corpus", *KEYS, *COUNTS, "parameters_without_embeddings", "dev_loss"
 READS = {"scores": Files((*KEYS, *COUNTS, *SCORES)), "results": Files(Path, by="")}
 
 
-class Decoding(Section):
-    """See `sections.Decoding`."""
-
-    beam: int
-    length_penalty: float
-    max_length_ratio: float
-
-
 class Translated(Corpus):
     logged: list[str]  # the models with a training log
     decoding: Decoding
@@ -58,11 +51,9 @@ def numbers(
     with_log = {folder for _, folder in all_models(logged, seeds, results)}
     models, embedded, dev_losses = [], [], []
     for model, folder in all_models(corpora, seeds, results):
-        architecture = read_json(folder / "model.json")["architecture"]
+        sizes = read_json(folder / "model.json")["architecture"]
         models.append(model)
-        embedded.append(
-            architecture["width"] * (architecture["source_vocabulary"] + 2 * architecture["target_vocabulary"])
-        )
+        embedded.append(sizes["width"] * (sizes["source_vocabulary"] + 2 * sizes["target_vocabulary"]))
         records = read_log(folder / "log.jsonl") if folder in with_log else pd.DataFrame()
         dev_losses.append(float(records["dev_loss"].iloc[-1]) if "dev_loss" in records else nan)
     known = pd.concat([table.assign(corpus=title) for title, table in scores.items()], ignore_index=True)

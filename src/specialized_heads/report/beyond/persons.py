@@ -1,9 +1,8 @@
 """The person of subjects: how often a subject is a first-, second- or third-person pronoun, or a noun (footnote 4).
 
 Subjects of dialogue are mostly "I" and "you", those of news are nouns; this changes where subjects are and how well a head can
-find them. The table counts the dependents of nsubj, passive ones included. Trees carry no morphology, so personal pronouns are
-recognised by their form, which needs a list per language: English has one here, for other languages the table says that there
-is none. All other words are classified by their part of speech; the table says how many have none.
+find them. Trees carry no morphology, so personal pronouns are recognised by their form, which needs a list per language: English
+has one here. All other words are classified by their part of speech.
 """
 
 import pandas as pd

@@ -1,8 +1,7 @@
 """Table of run times: the time that each rule of the workflow took, from the measurements that Snakemake keeps of each job.
 
 Each job has a file below `benchmarks/`, in the experiment's folder and in that of each corpus. File names give the rule, the
-corpus and the model; measurements of models that the configuration no longer has are left out. A job whose file was deleted is
-not run again for this table, so the number of jobs omits it.
+corpus and the model; measurements of models that the configuration no longer has are left out.
 """
 
 import re
@@ -54,10 +53,7 @@ def belongs(rule: str, wildcards: dict[str, str], *, corpora: list[Corpus], seed
 def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int], rules: dict[str, str]) -> pd.DataFrame:
     """One row per job; cpu_seconds and megabytes (largest resident set) are missing where it was too short to be sampled.
 
-    Args:
-        results: the experiment's folder.
-        corpora, seeds: what the experiment has.
-        rules: by rule, the regular expression for the paths of its measurements, with a group per wildcard.
+    `rules`: by rule, the regular expression for the paths of its measurements, with a group per wildcard.
     """
     titles = {corpus.name: corpus.title for corpus in corpora}
     files = [path.as_posix() for path in sorted(results.rglob("*.tsv")) if "benchmarks" in path.parts]

@@ -3,10 +3,8 @@
 The paper finds that specialised heads are pruned last. Here this is the area under the ROC curve: the probability that a head
 that survives has a higher score than one that is pruned, ties counting one half; 0.5 is chance. Only heads of the same attention
 type, model and seed are compared. "along the sweep" compares heads by the number of models of the scope in which they survive,
-which uses all targets at once. With few heads on one side, bootstrap intervals are far too narrow; these are Newcombe's (2006,
-method 5), which invert a test of each possible area; scipy and scikit-learn have none. They need two outcomes, so the sweep has
-no interval. P-values come from random permutations of the heads' survival within strata. The score "layer" is no property of a
-head: it shows what depth alone would predict.
+which uses all targets at once. With few heads on one side, bootstrap intervals are far too narrow, and scipy and scikit-learn
+have no others, so these are Newcombe's (2006). The score "layer" shows what depth alone would predict.
 """
 
 from collections.abc import Sequence
@@ -74,11 +72,8 @@ def concordance(
 ) -> tuple[float, float, float, float]:
     """The probability that of two heads with different outcomes the one with the higher outcome has the higher score.
 
-    With outcomes 0 and 1 this is the area under the ROC curve.
-
-    Args:
-        scores, outcomes: of the heads of each stratum; only heads of the same stratum are compared.
-        seed: of the permutations.
+    With outcomes 0 and 1 this is the area under the ROC curve. `scores` and `outcomes` are those of the heads of each stratum;
+    only heads of the same stratum are compared. `seed`: of the permutations.
 
     Returns:
         the probability, its 95% interval, and the two-sided p-value of 0.5 over permutations of the outcomes within strata.
@@ -109,13 +104,9 @@ def concordance(
 def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, float]:
     """The 95% interval of an area under the ROC curve (Newcombe 2006, Statistics in Medicine 25, method 5).
 
-    It holds the areas θ from which the measured one is at most 1.96 standard deviations away, by Hanley and McNeil's variance at
-    θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their numbers of pairs. Both
-    ends are NaN where one side has a single head in all strata.
-
-    Args:
-        area: measured, over all strata.
-        sides: survivors m and others n of each stratum.
+    It holds the areas θ from which `area`, measured over all strata, is at most 1.96 standard deviations away, by Hanley and
+    McNeil's variance at θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their
+    numbers of pairs. Both ends are NaN where one side has a single head in all strata. `sides`: survivors and others of each.
     """
     sides = [(m, n) for m, n in sides if m * n]  # the others compare nothing
     if not sides or min(map(sum, zip(*sides))) < 2:
@@ -130,16 +121,11 @@ def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, floa
 
 
 def numbers(baselines: dict[Model, pd.DataFrame], survivors: dict[Model, set[Head]]) -> pd.DataFrame:
-    """Areas under the curve.
+    """Areas under the curve, from the per-head table of the baseline of each seed and the heads left in each pruned model.
 
-    Args:
-        baselines: per-head tables, one per seed.
-        survivors: of each pruned model, the heads that are left.
-
-    Returns:
-        one row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score; heads: compared, over
-        all seeds; labelled: of these, heads with a function. An area is missing where all heads survive, or none, or where all
-        have the same score.
+    One row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score; heads: compared, over all
+    seeds; labelled: of these, heads with a function. An area is missing where all heads survive, or none, or where all have the
+    same score.
 
     Raises:
         UserError: the baseline of a pruned model is missing.

@@ -1,10 +1,8 @@
 """Training curves: loss against updates, for each model of the experiment that was trained.
 
 One panel per corpus, kind of model and scope of pruning. Colours are the λ or the number of heads or, where a criterion chose
-the heads, the criterion at all numbers of heads. Lines are the training loss, points the loss on the development set, both in
-nats per target token. The two differ in more than the data: the training loss includes label smoothing, dropout and random
-gates, the development loss does not. A dashed line is the baseline's last development loss, for models that start from the
-baseline or should equal it.
+the heads, the criterion at all numbers of heads. Lines are the training loss, points the loss on the development set. The two
+differ in more than the data: the training loss includes label smoothing, dropout and random gates, the development loss does not.
 """
 
 import math

@@ -1,11 +1,9 @@
 """A claim and its verdict: a measured number, the range that confirms the claim, and one of four verdicts.
 
-The range is the paper's value with a tolerance; both are stated. A value in the range reproduces the claim; one outside whose
-interval reaches the range reproduces it partly; any other does not. A claim that one thing is larger than another is `directed`:
-chance alone gives half of all differences the right sign, so the whole interval must lie in the range; if only the value does,
-the claim is partly reproduced; with the wrong sign, it is not reproduced. A value in the range whose evidence is too thin
-(`Measured.sufficient`) also reproduces a claim only partly. If the experiment cannot test the claim, the reason is given. Nothing
-else enters a verdict.
+The range is the paper's value with a tolerance. A value in the range reproduces the claim; one outside whose interval reaches the
+range reproduces it partly; any other does not. A claim that one thing is larger than another is `directed`: chance alone gives
+half of all differences the right sign, so the whole interval must lie in the range; if only the value does, the claim is partly
+reproduced. So is one with a value in the range whose evidence is too thin (`Measured.sufficient`).
 """
 
 from collections.abc import Callable
@@ -70,12 +68,10 @@ class Claim:
     section: str  # of the paper
     text: str  # in our words
     reported: str  # the paper's value, formatted
-    unit: Unit  # of the measured value
     accepted: tuple[float, float]  # the range that confirms the claim, both ends included; infinite at an open end
     tolerance: str  # how the range follows from the paper's value
-    measure: Callable[
-        [Evidence], Measured
-    ]  # the same quantity on a corpus of the experiment; raises `evidence.NotTestable`
+    unit: Unit  # of the measured value
+    measure: Callable[[Evidence], Measured]  # the same quantity on a corpus of ours; raises `evidence.NotTestable`
     of_pruning: bool = True  # whether it needs a corpus that is pruned
     judged_on: tuple[str, ...] = ("translation",)  # translation, classification or both
     directed: bool = False  # whether it only says that something is larger than something else

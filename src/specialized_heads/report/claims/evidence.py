@@ -29,6 +29,12 @@ class NotTestable(Exception):
     """The evidence cannot test a claim; the message is the reason, a clause in lower case."""
 
 
+def require(fulfilled: object, reason: str) -> None:
+    """Raise `NotTestable` for this reason unless the condition is fulfilled."""
+    if not fulfilled:
+        raise NotTestable(reason)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The tables of one corpus; those of ablation are empty if it is not measured."""
@@ -58,11 +64,11 @@ class Evidence:
         """
         if self.of == "classification":
             tables = [table["bleu_full"] for table in (self.single, self.systematic[self._finished()]) if len(table)]
-            if not tables or pd.concat(tables).min() < self.majority + MIN_LEARNED:
-                raise NotTestable(f"BERT is less than {MIN_LEARNED:.0f} points better than the most frequent label")
-            return
-        if self.baselines()["bleu"].min() < MIN_BASELINE:
-            raise NotTestable(f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
+            learned = tables and pd.concat(tables).min() >= self.majority + MIN_LEARNED
+            require(learned, f"BERT is less than {MIN_LEARNED:.0f} points better than the most frequent label")
+        else:
+            translates = self.baselines()["bleu"].min() >= MIN_BASELINE
+            require(translates, f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
 
     def _finished(self) -> pd.Series:
         """The rows of systematic pruning at the end of training."""
@@ -72,10 +78,9 @@ class Evidence:
         """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""
         scores = self.scores
         models = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes) & (scores["lam"] != 0)]
-        if models.empty:
-            raise NotTestable(f"no model is pruned with scope {' or '.join(scopes)}")
-        if models["gates_decided"].isna().any():
-            raise NotTestable("the models do not record how many gates are decided; prune again")
+        require(len(models), f"no model is pruned with scope {' or '.join(scopes)}")
+        known = models["gates_decided"].notna().all()
+        require(known, "the models do not record how many gates are decided; prune again")
         return models
 
     def pruned_models(self, *scopes: str) -> pd.DataFrame:
@@ -85,11 +90,11 @@ class Evidence:
         """
         models = self.all_pruned(*scopes)
         decided = models[(models["gates_decided"] >= MIN_DECIDED) | models["asked"].notna()]
-        if decided.empty:
-            raise NotTestable(
-                f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not {MIN_DECIDED:.0%}: the "
-                "models are rounded rather than pruned (pruning.updates)"
-            )
+        require(
+            len(decided),
+            f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not {MIN_DECIDED:.0%}: the "
+            "models are rounded rather than pruned (pruning.updates)",
+        )
         return decided
 
     def controls(self, scope: str) -> pd.DataFrame:
@@ -114,10 +119,10 @@ class Evidence:
         rather than too narrow.
         """
         models, converged = self.pruned_models(scope), self.converged(scope)
-        if converged is None:
-            raise NotTestable(
-                f"no model with λ 0 in scope {scope} shows what the updates of pruning gain by themselves (pruning.{scope})"
-            )
+        unknown = (
+            f"no model with λ 0 in scope {scope} shows what the updates of pruning gain by themselves (pruning.{scope})"
+        )
+        require(converged is not None, unknown)
         if converged:
             return models, "against the baseline (converged)"
         reference = self.controls(scope)[INTERVAL].loc[models["seed"]].set_index(models.index)
@@ -169,8 +174,7 @@ class Evidence:
         A head counts once, since the heads of a smaller model are mostly among those of a larger one.
         """
         models = list(self.survivors(scope))
-        if not models:
-            raise NotTestable("no pruned model has lost some of its heads, but not all")
+        require(models, "no pruned model has lost some of its heads, but not all")
         number = pd.Series([seed for seed, _ in models]).value_counts()
         kept = pd.concat([heads for _, heads in models]).groupby(HEAD).size()
         before = self.baseline_heads(scope)

@@ -4,13 +4,13 @@ Their model is a large Transformer of 6 layers with 16 heads each, trained on WM
 large losses as shares of BLEU, or for BERT as shares of what it has learned above the most frequent label.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from math import inf
 
 from specialized_heads.report.claims import of_ablation
 from specialized_heads.report.claims.claim import Claim, Measured, Unit
-from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.claims.evidence import Evidence, require
 from specialized_heads.report.voita import paper
 
 SINGLE = (8, 96)  # section 3.2: encoder heads whose removal alone changes BLEU at p < 0.01
@@ -25,156 +25,80 @@ FEW = 0.2  # section 5: heads left of a type
 STILL = 30  # section 5: about the BLEU of self-attention then
 
 
-def claims() -> Iterator[Claim]:
-    """All claims of the paper."""
-    share_of = partial(Claim, unit=Unit.SHARE)
-    share = SINGLE[0] / SINGLE[1]
-    yield share_of(
-        name="single",
-        section="3.2, table 1",
-        text="encoder heads whose removal alone changes BLEU (p < 0.01)",
-        reported=f"{SINGLE[0]} of {SINGLE[1]} ({share:.0%})",
-        accepted=(0.0, share + 0.1),
-        tolerance="at most 10 points more",
-        measure=of_ablation.significant,
-    )
-    yield share_of(
-        name="last_cross",
-        section="3.3, table 2",
-        text="relative change of BLEU with one head in the last layer of cross-attention",
-        reported=f"{Unit.DIFFERENCE.text(ALONE)} of {WHOLE} ({Unit.SHARE.text(ALONE / WHOLE)})",
-        accepted=(-1.0, round(ALONE / WHOLE + 0.1, 2)),
-        tolerance="at most 10 points less is lost",
-        measure=partial(of_ablation.one_left, rank=False),
-    )
-    yield Claim(
-        name="last_cross_rank",
-        section="3.3, table 2",
-        text="rank of that loss among all layers and types",
-        reported="1",
-        unit=Unit.RANK,
-        accepted=(1, 1),
-        tolerance="none",
-        measure=partial(of_ablation.one_left, rank=True),
-    )
-    yield Claim(
-        name="two_sets",
-        section="3.4, figure 2",
-        text="correlation of the effects of single heads on two test sets",
-        reported=f"{CORRELATION:.2f}",
-        unit=Unit.CORRELATION,
-        accepted=(CORRELATION - 0.2, 1.0),
-        tolerance="at most 0.2 less",
-        measure=of_ablation.two_sets,
-    )
-    no_loss = partial(share_of, section="4.2, figure 3", reported="no noticeable loss", accepted=(-0.02, inf))
+def claims() -> list[Claim]:
+    """All claims of the paper but those of `claims_of_bert`, each in the order of the fields of `Claim`."""
+    share, change = SINGLE[0] / SINGLE[1], STILL / WHOLE - 1
     wmt, bert = paper.PRUNING_SHARES["WMT"], paper.PRUNING_SHARES["BERT"]
-    yield no_loss(
-        name="no_loss_wmt",
-        text=f"relative change of BLEU without the {wmt:.0%} least important heads",
-        tolerance="2% of BLEU",
-        measure=partial(of_ablation.removed, pruned="all", share=wmt),
-    )
-    yield no_loss(
-        name="no_loss_bert",
-        text=f"relative change of what BERT has learned without the {bert:.0%} least important heads",
-        tolerance="2% of what was learned",
-        measure=partial(_of_bert, partial(of_ablation.removed, pruned="all", share=bert)),
-        judged_on=("translation", "classification"),
-    )
     # Models still translate with a fifth of their self-attention heads, but not of cross-attention.
-    change = STILL / WHOLE - 1
-    still = {
-        "reported": f"around {STILL} of {WHOLE} ({Unit.SHARE.text(change)})",
-        "accepted": (round(change - 0.1, 2), inf),
-        "tolerance": "at most 10 points more is lost",
+    still = (f"around {STILL} of {WHOLE} ({Unit.SHARE.text(change)})", (round(change - 0.1, 2), inf),
+             "at most 10 points more is lost")  # fmt: skip
+    collapse = ("collapse", (-1.0, -0.5), "half of BLEU or more")
+    few = {
+        "encoder": ("encoder self-attention", still),
+        "decoder": ("decoder self-attention", still),
+        "cross": ("cross-attention", collapse),
     }
-    collapse = {"reported": "collapse", "accepted": (-1.0, -0.5), "tolerance": "half of BLEU or more"}
-    names = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
-    for kind, name in names.items():
-        yield share_of(
-            name=f"few_{kind}",
-            section="5, figure 4",
-            text=f"relative change of BLEU with {FEW:.0%} of the heads of {name}",
-            measure=partial(of_ablation.removed, pruned=kind, share=1 - FEW),
-            **collapse if kind == "cross" else still,
-        )
-    yield share_of(
-        name="redundant_late",
-        section="6, figure 5",
-        text=f"heads that can be removed at the end of training with {WITHIN:.0%} of BLEU kept",
-        reported=f"{REDUNDANT:.0%}",
-        accepted=(REDUNDANT - 0.105, 1.0),  # half a point, since steps are whole heads
-        tolerance="at most 10 points less",
-        measure=partial(of_ablation.redundant_at_the_end, kept=WITHIN),
-    )
-    yield Claim(
-        name="redundant_later",
-        section="6, figure 5",
-        text="more heads than early in training",
-        reported="yes",
-        unit=Unit.POINTS,
-        accepted=(0.01, 1.0),
-        tolerance="at least 1 point",
-        measure=partial(of_ablation.more_redundant_than_early, kept=WITHIN),
-    )
+    return [
+        Claim("single", "3.2, table 1", "encoder heads whose removal alone changes BLEU (p < 0.01)",
+              f"{SINGLE[0]} of {SINGLE[1]} ({share:.0%})", (0.0, share + 0.1), "at most 10 points more",
+              Unit.SHARE, of_ablation.significant),
+        Claim("last_cross", "3.3, table 2", "relative change of BLEU with one head in the last layer of cross-attention",
+              f"{Unit.DIFFERENCE.text(ALONE)} of {WHOLE} ({Unit.SHARE.text(ALONE / WHOLE)})",
+              (-1.0, round(ALONE / WHOLE + 0.1, 2)), "at most 10 points less is lost",
+              Unit.SHARE, partial(of_ablation.one_left, rank=False)),
+        Claim("last_cross_rank", "3.3, table 2", "rank of that loss among all layers and types",
+              "1", (1, 1), "none",
+              Unit.RANK, partial(of_ablation.one_left, rank=True)),
+        Claim("two_sets", "3.4, figure 2", "correlation of the effects of single heads on two test sets",
+              f"{CORRELATION:.2f}", (CORRELATION - 0.2, 1.0), "at most 0.2 less",
+              Unit.CORRELATION, of_ablation.two_sets),
+        Claim("no_loss_wmt", "4.2, figure 3", f"relative change of BLEU without the {wmt:.0%} least important heads",
+              "no noticeable loss", (-0.02, inf), "2% of BLEU",
+              Unit.SHARE, partial(of_ablation.removed, pruned="all", share=wmt)),
+        Claim("no_loss_bert", "4.2, figure 3",
+              f"relative change of what BERT has learned without the {bert:.0%} least important heads",
+              "no noticeable loss", (-0.02, inf), "2% of what was learned",
+              Unit.SHARE, partial(_of_bert, partial(of_ablation.removed, pruned="all", share=bert)),
+              judged_on=("translation", "classification")),
+        *(Claim(f"few_{kind}", "5, figure 4", f"relative change of BLEU with {FEW:.0%} of the heads of {name}",
+                *reported, Unit.SHARE, partial(of_ablation.removed, pruned=kind, share=1 - FEW))
+          for kind, (name, reported) in few.items()),
+        # Half a point more, since steps are whole heads.
+        Claim("redundant_late", "6, figure 5",
+              f"heads that can be removed at the end of training with {WITHIN:.0%} of BLEU kept",
+              f"{REDUNDANT:.0%}", (REDUNDANT - 0.105, 1.0), "at most 10 points less",
+              Unit.SHARE, partial(of_ablation.redundant_at_the_end, kept=WITHIN)),
+        Claim("redundant_later", "6, figure 5", "more heads than early in training",
+              "yes", (0.01, 1.0), "at least 1 point",
+              Unit.POINTS, partial(of_ablation.more_redundant_than_early, kept=WITHIN)),
+    ]  # fmt: skip
 
 
-def claims_of_bert() -> Iterator[Claim]:
+def claims_of_bert() -> list[Claim]:
     """The claims on BERT that only an experiment with tasks has; `no_loss_bert` is in every table."""
-    share = partial(Claim, unit=Unit.SHARE, judged_on=("classification",))
-    yield share(
-        name="bert_single",
-        section="3.2, figure 1",
-        text="heads of BERT whose removal alone changes its score (p < 0.01)",
-        reported="the majority can go without much deviation",
-        accepted=(0.0, 0.5),
-        tolerance="at most half",
-        measure=of_ablation.noticed,
-    )
-    yield Claim(
-        name="bert_alone",
-        section="3.3, table 3",
-        text="change of BERT's accuracy with only the best head of a layer, in the layer that loses most",
-        reported=f"{Unit.DIFFERENCE.text(BERT_ALONE)} points (not significant)",
-        unit=Unit.DIFFERENCE,
-        accepted=(-1.5, inf),
-        tolerance="at most about half a point more is lost",
-        measure=of_ablation.worst_layer,
-        judged_on=("classification",),
-    )
-    yield Claim(
-        name="bert_two_sets",
-        section="3.4, figure 2",
-        text="correlation of the effects of single heads of BERT on matched and mismatched sets",
-        reported=f"{BERT_CORRELATION:.2f}",
-        unit=Unit.CORRELATION,
-        accepted=(round(BERT_CORRELATION - 0.2, 2), 1.0),
-        tolerance="at most 0.2 less",
-        measure=of_ablation.two_sets,
-        judged_on=("classification",),
-    )
-    yield share(
-        name="bert_few",
-        section="4.2, figure 3",
-        text="relative change of what BERT has learned with 10% of its heads",
-        reported="a sharp drop",
-        accepted=(-inf, -0.2),
-        tolerance="a fifth of what was learned or more",
-        measure=partial(of_ablation.removed, pruned="all", share=0.9),
-    )
-    yield share(
-        name="bert_speed",
-        section="4.3, table 4",
-        text=f"gain in speed without half of BERT's heads, {of_ablation.LARGEST_BATCH} sentences per batch",
-        reported=f"{paper.BERT_SPEED[64]:+.1%}",
-        accepted=(round(paper.BERT_SPEED[64] - 0.1, 3), inf),
-        tolerance="at most 10 points less",
-        measure=of_ablation.faster,
-    )
+    claim = partial(Claim, judged_on=("classification",))
+    return [
+        claim("bert_single", "3.2, figure 1", "heads of BERT whose removal alone changes its score (p < 0.01)",
+              "the majority can go without much deviation", (0.0, 0.5), "at most half",
+              Unit.SHARE, of_ablation.noticed),
+        claim("bert_alone", "3.3, table 3",
+              "change of BERT's accuracy with only the best head of a layer, in the layer that loses most",
+              f"{Unit.DIFFERENCE.text(BERT_ALONE)} points (not significant)", (-1.5, inf),
+              "at most about half a point more is lost", Unit.DIFFERENCE, of_ablation.worst_layer),
+        claim("bert_two_sets", "3.4, figure 2",
+              "correlation of the effects of single heads of BERT on matched and mismatched sets",
+              f"{BERT_CORRELATION:.2f}", (round(BERT_CORRELATION - 0.2, 2), 1.0), "at most 0.2 less",
+              Unit.CORRELATION, of_ablation.two_sets),
+        claim("bert_few", "4.2, figure 3", "relative change of what BERT has learned with 10% of its heads",
+              "a sharp drop", (-inf, -0.2), "a fifth of what was learned or more",
+              Unit.SHARE, partial(of_ablation.removed, pruned="all", share=0.9)),
+        claim("bert_speed", "4.3, table 4",
+              f"gain in speed without half of BERT's heads, {of_ablation.LARGEST_BATCH} sentences per batch",
+              f"{paper.BERT_SPEED[64]:+.1%}", (round(paper.BERT_SPEED[64] - 0.1, 3), inf), "at most 10 points less",
+              Unit.SHARE, of_ablation.faster),
+    ]  # fmt: skip
 
 
 def _of_bert(measure: Callable[[Evidence], Measured], evidence: Evidence) -> Measured:
-    if evidence.of == "translation":
-        raise NotTestable("this is no BERT (classification)")
+    require(evidence.of == "classification", "this is no BERT (classification)")
     return measure(evidence)

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.stats import norm, pearsonr
 
 from specialized_heads.report.claims.claim import Measured, proportion
-from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.claims.evidence import HEAD, Evidence, require
 from specialized_heads.report.claims.of_scores import require_near
 from specialized_heads.report.style import minus
 from specialized_heads.report.voita.paper import SIGNIFICANT
@@ -30,8 +30,7 @@ def significant(evidence: Evidence) -> Measured:
     """
     heads = _single(evidence.single, "without")
     heads = heads[heads["type"] == "encoder"]
-    if heads.empty:
-        raise NotTestable(NO_SINGLE)
+    require(len(heads), NO_SINGLE)
     evidence.require_bleu()
     _require_power(_errors(heads), LARGEST_EFFECT, unit="BLEU", output="translation", key="split.test")
     return proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads")
@@ -48,42 +47,32 @@ def _require_power(errors: pd.Series, effect: float, *, unit: str, output: str, 
     Heads whose removal changes no output have no error and are left out of the median.
     """
     visible = norm.isf(SIGNIFICANT / 2) * errors[errors > 0].median()
-    if not visible <= effect:
-        least = f"no head changes a {output}" if np.isnan(visible) else f"only effects above {visible:.2f} {unit} could"
-        raise NotTestable(
-            f"an effect of {effect} {unit} could not reach p < {SIGNIFICANT} on this test set: {least} ({key})"
-        )
+    least = f"no head changes a {output}" if np.isnan(visible) else f"only effects above {visible:.2f} {unit} could"
+    too_small = f"an effect of {effect} {unit} could not reach p < {SIGNIFICANT} on this test set: {least} ({key})"
+    require(visible <= effect, too_small)
 
 
 def _single(table: pd.DataFrame, what: str) -> pd.DataFrame:
     """The rows of single heads, removed or left alone."""
     rows = table[table["what"] == what]
-    if rows.empty:
-        raise NotTestable(NO_SINGLE)
+    require(len(rows), NO_SINGLE)
     return rows
 
 
 def two_sets(evidence: Evidence) -> Measured:
     """Pearson's correlation of the effects of single heads on two sets, over all attention types."""
-    keys = ["seed", "type", "layer", "head"]
-    first = _single(evidence.single, "without").set_index(keys)["delta"]
-    second = evidence.second[evidence.second["what"] == "without"].set_index(keys)["delta"]
+    first = _single(evidence.single, "without").set_index(HEAD)["delta"]
+    second = evidence.second[evidence.second["what"] == "without"].set_index(HEAD)["delta"]
     pairs = pd.concat([first, second], axis=1, keys=["first", "second"], join="inner")
-    if pairs.empty:
-        translates = evidence.of == "translation"
-        none = (
-            "there is no second set (ablation.second)"
-            if translates
-            else "the task has no mismatched set (source.mismatched)"
-        )
-        raise NotTestable(none)
     if evidence.of == "classification":
+        require(len(pairs), "the task has no mismatched set (source.mismatched)")
         evidence.require_bleu()
+    require(len(pairs), "there is no second set (ablation.second)")
+    score = "BLEU" if evidence.of == "translation" else "the score"
     values = []
     for _, same in pairs.groupby("seed"):
-        if len(same) < 4 or (same.nunique() == 1).any():
-            changed = "BLEU" if evidence.of == "translation" else "the score"
-            raise NotTestable(f"too few heads, or none of them changes {changed}")
+        known = len(same) >= 4 and (same.nunique() > 1).all()
+        require(known, f"too few heads, or none of them changes {score}")
         correlation = pearsonr(same["first"], same["second"])
         values.append([correlation.statistic, *correlation.confidence_interval()])
     return Measured(*np.mean(values, axis=0), len(pairs) // len(values), "heads")
@@ -111,19 +100,16 @@ def worst_layer(evidence: Evidence) -> Measured:
     evidence.require_bleu()
     _require_accuracy(evidence)
     layers = alone.groupby(["seed", "layer"])
-    if layers.size().max() == 1:
-        raise NotTestable("no layer has more than one head")
+    require(layers.size().max() > 1, "no layer has more than one head")
     best = alone.loc[layers["bleu"].idxmax()]
     _require_power(_errors(best), ALONE_EFFECT, unit="points", output="prediction", key="source.test of made-up tasks")
     worst = best.loc[best.groupby("seed")["delta"].idxmin(), DELTA].mean()
-    return Measured(
-        *worst, best["layer"].nunique(), "layers", note="points; the best heads are chosen on the same test set"
-    )
+    note = "points; the best heads are chosen on the same test set"
+    return Measured(*worst, best["layer"].nunique(), "layers", note)
 
 
 def _require_accuracy(evidence: Evidence) -> None:
-    if evidence.metric != "accuracy":
-        raise NotTestable(f"the paper gives accuracy, and this task is scored by {evidence.metric}")
+    require(evidence.metric == "accuracy", f"the paper gives accuracy, and this task is scored by {evidence.metric}")
 
 
 def faster(evidence: Evidence) -> Measured:
@@ -132,13 +118,10 @@ def faster(evidence: Evidence) -> Measured:
     The range over rounds is that of one measurement, no confidence interval, and so a note.
     """
     rows = evidence.speed.dropna(subset="gain") if len(evidence.speed) else evidence.speed
-    if rows.empty:
-        raise NotTestable("the speed of BERT is not measured here (classification.speed)")
+    require(len(rows), "the speed of BERT is not measured here (classification.speed)")
     rows = rows[rows["sentences"] == LARGEST_BATCH]
-    if rows.empty:
-        raise NotTestable(
-            f"the speed of BERT is not measured at {LARGEST_BATCH} sentences per batch (classification.speed)"
-        )
+    missing = f"the speed of BERT is not measured at {LARGEST_BATCH} sentences per batch (classification.speed)"
+    require(len(rows), missing)
     row = rows.iloc[0]
     low, high = float(row["gain_low"]), float(row["gain_high"])
     note = f"rounds from {low:+.0%} to {high:+.0%}; {row['device']}"
@@ -153,8 +136,7 @@ def removed(evidence: Evidence, *, pruned: str, share: float) -> Measured:
     """
     table = evidence.systematic
     table = table[(table["pruned"] == pruned) & table["moment"].isna() & (table["heads"] > 0)]
-    if table.empty:
-        raise NotTestable(NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
+    require(len(table), NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
     evidence.require_bleu()
     values = []
     for _, same in table.sort_values("removed").groupby("seed"):
@@ -174,11 +156,9 @@ def one_left(evidence: Evidence, *, rank: bool) -> Measured:
     values = []
     for _, same in best.groupby("seed"):
         cross = same[same["type"] == "cross"]
-        if cross.empty or cross["layer"].max() < same["layer"].max():
-            raise NotTestable("the last layer has no cross-attention heads")
+        require(cross["layer"].max() == same["layer"].max(), "the last layer has no cross-attention heads")
         last = cross.loc[cross["layer"].idxmax()]
-        if last["heads"] == 1:
-            raise NotTestable("the last layer of cross-attention has one head, which is all of it")
+        require(last["heads"] > 1, "the last layer of cross-attention has one head, which is all of it")
         place = [1 + (same["delta"] < last["delta"]).sum(), nan, nan]
         values.append(place if rank else (last[DELTA] / last["bleu_full"]).tolist())
     value = np.mean(np.array(values, dtype=float), axis=0)
@@ -207,11 +187,10 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> float |
 
 def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
     """The share of heads that the finished model can lose."""
-    if evidence.systematic.empty:
-        raise NotTestable(NO_SYSTEMATIC)
+    require(len(evidence.systematic), NO_SYSTEMATIC)
     evidence.require_bleu()
-    if (share := redundant(evidence, kept=kept, moment=None)) is None:
-        raise NotTestable("the model has no heads")
+    share = redundant(evidence, kept=kept, moment=None)
+    require(share is not None, "the model has no heads")
     return Measured(share, n=int(evidence.systematic["heads"].max()), of="heads")
 
 
@@ -221,7 +200,7 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     last = evidence.baselines()["updates"].max()
     moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
     early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
-    if end is None or not early:
-        raise NotTestable("the model does not yet translate at any earlier moment of training (ablation.moments)")
+    known = end is not None and early
+    require(known, "the model does not yet translate at any earlier moment of training (ablation.moments)")
     evidence.require_bleu()
     return Measured(end - early[0], n=int(evidence.systematic["heads"].max()), of="heads")

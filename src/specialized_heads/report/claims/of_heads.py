@@ -14,7 +14,7 @@ from specialized_heads.heads.functions import POSITIONAL
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.report.claims.claim import Measured, proportion
-from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
 
 NEAR = 0.1  # of the heads: about as many as the paper's
 TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
@@ -28,11 +28,10 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     heads = evidence.baseline_heads()
     relations = [name.removesuffix("_arcs") for name in heads if name.endswith("_arcs")]
     named = next((name for name in relations if canonical(name) == relation), None)
-    if named is None:
-        raise NotTestable(f"{relation} is not among heads.relations")
+    require(named, f"{relation} is not among heads.relations")
     arcs = heads[f"{named}_arcs"].fillna(0).min()
-    if not arcs >= evidence.least_arcs:
-        raise NotTestable(f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees")
+    few = f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees"
+    require(arcs >= evidence.least_arcs, few)
     best = heads.loc[heads.groupby("seed")[f"{named}_{direction}"].idxmax()]
     ends = [f"{named}_{direction}_margin{end}" for end in ("", "_low", "_high")]
     return Measured(*best[ends].mean(), int(arcs), "arcs")
@@ -41,8 +40,7 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
 def positional_share(evidence: Evidence) -> Measured:
     """The share of argmaxes at one offset of the most positional encoder head, over the queries with a token there."""
     heads = evidence.baseline_heads().dropna(subset="positional_share")
-    if heads.empty:
-        raise NotTestable("the model has no encoder heads")
+    require(len(heads), "the model has no encoder heads")
     return Measured(heads.groupby("seed")["positional_share"].max().mean(), n=len(heads), of="heads")
 
 
@@ -50,8 +48,7 @@ def positional_confidence(evidence: Evidence) -> Measured:
     """The confidence of the least confident positional encoder head."""
     heads = evidence.baseline_heads()
     heads = heads[[POSITIONAL in names for names in heads["functions"]]]
-    if heads.empty:
-        raise NotTestable("no head is positional")
+    require(len(heads), "no head is positional")
     return Measured(heads["confidence"].min(), n=len(heads), of="positional heads")
 
 
@@ -59,8 +56,7 @@ def rare_words(evidence: Evidence, *, column: str) -> Measured:
     """The share of argmaxes on rare tokens, of the best head in the first layer."""
     heads = evidence.baseline_heads()
     heads = heads[heads["layer"] == 1].dropna(subset=column)
-    if heads.empty:
-        raise NotTestable("no sentence has a rare token, or the first layer no heads")
+    require(len(heads), "no sentence has a rare token, or the first layer no heads")
     return Measured(heads.groupby("seed")[column].max().mean(), n=len(heads), of="heads")
 
 
@@ -68,8 +64,7 @@ def dominated_layers(evidence: Evidence) -> Measured:
     """The share of encoder layers in which a quarter of the heads has at least half of the relevance."""
     layers = [same["relevance"].abs() for _, same in evidence.baseline_heads().groupby(["seed", "layer"])]
     layers = [values for values in layers if len(values) >= TOP and values.sum() > 0]
-    if not layers:
-        raise NotTestable(f"no encoder layer has {TOP} heads with relevance")
+    require(layers, f"no encoder layer has {TOP} heads with relevance")
     dominated = [values.nlargest(-(-len(values) // TOP)).sum() >= DOMINANT * values.sum() for values in layers]
     return proportion(int(sum(dominated)), len(layers), of="layers")
 
@@ -94,8 +89,7 @@ def exception_of_layer_1(evidence: Evidence) -> Measured:
     top = _most_relevant_of_layer_1(heads)
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()
-    if gaps.empty:
-        raise NotTestable("the first layer has fewer than two heads with relevance and confidence")
+    require(len(gaps), "the first layer has fewer than two heads with relevance and confidence")
     low, high = t.interval(0.95, len(gaps) - 1, gaps.mean(), sem(gaps)) if len(gaps) >= MIN_SEEDS else (np.nan, np.nan)
     agreeing = int((gaps < 0).sum())
     note, sufficient = _agreement(agreeing, len(gaps))
@@ -122,8 +116,7 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
         if had and share <= left + NEAR and (share_kept == 1 or share >= left - NEAR):
             kept.setdefault(seed, []).append(share_kept)
             functions.append(len(had))
-    if not kept:
-        raise NotTestable(f"the baseline has no function, or no pruned model has about {left:.0%} of its heads")
+    require(kept, f"the baseline has no function, or no pruned model has about {left:.0%} of its heads")
     return Measured(float(np.mean([max(shares) for shares in kept.values()])), n=min(functions), of="functions")
 
 
@@ -141,8 +134,7 @@ def specialised_survive(evidence: Evidence) -> Measured:
         if all(map(len, sides)):
             wins += mannwhitneyu(*sides).statistic
             pairs += len(sides[0]) * len(sides[1])
-    if not pairs:
-        raise NotTestable("no layer of the baseline has both heads with a function and heads without")
+    require(pairs, "no layer of the baseline has both heads with a function and heads without")
     value, low, high, p_value = slope(labelled, heads["survival"], heads[["seed", "layer"]])
     return Measured(value, low, high, len(heads), "heads", f"AUC {wins / pairs:.2f}, p {p_value:.2g}")
 
@@ -202,8 +194,7 @@ def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, floa
     sums = pd.DataFrame({"xy": x * y, "xx": x**2, "yy": y**2, "n": 1.0}).groupby(groups).sum()
     covariance, spread = sums["xy"].sum(), sums["xx"].sum()
     deviation = np.sqrt((sums["xx"] * sums["yy"] / (sums["n"] - 1).clip(lower=1)).sum())
-    if deviation < 1e-12:
-        raise NotTestable("the heads compared do not differ")
+    require(deviation >= 1e-12, "the heads compared do not differ")
     value, half = covariance / spread, norm.ppf(0.975) * deviation / spread
     return value, max(-1.0, value - half), min(1.0, value + half), 2 * norm.sf(abs(covariance) / deviation)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report.claims.claim import Measured
-from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, NotTestable
+from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, require
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 ALIKE = 0.05  # of the heads: two models within this difference have about as many heads
@@ -15,8 +15,7 @@ ALIKE = 0.05  # of the heads: two models within this difference have about as ma
 
 def baseline_bleu(evidence: Evidence, *, data: str) -> Measured:
     """BLEU of the baseline, computed as in the paper, if the data are the paper's: `Evidence.stands_for`."""
-    if evidence.stands_for != data:
-        raise NotTestable("scores can only be compared on the same data")
+    require(evidence.stands_for == data, "scores can only be compared on the same data")
     baselines = evidence.baselines()
     means = baselines[[f"bleu_tokenised{end}" for end in ("", "_low", "_high")]].mean()
     return Measured(*means, int(baselines["sentences"].iloc[0]), "sentences")
@@ -28,8 +27,7 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     evidence.require_bleu()
     values = []
     for shares, differences in curves:
-        if shares[0] > left:
-            raise NotTestable(f"the smallest model has {shares[0]:.0%} of its heads left, not {left:.0%}")
+        require(shares[0] <= left, f"the smallest model has {shares[0]:.0%} of its heads left, not {left:.0%}")
         require_near(shares, left)
         values.append([np.interp(left, shares, column) for column in differences.T])
     sentences = int(evidence.scores["sentences"].iloc[0])
@@ -39,8 +37,8 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
 def require_near(shares: np.ndarray, share: float) -> None:
     """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to interpolate."""
     below, above = shares[shares <= share].max(), shares[shares >= share].min()
-    if above - below > WIDEST:
-        raise NotTestable(f"no model between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}")
+    too_far = f"no model between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}"
+    require(above - below <= WIDEST, too_far)
 
 
 def better_than(evidence: Evidence, *, control: str) -> Measured:
@@ -51,20 +49,18 @@ def better_than(evidence: Evidence, *, control: str) -> Measured:
     """
     scores, baselines = evidence.scores, evidence.baselines()
     controls = scores[scores["kind"] == control]
-    if controls.empty:
-        raise NotTestable(f"the experiment has no such models (kind {control})")
+    require(len(controls), f"the experiment has no such models (kind {control})")
     pairs = evidence.pruned_models(*SCOPES).merge(controls, on=MODEL, suffixes=("", "_control"))
     whole = baselines[TOTALS].sum(axis=1).iloc[0]
     left, left_control = (pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control"))
     pairs = pairs[(left < whole) & ((left - left_control).abs() <= ALIKE * whole)]
-    if pairs.empty:
-        raise NotTestable(f"no pruned model has about as many heads left as its control (kind {control})")
+    require(len(pairs), f"no pruned model has about as many heads left as its control (kind {control})")
     evidence.require_bleu()
     needed = int(baselines["updates"].iloc[0])
     if not all(evidence.converged(scope) for scope in pairs["scope"].unique()):
         needed += int(pairs["updates"].max())  # what pruning trains on may be what gains
-    if (updates := int(pairs["updates_control"].min())) < needed:
-        raise NotTestable(f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}")
+    updates = int(pairs["updates_control"].min())
+    require(updates >= needed, f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}")
     gain = (pairs["bleu"] - pairs["bleu_control"]).mean()
     halves = [(pairs[f"difference_high{end}"] - pairs[f"difference_low{end}"]) / 2 for end in ("", "_control")]
     half = float(np.hypot(*halves).mean())
@@ -78,8 +74,7 @@ def gates_decided(evidence: Evidence) -> Measured:
     """
     models = evidence.all_pruned(*SCOPES)
     models = models[models["asked"].isna()]
-    if models.empty:
-        raise NotTestable("all models are pruned to a number of heads, which fixes their gates")
+    require(len(models), "all models are pruned to a number of heads, which fixes their gates")
     whole = evidence.baselines().iloc[0]
     heads = {scope: whole[[f"{kind}_total" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
     gates = models["scope"].map(heads)

@@ -5,7 +5,6 @@ the verdict (`claim`). Claims about pruning have a row for each corpus that is p
 """
 
 import math
-from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -20,7 +19,7 @@ from specialized_heads.stage import Section, read_json
 
 PAPERS = {
     "Voita et al. 2019": voita.claims,
-    "Michel et al. 2019": lambda: chain(michel.claims(), michel.claims_of_bert()),
+    "Michel et al. 2019": lambda: michel.claims() + michel.claims_of_bert(),
 }
 HEAD_COLUMNS = (
     "type", "layer", "head", "relevance", "confidence", "positional_share", "rarest", "two_rarest", "functions", "relations",
@@ -92,11 +91,8 @@ def numbers(
         ablated = {name: table[table["corpus"] == task] for name, table in tables.items()}
         if "second" not in others:  # heads are ablated on held-out examples instead, which are of the same kind
             ablated["second"] = ablated["second"][:0]
-        known = {
-            "majority": others["test"]["majority"],
-            "metric": others["metric"],
-            "speed": speed.get(task, pd.DataFrame()),
-        }
+        known = {"majority": others["test"]["majority"], "metric": others["metric"]}
+        known["speed"] = speed.get(task, pd.DataFrame())
         nothing = {"stands_for": "", "scores": pd.DataFrame(), "heads": pd.DataFrame(), "least_arcs": 0}
         every.append(Evidence(title=task, pruned=True, of="classification", **nothing, **ablated, **known))
     return judged(every)

@@ -42,19 +42,10 @@ def numbers(tables: dict[Model, pd.DataFrame], pruned: dict[Model, Any]) -> pd.D
         | {f"bleu_{end}": found["test"][f"score_{end}"] for end in ("low", "high")}
         for of, found in pruned.items()
     ]
-    rows = stack([steps, pd.DataFrame(gates)], [*COLUMNS, "seed"])
-    if rows.empty:
-        return rows
-    rows = rows.astype(
-        {"lam": float, "asked": float} | dict.fromkeys(("bleu", "bleu_low", "bleu_high", "delta"), float)
-    )
-    keys = ["task", "method", "lam", "asked", "total"]
-    steps, gates = rows[rows["method"] == "importance"], rows[rows["method"] == "gates"]
-    values = ["bleu", "delta"]
-    points = [
-        sweep.over_seeds(steps, values, [*keys, "heads"], sort=False, p_values="delta") if len(steps) else steps,
-        sweep.over_seeds(gates, [*values, "heads"], keys, sort=False, p_values="delta") if len(gates) else gates,
-    ]
+    keys, values = ["task", "method", "lam", "asked", "total"], ["bleu", "delta"]
+    # Importance removes the same numbers of heads from every seed; with gates, seeds of a target may keep different ones.
+    measured = [(steps, values, [*keys, "heads"]), (pd.DataFrame(gates), [*values, "heads"], keys)]
+    points = [sweep.over_seeds(*each, sort=False, p_values="delta") for each in measured if len(each[0])]
     return stack([each.assign(share=each["heads"] / each["total"]) for each in points], COLUMNS)
 
 

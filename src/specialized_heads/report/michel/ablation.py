@@ -38,44 +38,34 @@ def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
     if heads.empty:
         return style.message_figure(f"Ablation: {NO_HEADS}", width=style.DOUBLE)
     corpora = style.by(heads, "corpus")
+    rows_shown = {corpus: max(3, int(rows["layer"].max())) for corpus, rows in corpora.items()}
     if set(heads["type"]) == {"encoder"}:
-        return _in_a_row(corpora, metric=metric)
-    layers = [int(rows["layer"].max()) for rows in corpora.values()]
-    height = sum(0.55 + 0.2 * max(number, 3) for number in layers) + 0.55
-    drawn = Figure(figsize=(style.DOUBLE, height), layout="constrained")
-    ratios = [max(number, 3) + 1.5 for number in layers]
-    panels = drawn.subplots(len(corpora), len(style.TYPES), squeeze=False, height_ratios=ratios)
+        height = 0.55 + 0.2 * max(rows_shown.values())
+        drawn, _, panels = style.panels(len(corpora), across=3, height=height, more_height=0.55)
+        shown = [(corpus, corpus, "encoder") for corpus in corpora]
+    else:
+        height = sum(0.55 + 0.2 * count for count in rows_shown.values()) + 0.55
+        drawn = Figure(figsize=(style.DOUBLE, height), layout="constrained")
+        ratios = [count + 1.5 for count in rows_shown.values()]
+        panels = list(drawn.subplots(len(corpora), len(style.TYPES), squeeze=False, height_ratios=ratios).flat)
+        names = {kind: name for kind, (name, _) in style.TYPES.items()}
+        shown = [
+            (f"{corpus}: {name}" if len(corpora) > 1 else name, corpus, kind)
+            for corpus in corpora
+            for kind, name in names.items()
+        ]
     limit = max(SMALLEST_RANGE, float(heads["delta"].abs().max()))
-    mesh = None
-    for panel_row, count, (corpus, rows) in zip(panels, layers, corpora.items(), strict=True):
-        for axes, (kind, (name, _)) in zip(panel_row, style.TYPES.items(), strict=True):
-            same = rows[rows["type"] == kind]
-            text = f"{corpus}: {name}" if len(corpora) > 1 else name
-            axes.set_title(style.wrap(text, inches=style.DOUBLE / 3 - 0.2, size=7), size=7)
-            if same.empty:
-                style.message(axes, "no heads", inches=1.5)
-            else:
-                mesh = _grid(axes, same, layers=count, limit=limit)
-    _legend(drawn, mesh, panels.ravel().tolist(), metric=metric)
-    return drawn
-
-
-def _in_a_row(corpora: dict[str, pd.DataFrame], *, metric: str) -> Figure:
-    """The encoder heads of each corpus in a panel of its own, three beside each other."""
-    layers = max(int(rows["layer"].max()) for rows in corpora.values())
-    drawn, _, panels = style.panels(len(corpora), across=3, height=0.55 + 0.2 * max(layers, 3), more_height=0.55)
-    limit = max(SMALLEST_RANGE, *(float(rows["delta"].abs().max()) for rows in corpora.values()))
-    for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
-        axes.set_title(style.wrap(corpus, inches=style.DOUBLE / 3 - 0.2, size=7), size=7)
-        mesh = _grid(axes, rows, layers=int(rows["layer"].max()), limit=limit)
-    _legend(drawn, mesh, panels, metric=metric)
-    return drawn
-
-
-def _legend(drawn: Figure, mesh: QuadMesh | None, panels: list[Axes], *, metric: str) -> None:
+    for axes, (title, corpus, kind) in zip(panels, shown, strict=True):
+        axes.set_title(style.wrap(title, inches=style.DOUBLE / 3 - 0.2, size=7), size=7)
+        same = corpora[corpus][corpora[corpus]["type"] == kind]
+        if same.empty:
+            style.message(axes, "no heads", inches=1.5)
+        else:
+            mesh = _grid(axes, same, layers=int(corpora[corpus]["layer"].max()), limit=limit)
     style.colour_bar(drawn, mesh, panels, f"difference in {metric}", fraction=0.025, aspect=25)
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
     drawn.legend([frame], [f"differs from the whole model, p < {SIGNIFICANT}"], loc="outside lower center")
+    return drawn
 
 
 def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> QuadMesh:

@@ -22,10 +22,8 @@ COLUMNS = [
 def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Accuracy of every encoder head for every relation and direction, then of the paper's best heads for the same.
 
-    Args:
-        heads: per-head table of each corpus.
-        relations: table of relations of each corpus. It says which relations there are and, for a model without encoder
-            heads, their arcs and baselines over all parsed sentences.
+    The tables of relations say which relations there are and, for a model without encoder heads, their arcs and baselines over
+    all parsed sentences.
 
     Returns:
         one row per corpus, relation, direction and head, with its 95% interval; syntactic: whether the head counts as syntactic
@@ -44,13 +42,8 @@ def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame
             arcs, baseline = relation["arcs"], relation["baseline_accuracy"]
             if len(encoder):
                 arcs, baseline = encoder[[f"{relation['relation']}_arcs", f"{name}_baseline"]].iloc[0]
-            shared = {
-                "corpus": title,
-                "relation": relation["relation"],
-                "direction": relation["direction"],
-                "arcs": arcs,
-            }
-            shared["baseline"] = baseline if arcs else None
+            shared = {"corpus": title, "arcs": arcs, "baseline": baseline if arcs else None}
+            shared |= {key: relation[key] for key in ("relation", "direction")}
             known = encoder[encoder[name].notna()] if arcs else encoder.iloc[:0]
             best = known[name].astype(float).idxmax() if len(known) else None
             for index, head in known.iterrows():

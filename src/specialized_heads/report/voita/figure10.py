@@ -1,8 +1,7 @@
 """Figure 10: in which layers of the decoder heads stay active as more heads are pruned (section 6.3.2).
 
 Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd. The figure shows shares of the
-group's heads instead of counts, so that a pair and a single layer can be compared. Models pruned by λ and models pruned to a
-number of heads are separate lines.
+group's heads instead of counts, so that a pair and a single layer can be compared.
 """
 
 import numpy as np

@@ -1,9 +1,8 @@
 """Figure 7: BLEU against the number of encoder heads that pruning leaves (section 6.2.1).
 
 Left, BLEU of each corpus; bars are 95% bootstrap intervals over sentences or, with several seeds, their range. Right, the
-difference from the baseline over the share of heads, which can be compared with the paper's two results. Models pruned by λ
-and models pruned to a number of heads are separate lines. A hollow marker differs from its baseline at p < 0.05 (paired
-bootstrap), for every seed and in the same direction.
+difference from the baseline over the share of heads, which can be compared with the paper's two results. A hollow marker
+differs from its baseline (paired bootstrap), for every seed and in the same direction.
 """
 
 import pandas as pd
@@ -51,13 +50,8 @@ def draw(points: pd.DataFrame) -> Figure:
     handles = []
     for number, (corpus, rows) in enumerate(corpora.items()):
         if corpus in paper.MARKERS:
-            reported = {
-                "color": style.PAPER_COLOUR,
-                "marker": paper.MARKERS[corpus],
-                "markersize": 6,
-                "linestyle": "none",
-            }
-            handles += relative.plot(rows["share"], rows["delta"], zorder=4, label=corpus, **reported)
+            point = {"color": style.PAPER_COLOUR, "marker": paper.MARKERS[corpus], "markersize": 6}
+            handles += relative.plot(rows["share"], rows["delta"], zorder=4, label=corpus, linestyle="none", **point)
             continue
         look = style.series(number)
         baseline = rows.loc[rows["kind"] == "baseline", "bleu"].iloc[0]
@@ -70,9 +64,8 @@ def draw(points: pd.DataFrame) -> Figure:
     for handle in handles:
         handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 2 - 0.4, size=6.5))
     relative.axhline(0, **style.REFERENCE)
-    absolute.set(
-        title="(a) BLEU", xlim=(-0.5, None), xlabel="encoder heads retained", ylabel="BLEU of n test sentences"
-    )
+    absolute.set(title="(a) BLEU", xlabel="encoder heads retained", ylabel="BLEU of n test sentences")
+    absolute.set_xlim(-0.5, None)
     relative.set(title="(b) difference from the baseline", ylabel="BLEU − baseline", xlim=(-0.03, 1.03))
     relative.set_xlabel("encoder heads retained, share of all")
     relative.xaxis.set_major_formatter("{x:.0%}")

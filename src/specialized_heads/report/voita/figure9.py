@@ -1,7 +1,7 @@
 """Figure 9: how many heads of each attention type stay active as more heads are pruned (section 6.3.2).
 
 With scope `all`, encoder and decoder self-attention and cross-attention compete under one penalty. One panel per corpus, and
-one for each corpus of the paper, from its table 2. Models pruned by λ and models pruned to a number of heads are separate lines.
+one for each corpus of the paper, from its table 2.
 """
 
 import pandas as pd

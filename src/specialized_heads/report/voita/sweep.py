@@ -2,10 +2,7 @@
 
 A target is what a model was pruned to: a λ, or a number of heads (the column `asked`). A point is the mean over the seeds of
 one target, and its range reaches from the lowest to the highest seed. The two kinds of target are two procedures, so a figure
-that has both draws two series, each starting at the baseline. The points of a series are joined in the order of their number
-of heads; among equal numbers, in the order of λ.
-
-Tables show mean and standard deviation over seeds instead, with the number of seeds.
+that has both draws two series, each starting at the baseline. Tables show mean and standard deviation over seeds instead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,12 +40,10 @@ def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
 def over_seeds(
     rows: pd.DataFrame, values: Sequence[str], keys: Sequence[str] = TARGET, *, sort: bool = True, p_values: str = ""
 ) -> pd.DataFrame:
-    """Average over seeds.
+    """Average these values over seeds, from one row per seed and key.
 
     Args:
-        rows: one per seed and key.
-        values: columns to average.
-        keys: columns that tell points apart.
+        rows, values, keys: the table, its columns to average, and those that tell points apart.
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
 
