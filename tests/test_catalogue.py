@@ -21,6 +21,8 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
 def test_names_versions_and_licences_agree() -> None:
     assert {PROJECT["name"], CITED["title"], CODEMETA["name"], ZENODO["title"]} == {"specialized-heads"}
     assert {CITED["version"], CODEMETA["version"], ZENODO["version"]} == {specialized_heads.__version__}
+    assert f"## [{specialized_heads.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert {"cff-version", "message"} <= set(CITED)
     assert {PROJECT["license"], CITED["license"], CODEMETA["license"].split("/")[-1], ZENODO["license"]} == {"MIT"}
 
 
@@ -33,6 +35,7 @@ def test_authors_agree() -> None:
 
 
 def test_keywords_and_papers_agree() -> None:
+    assert [paper["authors"][0]["family-names"] for paper in CITED["references"]] == ["Voita", "Michel"]
     assert CITED["keywords"] == CODEMETA["keywords"] == ZENODO["keywords"]
     assert [paper["title"] for paper in CITED["references"]] == [
         paper["name"] for paper in CODEMETA["referencePublication"]

@@ -105,12 +105,6 @@ def test_tasks_are_possible(path: str, value: object, said: str) -> None:
     assert said in message(changed)
 
 
-def test_titles_of_tasks_are_on_one_line() -> None:
-    values = {"experiment": "test", "classification": BERT, "pruning": {"encoder": [], "all": [0.1]}}
-    loaded = config.load(assign(values, "classification tasks shift title", "Bigram\nshift"))
-    assert loaded.tasks["shift"].title == "Bigram shift"
-
-
 def test_the_schema_rejects_what_the_models_reject(values: dict[str, Any]) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.validate(values, schema)
@@ -174,9 +168,21 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("corpora first target_language", "Chinese", "corpora.first.target_language: 'Chinese' is not of the form"),
         ("training updates", "1e5", "training.updates: '1e5' is not a whole number; write it out, as in 100000"),
         ("corpora first override", {"device": {}}, "corpora.first.override.device: only vocabulary, "),
+        (
+            "corpora first override",
+            {"model": {"width": 36}},
+            "corpora.first.override.model: width 36 must be a multiple",
+        ),
         ("heads relations", [], "heads.relations: "),
         ("heads relations", ["a/b"], "heads.relations.0: 'a/b' is not of the form"),
         ("heads relevance_rules", ["z_plus", "z_plus"], "heads.relevance_rules: z_plus occurs more than once"),
+        (
+            "comparison criteria",
+            ["random", "gates"],
+            "comparison.criteria: nothing says how many heads of first to keep",
+        ),
+        ("comparison criteria", ["random", "random"], "comparison.criteria: random occurs more than once"),
+        ("comparison criteria", ["best"], "comparison.criteria.0: "),
         ("parser engine", "conllu", "parser: engine conllu reads trees from a file: set parser.path"),
     ],
 )
@@ -222,11 +228,6 @@ def test_an_override_changes_its_corpus_alone(values: dict[str, Any]) -> None:
     assert (second.training.updates, second.pruning.all) == (experiment.training.updates, [0.1])
 
 
-def test_an_override_is_checked_together_with_what_it_overrides(values: dict[str, Any]) -> None:
-    wrong = assign(assign(values, "model heads", 8), "corpora first override", {"model": {"width": 36}})
-    assert "corpora.first.override.model: width 36 must be a multiple of heads 8" in message(wrong)
-
-
 def test_a_number_that_yaml_reads_as_text_is_a_number(values: dict[str, Any]) -> None:
     """YAML 1.1 takes `1e-3`, without a point, for a string."""
     lambdas = yaml.safe_load("[1e-3, 0.5]")
@@ -248,15 +249,6 @@ def test_the_second_set_of_ablation_is_another_one_of_the_same_languages(values:
     values["ablation"]["single"] = False
     values["corpora"]["second"] |= {"prune": True, "target_language": "de"}
     config.load(values)
-
-
-def test_criteria_need_a_number_of_heads(values: dict[str, Any]) -> None:
-    values["comparison"] = {"criteria": ["random", "gates"]}
-    assert "comparison.criteria: nothing says how many heads of first to keep; set pruning.heads" in message(values)
-    values["comparison"]["criteria"] = ["random", "random"]
-    assert "comparison.criteria: random occurs more than once" in message(values)
-    values["comparison"]["criteria"] = ["best"]
-    assert "comparison.criteria.0: " in message(values)
 
 
 def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:

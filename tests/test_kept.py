@@ -75,19 +75,12 @@ def test_what_it_cannot_honour_is_an_error_that_names_the_key(
         check(values)
 
 
-def test_another_language_is_an_error(values: dict[str, Any]) -> None:
-    values["corpora"]["tatoeba_en_fr"]["target_language"] = "de"
-    with pytest.raises(UserError, match="target_language differs"):
-        check(values)
-
-
-def test_a_seed_without_a_baseline_is_an_error(values: dict[str, Any]) -> None:
-    values["seeds"] = [1, 2]
-    with pytest.raises(UserError, match="no kept/seed2|no .*seed2, the baseline of seed 2"):
-        check(values)
-
-
-def test_checkpoints_of_its_training_are_an_error(values: dict[str, Any]) -> None:
-    values["heads"]["checkpoints"] = [10, 20]
-    with pytest.raises(UserError, match=r"no checkpoints of its training; empty heads\.checkpoints"):
-        check(values)
+def test_another_language_or_seed_and_checkpoints_are_errors(values: dict[str, Any]) -> None:
+    corpus = values["corpora"]["tatoeba_en_fr"]
+    for changed, said in (
+        ({"corpora": {"tatoeba_en_fr": corpus | {"target_language": "de"}}}, "target_language differs"),
+        ({"seeds": [1, 2]}, "no .*seed2, the baseline of seed 2"),
+        ({"heads": values["heads"] | {"checkpoints": [10, 20]}}, r"no checkpoints of its .*; empty heads\.checkpoints"),
+    ):
+        with pytest.raises(UserError, match=said):
+            check(values | changed)

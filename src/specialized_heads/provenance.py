@@ -34,11 +34,8 @@ PROFILES = {  # by address, name
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
 }
 TERMS = {"resourceUsage": "https://w3id.org/ro/terms/workflow-run#resourceUsage"}  # beyond the context of RO-Crate 1.1
-USAGE = {
-    "s": ("wall time", "s"),
-    "cpu_time": ("CPU time", "s"),
-    "max_rss": ("peak memory", "MiB"),
-}  # columns of benchmarks
+# Columns of benchmarks.
+USAGE = {"s": ("wall time", "s"), "cpu_time": ("CPU time", "s"), "max_rss": ("peak memory", "MiB")}
 WORKFLOW = "Snakefile"  # a copy beside the results, since a crate holds its workflow
 SNAKEFILE = Path(specialized_heads.__file__).parents[2] / "workflow" / WORKFLOW
 

@@ -92,31 +92,27 @@ def run(main: Callable[[], None]) -> None:
     log.setLevel(logging.INFO)  # only this logger; libraries are too verbose at this level
     try:
         main()
+        return
     except UserError as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
-        sys.exit(2)
+        said = one_line(error)
     except pydantic.ValidationError as error:
-        print(f"error: settings: {one_line(first_line(error))}", file=sys.stderr)
-        sys.exit(2)
+        said = f"settings: {one_line(first_line(error))}"
     except PermissionError as error:
         if error.filename is None:
             raise
-        print(
-            f"error: {one_line(error.filename)}: permission denied; change its permissions and run again",
-            file=sys.stderr,
-        )
-        sys.exit(2)
+        said = f"{one_line(error.filename)}: permission denied; change its permissions and run again"
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(130)
+    print(f"error: {said}", file=sys.stderr)
+    sys.exit(2)
 
 
 def one_line(message: object) -> str:
     """Make a message fit on one readable line: text from files may contain line feeds, terminal escapes or megabytes."""
     text = str(message)
-    text = (
-        text if len(text) <= LONGEST_MESSAGE else f"{text[:600]} ... {text[-300:]}"
-    )  # keeps what and where, and what to do
+    if len(text) > LONGEST_MESSAGE:
+        text = f"{text[:600]} ... {text[-300:]}"  # keeps what and where, and what to do
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
@@ -176,10 +172,8 @@ def _alive(process: int) -> bool:
     """Whether this process exists."""
     try:
         os.kill(process, 0)  # signal 0 only checks for existence
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user
-        return True
+    except OSError as error:
+        return error.errno == errno.EPERM  # it is another user's
     return True
 
 

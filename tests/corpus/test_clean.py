@@ -207,15 +207,9 @@ def test_stage_writes_counts(tmp_path: Path, call, everyday: Pairs) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"raw.parquet", "clean.parquet", "clean.json"}
 
 
-def test_nothing_left_is_a_mistake_with_counts(tmp_path: Path, stage, everyday: Pairs) -> None:
-    write_pairs(tmp_path / "raw.parquet", everyday)
-    files = {"input": tmp_path / "raw.parquet", "output": tmp_path / "clean.parquet", "counts": tmp_path / "clean.json"}
-    done = stage("clean", settings={"filters": {"max_words": 2}, **ENGLISH_FRENCH}, **files)
-    assert done.returncode == 2
-    assert "no pair of 500 passes the filters (too_long 500)" in done.stderr
-    assert not (tmp_path / "clean.parquet").exists()
-
-
-def test_a_file_without_pairs_is_a_mistake(cleaned) -> None:
+def test_nothing_to_clean_and_nothing_left_are_mistakes(cleaned, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"raw\.parquet: the file has no pairs"):
         cleaned()
+    with pytest.raises(UserError, match=r"no pair of 3 passes the filters \(empty 1, too_long 2\)"):
+        cleaned(GOOD, GOOD, ("", ""), max_words=2)
+    assert not (tmp_path / "clean.parquet").exists()

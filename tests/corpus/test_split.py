@@ -1,6 +1,5 @@
 """Stage split: nothing of a held-out set is in training, sets are stable, and every pair is accounted for."""
 
-import json
 import random
 import re
 from collections.abc import Sequence
@@ -12,10 +11,11 @@ import pytest
 
 from specialized_heads.config.sections import Split
 from specialized_heads.corpus import pairs as pair_files
+from specialized_heads.corpus import split
 from specialized_heads.corpus.near_duplicates import fingerprint
 from specialized_heads.corpus.pairs import Pairs, block, read_pairs, write_blocks, write_pairs
 from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, divide, read_index, take
-from specialized_heads.stage import UserError
+from specialized_heads.stage import UserError, read_json, write_json
 
 SIZES = Split(dev=20, test=30, analysis=40)
 Sets = dict[str, list[int]]
@@ -209,70 +209,58 @@ def test_rows_are_taken_in_the_order_that_is_asked_for(tmp_path: Path, monkeypat
     assert taken["source"].to_pylist() == taken["document"].to_pylist() == [texts[row] for row in rows]
 
 
-def lengths(texts: list[str]) -> list[int]:
-    return [len(text.split()) for text in texts]
+@pytest.fixture
+def split_in(tmp_path: Path, call):
+    """`split_in("1", card=..., cleaning=...)`: split clean.parquet into this folder; returns the counts."""
+
+    def run(name: str, *, card: dict, cleaning: dict) -> dict:
+        write_json(tmp_path / "raw.json", card)
+        write_json(tmp_path / "clean.json", cleaning)
+        inputs = {"raw_card": tmp_path / "raw.json", "clean_counts": tmp_path / "clean.json"}
+        outputs = {part: tmp_path / name / f"{part}.parquet" for part in NAMES}
+        counts = tmp_path / name / "counts.json"
+        settings = {"split": SIZES.model_dump()}
+        call(split, settings=settings, input=tmp_path / "clean.parquet", **inputs, **outputs, counts=counts)
+        return read_json(counts)
+
+    return run
 
 
-def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, stage) -> None:
+def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, split_in) -> None:
     pairs = messy()
     write_pairs(tmp_path / "clean.parquet", pairs)
     cleaning = {"raw": len(pairs) + 3, "dropped_in_cleaning": {"empty": 3}, "clean": len(pairs)}
-    (tmp_path / "clean.json").write_text(json.dumps(cleaning))
     card = {"kind": "local", "read": len(pairs) + 5, "dropped": {"no_tab": 2}, "pairs": len(pairs) + 3}
-    (tmp_path / "raw.json").write_text(json.dumps(card))
-    for run in ("1", "2"):
-        done = stage(
-            "split",
-            settings={"split": {"dev": 20, "test": 30, "analysis": 40}},
-            input=tmp_path / "clean.parquet",
-            raw_card=tmp_path / "raw.json",
-            clean_counts=tmp_path / "clean.json",
-            **{name: tmp_path / run / f"{name}.parquet" for name in NAMES},
-            counts=tmp_path / run / "counts.json",
-        )
-        assert done.returncode == 0, done.stderr
+    counts = split_in("1", card=card, cleaning=cleaning)
+    assert split_in("2", card=card, cleaning=cleaning) == counts
     for first in sorted((tmp_path / "1").iterdir()):
         assert first.read_bytes() == (tmp_path / "2" / first.name).read_bytes(), first.name
 
-    counts = json.loads((tmp_path / "1" / "counts.json").read_text())
     in_sets = 0
     for name, numbers in counts["splits"].items():
         part = read_pairs(tmp_path / "1" / f"{name}.parquet")
         assert numbers["pairs"] == len(part)
         assert numbers["groups"] == len(set(part.document))
         for side, texts in (("source", part.source), ("target", part.target)):
-            assert numbers[f"{side}_words"] == sum(lengths(texts))
+            lengths, summary = [len(text.split()) for text in texts], numbers[f"{side}_length"]
+            assert numbers[f"{side}_words"] == sum(lengths)
             assert numbers[f"{side}_characters"] == sum(map(len, texts))
-            assert numbers[f"{side}_length"]["mean"] == pytest.approx(sum(lengths(texts)) / len(texts), abs=0.001)
+            assert summary["mean"] == pytest.approx(sum(lengths) / len(texts), abs=0.001)
             for quantile, share in (("median", 0.5), ("95%", 0.95)):
-                below = sum(length <= numbers[f"{side}_length"][quantile] for length in lengths(texts))
-                assert below >= share * len(texts)
-                assert sum(length < numbers[f"{side}_length"][quantile] for length in lengths(texts)) < share * len(
-                    texts
-                )
+                assert sum(length <= summary[quantile] for length in lengths) >= share * len(texts)
+                assert sum(length < summary[quantile] for length in lengths) < share * len(texts)
         in_sets += len(part)
     assert counts["clean"] == in_sets + sum(counts["dropped_in_splitting"].values())
     assert counts["raw"] == counts["clean"] + sum(counts["dropped_in_cleaning"].values())
     assert counts["read"] == counts["raw"] + sum(counts["dropped_in_reading"].values())
 
 
-def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path, stage, everyday: Pairs) -> None:
+def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path, split_in, everyday: Pairs) -> None:
     analysis = block(["One two three.", "Four."], ["", ""], set_="analysis")
-    write_blocks(
-        tmp_path / "clean.parquet", [block(everyday.source, everyday.target, document=everyday.document), analysis]
-    )
-    (tmp_path / "clean.json").write_text("{}")
-    (tmp_path / "raw.json").write_text('{"read": 502, "dropped": {}}')
-    outputs = {name: tmp_path / f"{name}.parquet" for name in NAMES} | {"counts": tmp_path / "counts.json"}
-    inputs = {
-        "input": tmp_path / "clean.parquet",
-        "raw_card": tmp_path / "raw.json",
-        "clean_counts": tmp_path / "clean.json",
-    }
-    done = stage("split", settings={"split": {"dev": 20, "test": 30, "analysis": 400}}, **inputs, **outputs)
-    assert done.returncode == 0, done.stderr
-    assert read_pairs(outputs["analysis"]).source == ["One two three.", "Four."]
-    found = json.loads(outputs["counts"].read_text())["splits"]
+    others = block(everyday.source, everyday.target, document=everyday.document)
+    write_blocks(tmp_path / "clean.parquet", [others, analysis])
+    found = split_in("sets", card={"read": 502, "dropped": {}}, cleaning={})["splits"]
+    assert read_pairs(tmp_path / "sets" / "analysis.parquet").source == ["One two three.", "Four."]
     assert (found["analysis"]["source_words"], found["analysis"]["target_words"]) == (4, 0)
     assert [found[name]["pairs"] for name in NAMES[1:]] == [20, 30, 2]
 

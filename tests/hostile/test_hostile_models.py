@@ -1,6 +1,5 @@
 """Hostile vocabularies and token files: damaged, absurd, or meant to run code."""
 
-import json
 import pickle
 import struct
 from collections.abc import Callable
@@ -10,15 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile import Payload
+from safetensors.numpy import save as serialised
 
 from specialized_heads.corpus.bpe import learn, sealed
 
 DECODING = {"beam": 1, "length_penalty": 1.0, "max_length_ratio": 1.0}
-
-
-def header(values: Any, data: bytes = b"") -> bytes:
-    text = json.dumps(values).encode()
-    return struct.pack("<Q", len(text)) + text + data
 
 
 def translate(run: Callable, trained: Any, store: Path) -> Any:
@@ -44,26 +39,17 @@ def test_vocabularies(run, refused, trained, name: str) -> None:
     refused(translate(run, trained, store), "bpe.model: damaged, or not a BPE model", "delete it and run again")
 
 
-INT, LONG = np.int32, np.int64
-
-
 def token_file(source: list[int], offsets: list[int]) -> bytes:
-    """Tokens of one side, and the same of the other, whatever the offsets say."""
-    arrays = {"source_offsets": np.array(offsets, LONG), "target_offsets": np.array([0, 1], LONG)}
-    arrays |= {"source": np.array(source, INT), "target": np.array([5], INT)}
-    places, data = {}, b""
-    for name, array in arrays.items():
-        end = len(data) + array.nbytes
-        kind = {INT: "I32", LONG: "I64"}[array.dtype.type]
-        places[name] = {"dtype": kind, "shape": [len(array)], "data_offsets": [len(data), end]}
-        data += array.tobytes()
-    return header(places, data)
+    """These tokens, whatever the offsets say, and one token of the other side."""
+    ids = {"source": np.array(source, np.int32), "target": np.array([5], np.int32)}
+    return serialised(ids | {"source_offsets": np.array(offsets, np.int64), "target_offsets": np.array([0, 1])})
 
 
+NEGATIVE_PLACE = b'{"source": {"data_offsets": [-8, -4]}}'
 TOKENS = {
     "pickle": pickle.dumps(Payload()),
     "header_nested_too_deeply": struct.pack("<Q", 100_000) + b"[" * 100_000,
-    "negative_place": header({"source": {"data_offsets": [-8, -4]}}),
+    "negative_place": struct.pack("<Q", len(NEGATIVE_PLACE)) + NEGATIVE_PLACE,
     "offsets_beyond_the_ids": token_file([5, 6], [0, 1000]),
     "offsets_that_go_back": token_file([5, 6], [0, 2, 1, 2]),
     "no_offsets": token_file([5, 6], []),

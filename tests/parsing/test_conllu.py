@@ -68,10 +68,25 @@ def test_words_have_the_characters_that_the_file_says(parses) -> None:
     assert [(word.form, word.start, word.end) for word in chat] == [("de", 0, 2), ("le", 0, 2), ("chat", 3, 7)]
 
 
-def test_a_token_with_a_space_in_it_is_divided_where_its_words_end(parses) -> None:
-    tree = sentence(row("1-2", "a priori"), row("1", "a", "2", "case"), row("2", "priori", "0", "root"))
-    (words,), _ = parses(["a  priori"], tree)
-    assert [(word.start, word.end) for word in words] == [(0, 1), (3, 9)]
+SPACED = [row("1-2", "a priori"), row("1", "a", "2", "case"), row("2", "priori", "0", "root")]
+BARE = [row("1", "Stop", "0", "root"), row("2", "it", "1", "obj"), row("3", "!", "1", "punct")]
+NUMBER = [row("1", "1 000", "2", "nummod"), row("2", "km", "0", "root")]
+DECOMPOSED = [row("1", "Voila\u0300", "0", "root"), row("2", "co\u00adop", "1", "dep")]
+
+
+@pytest.mark.parametrize(
+    ("text", "tree", "places"),
+    [
+        ("a  priori", sentence(*SPACED), [(0, 1), (3, 9)]),  # a token is divided where its words end
+        ("Stop  it!", sentence(*BARE), [(0, 4), (6, 8), (8, 9)]),  # many parsers write neither text nor SpaceAfter
+        ("1 000 km", sentence(*NUMBER), [(0, 5), (6, 8)]),
+        ("Voilà coop", sentence(*DECOMPOSED, text="Voila\u0300 co\u00adop"), [(0, 5), (6, 10)]),
+    ],
+    ids=["token_with_a_space", "no_spaces", "form_with_a_space", "letters_as_the_clean_stage_writes_them"],
+)
+def test_words_are_placed_in_the_sentence(parses, text: str, tree: str, places: list[tuple[int, int]]) -> None:
+    (words,), _ = parses([text], tree)
+    assert [(word.start, word.end) for word in words] == places
 
 
 def test_a_sentence_may_have_several_roots(parses) -> None:
@@ -79,31 +94,11 @@ def test_a_sentence_may_have_several_roots(parses) -> None:
     assert [word.head for word in words] == [0, 0]
 
 
-def test_words_without_their_spaces_are_placed_in_the_sentence(parses) -> None:
-    """Many parsers write neither `# text` nor `SpaceAfter`."""
-    bare = sentence(row("1", "Stop", "0", "root"), row("2", "it", "1", "obj"), row("3", "!", "1", "punct"))
-    (words,), _ = parses(["Stop  it!"], bare)
-    assert [(word.start, word.end) for word in words] == [(0, 4), (6, 8), (8, 9)]
-
-
 def test_a_tree_that_agrees_to_the_space_is_preferred(parses) -> None:
     apart = sentence(row("1", "may", "2", "aux"), row("2", "be", "0", "root"))
     together = sentence(row("1", "maybe", "0", "root"))
     found, _ = parses(["maybe", "may be"], apart, together)
     assert [[word.form for word in words] for words in found] == [["maybe"], ["may", "be"]]
-
-
-def test_a_form_may_contain_a_space(parses) -> None:
-    (words,), _ = parses(["1 000 km"], sentence(row("1", "1 000", "2", "nummod"), row("2", "km", "0", "root")))
-    assert [(word.start, word.end) for word in words] == [(0, 5), (6, 8)]
-
-
-def test_letters_are_compared_as_the_clean_stage_writes_them(parses) -> None:
-    decomposed = sentence(
-        row("1", "Voila\u0300", "0", "root"), row("2", "co\u00adop", "1", "dep"), text="Voila\u0300 co\u00adop"
-    )
-    (words,), _ = parses(["Voilà coop"], decomposed)
-    assert [(word.start, word.end) for word in words] == [(0, 5), (6, 10)]
 
 
 def test_other_words_than_the_text_are_counted_and_never_guessed(parses) -> None:

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
 SETTINGS = {"engine": "embedded", "language": "en"}
 LANGUAGES = ("source_language", "target_language")
+ABOUT = {"engine": "p", "version": "1", "model": "m", "command": "c"}
 
 
 @pytest.fixture
@@ -33,8 +34,7 @@ def resource(tmp_path: Path) -> Path:
     ]
     path = tmp_path / "parses.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
-    about = {"engine": "p", "version": "1", "model": "m", "command": "c", "sentences": 2}
-    write_json(path.with_suffix(".json"), about)
+    write_json(path.with_suffix(".json"), ABOUT | {"sentences": 2})
     return path
 
 
@@ -50,15 +50,7 @@ def test_stage_writes_trees_in_the_order_of_the_text(stage, analysis_file, resou
         (3, 7, 0, "root"),
         (7, 8, 2, "punct"),
     ]
-    assert read_json(files["report"]) == {
-        "engine": "p",
-        "version": "1",
-        "model": "m",
-        "command": "c",
-        "sentences": 3,
-        "sentences_parsed": 3,
-        "words": 7,
-    }
+    assert read_json(files["report"]) == ABOUT | {"sentences": 3, "sentences_parsed": 3, "words": 7}
 
 
 def test_a_sentence_without_a_parse_stops_the_stage(stage, analysis_file, resource: Path, tmp_path: Path) -> None:

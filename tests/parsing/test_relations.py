@@ -4,9 +4,12 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
+from specialized_heads.parsing import relations
 from specialized_heads.parsing.relations import Arc, arcs, offset_baseline, relation_table
 from specialized_heads.parsing.words import Word, write_parses
+from specialized_heads.stage import UserError
 
 
 def tree(*words: tuple[str, int, str]) -> list[Word]:
@@ -83,32 +86,27 @@ def test_equally_frequent_offsets() -> None:
     assert offset_baseline(Counter()) == (None, None)
 
 
-def test_stage_writes_the_table_and_names_what_does_not_occur(stage, tmp_path: Path) -> None:
-    write_parses(tmp_path / "parses.parquet", [CATS, [], HERE])
-    files = {"parses": tmp_path / "parses.parquet", "output": tmp_path / "relations.parquet"}
-    result = stage("relations", settings={"relations": ["nsubj", "vocative"]}, **files)
-    assert result.returncode == 0, result.stderr
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    return {"parses": tmp_path / "parses.parquet", "output": tmp_path / "relations.parquet"}
+
+
+def test_stage_writes_the_table_and_names_what_does_not_occur(call, caplog, files: dict[str, Path]) -> None:
+    settings = {"relations": ["nsubj", "vocative"]}
+    write_parses(files["parses"], [CATS, [], HERE])
+    call(relations, settings=settings, **files)
     assert pq.read_table(files["output"]).to_pylist() == counted(CATS, HERE, relations=["nsubj", "vocative"])
-    assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in result.stderr
+    assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in caplog.text
     first = files["output"].read_bytes()
-    stage("relations", settings={"relations": ["nsubj", "vocative"]}, **files)
+    call(relations, settings=settings, **files)
     assert files["output"].read_bytes() == first
 
 
-def test_stage_names_the_file_that_is_missing(stage, tmp_path: Path) -> None:
-    files = {"parses": tmp_path / "none.parquet", "output": tmp_path / "relations.parquet"}
-    result = stage("relations", settings={"relations": ["nsubj"]}, **files)
-    assert result.returncode == 2 and "none.parquet: no such file" in result.stderr
-    assert not files["output"].exists()
-
-
-def test_stage_stops_where_no_relation_occurs_and_says_what_does(stage, tmp_path: Path) -> None:
-    write_parses(tmp_path / "parses.parquet", [CATS, MICE])
-    files = {"parses": tmp_path / "parses.parquet", "output": tmp_path / "relations.parquet"}
-    result = stage("relations", settings={"relations": ["nsbj", "zzz"]}, **files)
-    assert result.returncode == 2 and result.stderr.count("\n") == 1
-    assert (
-        "'nsbj' (nearest: 'nsubj'), 'zzz'; the parses contain amod, aux, aux:pass, nsubj, nsubj:pass, obj, punct"
-        in (result.stderr)
-    )
+def test_stage_stops_where_no_relation_occurs_and_says_what_does(call, files: dict[str, Path]) -> None:
+    with pytest.raises(UserError, match=r"parses\.parquet: no such file"):
+        call(relations, settings={"relations": ["nsubj"]}, **files)
+    write_parses(files["parses"], [CATS, MICE])
+    there = "amod, aux, aux:pass, nsubj, nsubj:pass, obj, punct"
+    with pytest.raises(UserError, match=rf"'nsbj' \(nearest: 'nsubj'\), 'zzz'; the parses contain {there}$"):
+        call(relations, settings={"relations": ["nsbj", "zzz"]}, **files)
     assert not files["output"].exists()

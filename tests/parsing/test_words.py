@@ -15,20 +15,13 @@ PARSES = [
 ]
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    write_parses(tmp_path / "parses.parquet", PARSES)
-    assert read_parses(tmp_path / "parses.parquet") == {1: PARSES[1], 3: PARSES[3]}
-
-
-def test_columns_and_numbers_are_those_of_the_contract(tmp_path: Path) -> None:
-    write_parses(tmp_path / "parses.parquet", PARSES)
-    table = pq.read_table(tmp_path / "parses.parquet")
+def test_what_is_written_is_read_and_has_the_columns_of_the_contract(tmp_path: Path) -> None:
+    path = tmp_path / "parses.parquet"
+    write_parses(path, PARSES)
+    assert read_parses(path) == {1: PARSES[1], 3: PARSES[3]}
+    content, table = path.read_bytes(), pq.read_table(path)
+    write_parses(path, [list(words) for words in PARSES])
+    assert path.read_bytes() == content
     assert table.column_names == ["sentence", "word", "form", "start", "end", "head", "relation", "upos"]
     assert table.column("sentence").to_pylist() == [1, 1, 3, 3]
     assert table.column("word").to_pylist() == [1, 2, 1, 2]
-
-
-def test_equal_parses_give_equal_bytes(tmp_path: Path) -> None:
-    write_parses(tmp_path / "a.parquet", PARSES)
-    write_parses(tmp_path / "b.parquet", [list(words) for words in PARSES])
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()

@@ -11,6 +11,7 @@ import re
 import sys
 import types
 import typing
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,15 +36,8 @@ from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 LONGEST_NAME = 100  # characters; file systems take 255 bytes
-FOLDERS = (
-    "benchmarks",
-    "bert",
-    "figures",
-    "latex",
-    "logs",
-    "tables",
-    "viewer",
-)  # of an experiment, beside those of its corpora
+# Folders of an experiment, beside those of its corpora.
+FOLDERS = ("benchmarks", "bert", "figures", "latex", "logs", "tables", "viewer")
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
 # Suffixes of the files beside these folders, and under results/.
 FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".tex", ".yaml", ".zip")
@@ -273,9 +267,10 @@ class Experiment(Section):
             if section not in OVERRIDABLE:
                 raise ValueError(f"{place}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus")
         sections = {}
-        for section, kind in OVERRIDABLE.items():
-            merged = getattr(self, section).model_dump() | override.get(section, {})
-            sections[section] = _validate(kind, merged, prefix=f"{place}.override.{section}")
+        for section in OVERRIDABLE:
+            common = getattr(self, section)
+            merged = common.model_dump() | override.get(section, {})
+            sections[section] = _validate(type(common), merged, prefix=f"{place}.override.{section}")
         return self.model_copy(update=sections)
 
 
@@ -288,17 +283,7 @@ SOURCE_KINDS = [
 
 CORPUS_KINDS = len(typing.get_args(typing.get_args(Source)[0]))  # of a corpus; the others are of a task
 
-OVERRIDABLE: dict[str, type[Section]] = {
-    "vocabulary": Vocabulary,
-    "model": Model,
-    "training": Training,
-    "pruning": Pruning,
-    "ablation": Ablation,
-    "comparison": Comparison,
-    "decoding": Decoding,
-    "parser": Parser,
-    "heads": Heads,
-}
+OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "comparison", "decoding", "parser", "heads")
 
 
 def load(values: dict[str, Any], *, origin: str = "config") -> Experiment:
@@ -332,7 +317,7 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if problem["type"] == "extra_forbidden":
-        known = _known_keys(kind, list(problem["loc"][:-1]))
+        known = _known_keys(kind, problem["loc"][:-1])
         near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.0)
         return f"{where}: unknown key; nearest known key: {near[0]}"
     message = problem["msg"].removeprefix("Value error, ")
@@ -350,36 +335,25 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     return f"{where}: {message}" if where else message
 
 
-def _known_keys(kind: Any, location: list[str | int]) -> list[str]:
+def _known_keys(kind: Any, location: Iterable[str | int]) -> list[str]:
     """The keys that exist at a location of an error, following nested sections, dicts and unions."""
     for part in location:
-        kind = _child(_section(kind), part)
-    return list(_section(kind).model_fields)
-
-
-def _section(kind: Any) -> Any:
-    """The section of an optional one, and anything else as it is."""
-    members = typing.get_args(kind)
-    return members[0] if len(members) == 2 and members[1] is types.NoneType else kind
-
-
-def _child(kind: Any, part: str | int) -> Any:
-    if isinstance(kind, type) and issubclass(kind, Section):
-        return kind.model_fields[str(part)].annotation
-    origin, members = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):  # the tag of a discriminated union
-        return next(m for m in members if part in typing.get_args(m.model_fields["kind"].annotation))
-    return members[-1]  # dict[str, X] or list[X]
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of a configuration file."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Experiment.model_json_schema()}
+        members = typing.get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, Section):
+            kind = kind.model_fields[str(part)].annotation
+        elif typing.get_origin(kind) in (typing.Union, types.UnionType):  # the tag of a discriminated union
+            kind = next(m for m in members if part in typing.get_args(m.model_fields["kind"].annotation))
+        else:  # dict[str, X] or list[X]
+            kind = members[-1]
+        if types.NoneType in (members := typing.get_args(kind)):  # an optional section
+            kind = members[0]
+    return list(kind.model_fields)
 
 
 def schema_text() -> str:
-    """The text of `workflow/schemas/config.schema.json`."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    """The text of `workflow/schemas/config.schema.json`, the JSON schema of a configuration file."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Experiment.model_json_schema()}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -102,17 +102,13 @@ def test_a_package_gives_its_catalogues_as_documents(tmp_path: Path, charset: st
     places = ["share/locale/ru", "share/locale/fr", "lib/game/ru"]
     pack(path, [(f"usr/{place}/LC_MESSAGES/campaign.mo", data) for place in places])
     counts = Counter[str]()
-    assert (
-        list(rows([path], language="ru", counts=counts))
-        == [
-            ("Attack!", "В атаку!", "campaign"),
-            ("Close", "Закрыть", "campaign"),
-            ("Close", "Рядом", "campaign"),
-            ("one day", "день", "campaign"),
-            ("many days", "дней", "campaign"),
-        ]
-        or charset == "KOI8-R"
-    )
+    assert list(rows([path], language="ru", counts=counts)) == [
+        ("Attack!", "В атаку!", "campaign"),
+        ("Close", "Закрыть", "campaign"),
+        ("Close", "Рядом", "campaign"),
+        ("one day", "день", "campaign"),
+        ("many days", "дней", "campaign"),
+    ]
     assert counts["untranslated"] == 2
 
 

