@@ -134,6 +134,9 @@ def test_heads_are_paired_between_the_sets(make):
     texts = make.texts(ablation_sets.draw(pairs))
     assert any(text.startswith("r = 1.00 [1.00, 1.00], p < 0.001") for text in texts)
     assert "the same, development set" in texts
+    assert "cross-attention" in texts
+    encoder_only = make.texts(ablation_sets.draw(pairs[pairs["type"] == "encoder"]))  # as in BERT
+    assert "cross-attention" not in encoder_only
 
 
 def test_steps_of_seeds_become_mean_and_range(make):

@@ -37,3 +37,10 @@ def test_the_time_is_that_of_real_updates(monkeypatch: pytest.MonkeyPatch) -> No
     assert estimate.estimate(load(VALUES)).startswith("600 updates of training: about 3 hours on ")
     monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment: 0.2)
     assert "600 updates of training: about 2 minutes on 1 CPU threads in fp32" in estimate.estimate(load(VALUES))
+
+
+def test_the_trainings_of_bert_are_said_to_be_left_out() -> None:
+    task = {"title": "Swapped words", "source": {"kind": "shift"}}
+    assert "BERT are not measured" in estimate.estimate(
+        load({"experiment": "e", "classification": {"tasks": {"a": task}}})
+    )

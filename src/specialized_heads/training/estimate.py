@@ -92,11 +92,14 @@ def estimate(experiment: Experiment) -> str:
         if key not in measured:
             measured[key] = seconds_per_update(values)
         seconds, total = seconds + measured[key] * counts.total(), total + counts.total()
+    if experiment.classification and not total:
+        return "no estimate: the trainings of BERT are not measured"
     device = choose_device(experiment.device)
     precision = matmul_precision(experiment.training.precision, device)
     unit, length = next(item for item in UNITS.items() if seconds > 2 * item[1] or item[0] == "minutes")
     taken = f"{max(1, round(seconds / length)):,} {unit}"
     where = f"{torch.get_num_threads()} CPU threads" if device.type == "cpu" else "one GPU"
-    return (
-        f"{total:,} updates of training: about {taken} on {where} in {precision}; translation and analysis come on top"
+    more = (
+        "translation, analysis and the trainings of BERT" if experiment.classification else "translation and analysis"
     )
+    return f"{total:,} updates of training: about {taken} on {where} in {precision}; {more} come on top"

@@ -63,8 +63,9 @@ def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
     across = min(PANELS, len(corpora))
     width, height = style.SINGLE if across == 1 else style.DOUBLE, 2.6 if across < PANELS else 2.4
     drawn, _, panels = style.panels(len(corpora), across=across, height=height, more_height=0.35, width=width)
+    types = {kind: look for kind, look in style.TYPES.items() if kind in set(heads["type"])}  # BERT has one
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=False):
-        for kind, (name, look) in style.TYPES.items():
+        for kind, (name, look) in types.items():
             same = rows[rows["type"] == kind]
             points = {"linestyle": "none", "marker": look.marker, "color": look.colour, "alpha": 0.75}
             axes.plot(same["delta_test"], same["delta_second"], markersize=3.2, markeredgewidth=0, label=name, **points)
@@ -76,9 +77,10 @@ def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
         low, high = axes.get_ylim()
         axes.set_ylim(low, high + 0.3 * (high - low))
         axes.text(0.03, 0.97, _note(rows.groupby("seed").first()), transform=axes.transAxes, va="top", size=6.5)
-    columns = 3 if width > style.SINGLE else 2
-    legend = panels[0].get_legend_handles_labels()
-    drawn.legend(*legend, loc="outside lower center", ncols=columns, handlelength=1.2)
+    if len(types) > 1:
+        columns = 3 if width > style.SINGLE else 2
+        legend = panels[0].get_legend_handles_labels()
+        drawn.legend(*legend, loc="outside lower center", ncols=columns, handlelength=1.2)
     return drawn
 
 
