@@ -238,8 +238,10 @@ def heat_map(
     """Draw a matrix (rows, columns) as cells, its first row on top; NaN leaves a cell empty. Return the mesh, for a colour bar.
 
     Args:
-        axes, values: where, and what.
-        colours, low, high: the colours, and the values of the first and the last one.
+        axes: to draw on.
+        values: the matrix.
+        colours: from that of `low` to that of `high`.
+        low, high: values of the first and the last colour.
         first: coordinate of the first row and of the first column.
         digits, size: format of the numbers in the cells, such as "z.2f" ("": none), and their size in points.
         options: for `pcolormesh`.

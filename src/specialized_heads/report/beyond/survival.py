@@ -4,7 +4,7 @@ The paper finds that specialised heads are pruned last. Here this is the area un
 that survives has a higher score than one that is pruned, ties counting one half; 0.5 is chance. Only heads of the same attention
 type, model and seed are compared. "along the sweep" compares heads by the number of models of the scope in which they survive,
 which uses all targets at once. With few heads on one side, bootstrap intervals are far too narrow, and scipy and scikit-learn
-have no others, so these are Newcombe's (2006). The score "layer" shows what depth alone would predict.
+have no others, so these are Newcombe's (2006, method 5). The score "layer" shows what depth alone would predict.
 """
 
 from collections.abc import Sequence
