@@ -24,7 +24,7 @@ reference: reproduce
 	$(call KEEP,bert_small)
 
 # Two workers; the tests of one file share a worker, and with it their fixtures.
-PYTEST := $(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20
 
 test: $(INSTALLED)
 	$(VENV)/bin/ruff check .

@@ -92,7 +92,7 @@ def test_claims_of_bert_are_judged_and_another_table_is_another_verdict(name: st
         ("bert_single", {"metric": "f1"}, "this task is scored by f1"),
         ("bert_two_sets", {"second": single()[:0]}, "no mismatched set .source.mismatched"),
         ("bert_two_sets", {"majority": 77.0}, "less than 5 points better than the most frequent label"),
-        ("no_loss_bert", {"of": "translation"}, "this is no BERT"),
+        ("no_loss_bert", {"of": "translation"}, "applies to BERT only"),
     ],
 )
 def test_what_cannot_be_tested_says_why(name: str, changed: dict, reason: str) -> None:

@@ -100,5 +100,5 @@ def claims_of_bert() -> list[Claim]:
 
 
 def _of_bert(measure: Callable[[Evidence], Measured], evidence: Evidence) -> Measured:
-    require(evidence.of == "classification", "this is no BERT (classification)")
+    require(evidence.of == "classification", "applies to BERT only (section classification)")
     return measure(evidence)
