@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from small import WORDS
 
 from specialized_heads.exchange.export_to import Comparison, export_to
+from specialized_heads.export import load_exported
+from specialized_heads.model.checkpoint import weights_of
 from specialized_heads.stage import UserError
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
@@ -20,6 +23,21 @@ def test_ctranslate2_translates_an_uneven_model_as_ours(exported: Path, tmp_path
     assert comparison.same + comparison.rounding == len(TEXTS)
     assert json.loads((tmp_path / "ct2" / "check.json").read_text())["same"] == comparison.same
     assert str(comparison) in (tmp_path / "ct2" / "README.md").read_text()
+
+
+def test_quantisation_leaves_the_original_as_it_is(exported: Path, tmp_path: Path) -> None:
+    translator = load_exported(exported, device="cpu")
+    before = {name: weight.clone() for name, weight in weights_of(translator.model).items()}
+    pieces = [
+        [processor.id_to_piece(number) for number in range(processor.vocab_size())]
+        for processor in (translator.source, translator.target)
+    ]
+    (tmp_path / "ct2").mkdir()
+    from specialized_heads.exchange import ctranslate  # needs CTranslate2
+
+    ctranslate.write(translator.model, tmp_path / "ct2", source=pieces[0], target=pieces[1], quantization="int8")
+    after = weights_of(translator.model)
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
 def test_the_lines_of_the_readme_translate(exported: Path, tmp_path: Path, capsys) -> None:

@@ -107,7 +107,8 @@ def copy_linear(theirs: Any, ours: nn.Linear) -> None:
 
 
 def array(tensor: Tensor) -> np.ndarray:
-    return np.ascontiguousarray(tensor.detach().float().numpy())
+    """A copy, since quantisation scales arrays in place."""
+    return tensor.detach().float().numpy().copy()
 
 
 def translate(
