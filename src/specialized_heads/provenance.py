@@ -23,7 +23,7 @@ from rocrate.model import ContextEntity, DataEntity, Entity
 from rocrate.rocrate import ROCrate
 
 import specialized_heads
-from specialized_heads.stage import Section, arguments, atomic, file_hash, log, read_json, run
+from specialized_heads.stage import Section, arguments, atomic, file_hash, log, read_json, run, write_file
 
 RECORDS = Path(".snakemake", "metadata")  # of Snakemake, in the working directory
 LAST = ("tables/run_times.md", "tables/environment.md")  # made after everything else, and from it
@@ -316,9 +316,7 @@ def main() -> None:
     lines = ",\n".join(json.dumps(each, ensure_ascii=False, sort_keys=True) for each in described["@graph"])
     with atomic(files.workflow) as temporary:
         shutil.copyfile(SNAKEFILE, temporary)
-    with atomic(files.output) as temporary:
-        text = f'{{"@context": {json.dumps(described["@context"])},\n"@graph": [\n{lines}\n]}}\n'
-        temporary.write_text(text, encoding="utf-8")
+    write_file(files.output, f'{{"@context": {json.dumps(described["@context"])},\n"@graph": [\n{lines}\n]}}\n')
     log.info("%d jobs of %d rules", len(jobs), len({job.rule for job in jobs}))
 
 

@@ -172,8 +172,10 @@ def _alive(process: int) -> bool:
     """Whether this process exists."""
     try:
         os.kill(process, 0)  # signal 0 only checks for existence
-    except OSError as error:
-        return error.errno == errno.EPERM  # it is another user's
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        return True
     return True
 
 

@@ -22,7 +22,7 @@ from specialized_heads.config.sections import Vocabulary
 from specialized_heads.corpus.pairs import read_blocks, select
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
+from specialized_heads.stage import Section, UserError, arguments, log, run, write_file
 
 # The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999
@@ -137,8 +137,7 @@ def main() -> None:
         size = getattr(settings.vocabulary, side)
         texts = chain.from_iterable(map(preprocessed, SIDES if shared else [side]))
         model = learn(texts, size=size, name=side)
-        with atomic(getattr(files, f"{side}_model")) as temporary:
-            temporary.write_bytes(model)
+        write_file(getattr(files, f"{side}_model"), model)
         log.info("bpe: %s, %d subwords", side, size)
 
 

@@ -6,7 +6,7 @@ Given to Snakemake as `--configfile`, it reproduces the same results.
 import yaml
 
 from specialized_heads.config.experiment import load
-from specialized_heads.stage import arguments, atomic, run
+from specialized_heads.stage import arguments, run, write_file
 
 HEAD = "# The configuration of this experiment with all defaults. To repeat it: `snakemake --configfile`.\n"
 
@@ -15,8 +15,7 @@ def main() -> None:
     files = arguments(__doc__, files=("output",))
     values = load(files.settings, origin="settings").model_dump(mode="json")
     text = HEAD + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
-    with atomic(files.output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_file(files.output, text)
 
 
 if __name__ == "__main__":

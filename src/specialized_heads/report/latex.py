@@ -11,7 +11,7 @@ from pathlib import Path
 from specialized_heads.report import style
 from specialized_heads.report.inputs import one_per_file
 from specialized_heads.report.output import escape_latex
-from specialized_heads.stage import Section, UserError, arguments, atomic, run
+from specialized_heads.stage import Section, UserError, arguments, run, write_file
 
 POINT = 1 / 72  # inches
 DOCUMENT = r"""% The figures and tables of this experiment that correspond to those of Voita et al. (2019).
@@ -88,8 +88,7 @@ def main() -> None:
         return Path(os.path.relpath(path, args.output.parent)).as_posix()
 
     figures = [(relative(path), text, width(path)) for path, text in zip(args.figures, captions, strict=True)]
-    with atomic(args.output) as temporary:
-        temporary.write_text(document(figures, list(map(relative, args.tables))), encoding="utf-8")
+    write_file(args.output, document(figures, list(map(relative, args.tables))))
 
 
 if __name__ == "__main__":

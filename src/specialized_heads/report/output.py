@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import fonts, style
-from specialized_heads.stage import atomic
+from specialized_heads.stage import atomic, write_file
 
 METADATA = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -126,8 +126,7 @@ def save_table(
         "html": _html(shown, caption, notes, tints=tints or {}),
     }
     for suffix, text in texts.items():
-        with atomic(_path(stem, suffix)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_file(_path(stem, suffix), text)
 
 
 def escape_latex(text: str) -> str:
