@@ -114,8 +114,9 @@ def test_a_layer_without_heads_keeps_the_bias_of_its_output(saved) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"position_base": 30.0}, "positions of base 30 and scale 1"),
-        ({"position_scale": 3.0}, "positions of base 10000 and scale 3"),
+        ({"position_frequency": 2.0}, "positions of frequency 2, base 10000 and scale 1"),
+        ({"position_base": 30.0}, "positions of frequency 1, base 30 and scale 1"),
+        ({"position_scale": 3.0}, "positions of frequency 1, base 10000 and scale 3"),
         ({"head_width": 16}, "heads of width 16, of which 2 fill its width 32"),
         ({"position_start": 0}, "positions that start at 0, not 1"),
         ({"target_vocabulary": 61}, "vocabularies of different sizes"),

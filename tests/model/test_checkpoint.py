@@ -61,7 +61,7 @@ def test_models_of_earlier_versions_load(saved: tuple[Transformer, Path]) -> Non
     with safe_open(path, "pt") as stored:
         assert {"softmax_embedding", "source_embedding"} < set(stored.keys())
     description = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    for key in ("position_base", "position_scale"):
+    for key in ("position_frequency", "position_base", "position_scale"):
         del description["architecture"][key]
     path.with_suffix(".json").write_text(json.dumps(description))
     again = load(path)

@@ -140,12 +140,12 @@ def test_a_sentence_longer_than_the_table_of_positions_is_read_and_training_goes
 
 
 def test_position_encodings_equal_the_formula(tiny_model) -> None:
-    base, scale = 30.0, 3.0
-    model = tiny_model(position_base=base, position_scale=scale)
-    angles = np.arange(512)[:, None] * base ** (-np.arange(4) / 3)
+    frequency, base, scale = 2.0, 30.0, 3.0
+    model = tiny_model(position_frequency=frequency, position_base=base, position_scale=scale)
+    angles = np.arange(512)[:, None] * frequency * base ** (-np.arange(4) / 3)
     expected = scale * np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     assert np.abs(model.positions.numpy() - expected).max() < 1e-4 * scale
-    assert (angles[1, 0], angles[1, -1]) == pytest.approx((1.0, 1 / base))
+    assert (angles[1, 0], angles[1, -1]) == pytest.approx((frequency, frequency / base))
     embedded = model.embed(model.source_embedding, torch.tensor([[5, 9]]), start=3)[0].detach().numpy()
     words = model.source_embedding[[5, 9]].detach().numpy() * math.sqrt(8)
     assert np.abs(embedded - words - expected[3:5]).max() < 1e-5

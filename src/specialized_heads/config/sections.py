@@ -69,12 +69,13 @@ class Model(Section):
     )
     feed_forward: int = Field(2048, ge=1, le=1_000_000, description="inner width of the feed-forward sub-layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
-    position_base: float = Field(
-        1e4,
-        gt=1,
-        le=1e6,
-        description="the sinusoids turn by 1 to 1/base radians per token; smaller: neighbours differ more",
+    position_frequency: float = Field(
+        1.0,
+        gt=0,
+        le=3.15,
+        description="highest frequency of the position sinusoids, radians per token; higher: neighbours differ more",
     )
+    position_base: float = Field(1e4, gt=1, le=1e6, description="ratio of their highest to their lowest frequency")
     position_scale: float = Field(
         1.0, gt=0, le=1e3, description="factor applied to the sinusoids; word embeddings have unit size"
     )

@@ -271,8 +271,12 @@ def check_format(model: Transformer) -> None:
     most = a.width // a.head_width
     numbers = [number for layers in (a.encoder, a.decoder, a.cross) for layer in layers for number in layer]
     reasons = {
-        f"positions of base {a.position_base:g} and scale {a.position_scale:g}": (a.position_base, a.position_scale)
-        != (1e4, 1.0),
+        f"positions of frequency {a.position_frequency:g}, base {a.position_base:g} and scale {a.position_scale:g}": (
+            a.position_frequency,
+            a.position_base,
+            a.position_scale,
+        )
+        != (1.0, 1e4, 1.0),
         f"positions that start at {a.position_start}, not {start}": a.position_start != start,
         "another spacing of its positions' frequencies": a.position_last == a.post_norm,
         "fixed attention patterns": a.fixed_patterns,

@@ -57,6 +57,7 @@ class Sizes(Section):
     encoder: Layers
     decoder: Layers
     cross: Layers
+    position_frequency: float = Field(1.0, gt=0, allow_inf_nan=False)
     position_base: float = Field(1e4, gt=1, allow_inf_nan=False)
     position_scale: float = Field(1.0, gt=0, allow_inf_nan=False)
     position_start: int = Field(0, ge=0, le=1000)

@@ -39,8 +39,9 @@ class Architecture:
     encoder: Heads
     decoder: Heads
     cross: Heads
-    position_base: float = 1e4  # ratio of the sinusoids' highest to lowest frequency
-    position_scale: float = 1.0  # amplitude of the sinusoids
+    position_frequency: float = 1.0  # highest frequency of the sinusoids, radians per token
+    position_base: float = 1e4  # ratio of their highest to their lowest frequency
+    position_scale: float = 1.0  # their amplitude
     position_start: int = 0  # position of a sentence's first token
     position_last: bool = True  # the lowest frequency is 1 / base; False: the next after it would be
     fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `patterns`
@@ -323,7 +324,10 @@ class Transformer(Network):
     def sinusoids(self, length: int) -> Tensor:
         """Position encodings (length, D)."""
         a = self.architecture
-        return a.position_scale * sinusoids(length, a.width, base=a.position_base, last=a.position_last)
+        encodings = sinusoids(
+            length, a.width, frequency=a.position_frequency, base=a.position_base, last=a.position_last
+        )
+        return a.position_scale * encodings
 
     def in_precision(self, dtype: torch.dtype) -> Self:
         narrow = super().in_precision(dtype)
@@ -331,13 +335,13 @@ class Transformer(Network):
         return narrow
 
 
-def sinusoids(length: int, width: int, *, base: float = 1e4, last: bool = True) -> Tensor:
+def sinusoids(length: int, width: int, *, frequency: float = 1.0, base: float = 1e4, last: bool = True) -> Tensor:
     """Position encodings (length, width): sines in the first half of the channels, cosines in the second (released code).
 
-    Frequencies fall geometrically from 1 to 1 / `base` radians per token, the lowest one left out unless `last`.
+    Rates fall geometrically from `frequency` to `frequency` / `base` radians per token, the lowest left out unless `last`.
     """
     half = width // 2
-    rates = torch.exp(torch.arange(half) * -(math.log(base) / max(half - last, 1)))
+    rates = frequency * torch.exp(torch.arange(half) * -(math.log(base) / max(half - last, 1)))
     angles = torch.arange(length)[:, None] * rates[None, :]
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
