@@ -21,6 +21,7 @@ from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import __version__, stage
 from specialized_heads.config.sections import Decoding
+from specialized_heads.corpus.bpe import encode_ids
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
@@ -133,7 +134,7 @@ class Translator:
     def _encode(self, texts: list[str]) -> list[list[int]]:
         prepared = apply(texts, language=self.card.source_language, mode=self.card.preprocess)
         known = partial(self.model.architecture.tokens.known, side="source")
-        return [known(np.array(ids, np.int64)).tolist() for ids in self.source.encode(prepared)]
+        return [known(np.array(ids, np.int64)).tolist() for ids in encode_ids(prepared, self.source)]
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
         """Split ids into pieces of at most `LONGEST`, before the start of a word if possible; no ids give no pieces."""

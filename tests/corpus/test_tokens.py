@@ -10,7 +10,7 @@ import pytest
 import sentencepiece
 
 from specialized_heads.corpus import bpe, pairs, preprocess, tokens
-from specialized_heads.corpus.bpe import learn, load_bpe
+from specialized_heads.corpus.bpe import encode_ids, learn, load_bpe
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
@@ -37,6 +37,12 @@ def test_special_ids_and_size(russian: sentencepiece.SentencePieceProcessor) -> 
 def test_joined_pieces_are_the_text(russian: sentencepiece.SentencePieceProcessor, text: str) -> None:
     pieces = russian.encode(text, out_type=str)
     assert "".join(pieces) == "\u2581" + text.replace(" ", "\u2581")
+
+
+def test_text_never_yields_a_special_id(russian: sentencepiece.SentencePieceProcessor) -> None:
+    texts = ["</s> кот", "<pad>", "猫", "кот</s>"]
+    assert UNKNOWN in russian.encode("</s>")
+    assert encode_ids(texts, russian) == russian.encode(texts)
 
 
 @pytest.mark.parametrize(("size", "bound"), [(30_000, "most"), (16, "least")])

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,15 @@ from small import WORDS
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.huggingface import Config
-from specialized_heads.exchange.tokenisers import read_tokenisers, write_tokenisers
+from specialized_heads.exchange.tokenisers import read_tokenisers, renumber, write_tokenisers
 from specialized_heads.stage import UserError
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 ENGLISH = [" ".join(WORDS[start : start + 5]) for start in range(0, 200, 2)]
 GERMAN = [text[::-1] for text in ENGLISH]
-TEXTS = [*ENGLISH[:10], "ﬁne 文 words", "  two   spaces "]
+CHINESE = ["北京", "北", "北 京", "ia北京 ib"] * 20  # of the target alone
+TEXTS = [*ENGLISH[:10], *GERMAN[:10], "ﬁne 文 words", "  two   spaces ", "ai 北京 北", "京ai文北京"]
 
 
 def learn(texts: list[str], *, kind: str, size: int) -> sentencepiece.SentencePieceProcessor:
@@ -39,10 +41,11 @@ def config(kind: str, size: int, **options: object) -> Config:
     return Config.model_validate({"model_type": kind, "vocab_size": size} | WIDTHS | HEADS | layers | ids | options)
 
 
-@pytest.fixture
-def marian(tmp_path: Path) -> tuple[Path, Config]:
+@pytest.fixture(params=["unigram", "bpe"])
+def marian(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Config]:
     """Two models with one table of ids, in which some of their pieces are missing, as in OPUS-MT."""
-    sides = {"source": learn(ENGLISH, kind="unigram", size=60), "target": learn(GERMAN, kind="unigram", size=60)}
+    texts = {"source": ENGLISH, "target": GERMAN + CHINESE}
+    sides = {side: learn(lines, kind=request.param, size=60) for side, lines in texts.items()}
     for side, processor in sides.items():
         (tmp_path / f"{side}.spm").write_bytes(processor.serialized_model_proto())
     kept = [piece for processor in sides.values() for piece in pieces(processor)[4:] if hash(len(piece)) % 5 != 3]
@@ -93,6 +96,18 @@ def test_marian_translations_are_decoded_as_in_transformers(marian: tuple[Path, 
     for row in theirs(text_target=GERMAN[:10])["input_ids"]:
         row = [number for number in row if number != 1]  # we show unknown pieces
         assert ours.decode(row) == theirs.decode(row, skip_special_tokens=True)
+
+
+def test_pieces_of_the_other_side_do_not_change_where_bpe_splits(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    lines = ["".join(draw.choices(letters, k=40)) for letters in ["abcdabcd ", "aabcdd b "] for _ in range(300)]
+    source, target = (learn(texts, kind="bpe", size=200) for texts in (lines[:300], lines[300:]))
+    (tmp_path / "source.spm").write_bytes(source.serialized_model_proto())
+    table = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces(target), *pieces(source)]))}
+    model, _ = renumber(tmp_path / "source.spm", table, size=len(table), unknown=table["<unk>"], control={1, 2})
+    ours = sentencepiece.SentencePieceProcessor(model_proto=model)
+    assert len(table) > 250
+    assert ours.encode(lines, out_type=str) == source.encode(lines, out_type=str)
 
 
 def test_a_language_of_many_goes_before_the_source(marian: tuple[Path, Config], tmp_path: Path) -> None:

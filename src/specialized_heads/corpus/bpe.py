@@ -123,6 +123,20 @@ def load_bpe(path: Path) -> sentencepiece.SentencePieceProcessor:
     raise UserError(f"{path}: damaged, or not a BPE model of this project; delete it and run again")
 
 
+def encode_ids(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> list[list[int]]:
+    """The ids of each text.
+
+    A run of unknown characters has an id if it is a piece that SentencePiece does not use: an imported model may know it from its
+    other side.
+    """
+    rows = bpe.encode(texts, out_type=int, num_threads=1)
+    for number, text in enumerate(texts):
+        if bpe.unk_id() in rows[number]:
+            ids = [bpe.piece_to_id(piece) for piece in bpe.encode(text, out_type=str)]
+            rows[number] = [bpe.unk_id() if bpe.is_control(token) else token for token in ids]
+    return rows
+
+
 def main() -> None:
     """Read `--train`; write `--source-model` and `--target-model`."""
     files = arguments(__doc__, files=["train", "source-model", "target-model"])

@@ -22,7 +22,7 @@ import sentencepiece
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.bpe import encode_ids, load_bpe
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
@@ -122,7 +122,7 @@ def encode(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The subword ids of all sentences in a row, int32, and the number of ids of each, int64, (len(texts),)."""
     tags = list(tokens.tags(side))
-    sentences = [tags + ids for ids in bpe.encode(texts, out_type=int, num_threads=1)]
+    sentences = [tags + ids for ids in encode_ids(texts, bpe)]
     ids = np.fromiter(chain.from_iterable(sentences), np.int32)
     return tokens.known(ids, side), np.fromiter(map(len, sentences), np.int64, len(texts))
 

@@ -2,7 +2,9 @@
 
 Such models come with a SentencePiece file and a table of ids in another order (`vocab.json`, or inside `tokenizer.json`). Here
 the pieces are reordered by id, so the SentencePiece file alone is enough. Pieces without an id follow at the end: the tokeniser
-may choose them, and the model reads the unknown token (`SpecialTokens.known`).
+may choose them, and the model reads the unknown token (`SpecialTokens.known`). Tokens that the SentencePiece file lacks, such as
+those of the other side, become unused pieces: they are decoded, and a text has them only where its characters are unknown
+(`corpus.bpe.encode_ids`).
 """
 
 import re
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
-from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
@@ -74,11 +76,12 @@ def read_tokenisers(
         eos=config.eos_token_id,
         **tags,
     )
-    control = {tokens.pad, tokens.start, tokens.eos, *tokens.source_tags, *tokens.target_tags, *added.values()}
     models = []
     for side, name, ids, size in zip(
         ("source", "target"), MARIAN if marian else (SHARED, SHARED), (source_ids, target_ids), sizes, strict=True
     ):
+        control = {tokens.pad, tokens.start, tokens.eos, *added.values()}
+        control |= {ids[token] for token in ids if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)}
         model, number = renumber(folder / name, ids | added, size=size, unknown=tokens.unknown, control=control)
         if number > size:
             tokens = replace(tokens, **{f"{side}_size": size})
@@ -108,10 +111,13 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
     own = {piece.piece: piece for piece in proto.pieces if piece.type in TEXT}
     if not set(own) & set(ids):
         raise UserError(f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model")
-    # A BPE model would merge pieces that it was not trained with, even if it must not use them.
-    unigram = proto.trainer_spec.model_type == TrainerSpec.UNIGRAM
-    foreign = Piece.UNUSED if unigram else Piece.CONTROL
+    # Unused pieces are decoded, but are no output of the tokeniser. BPE merges them all the same and then splits them again; with
+    # the lowest score they are merged last, and so change no other merge.
+    lowest = min(piece.score for piece in own.values()) - 1
     tokens = {number: token for token, number in ids.items()}
+    control = control | {
+        ids[piece.piece] for piece in proto.pieces if piece.type == Piece.CONTROL and piece.piece in ids
+    }
     pieces = []
     for number in range(size):
         token = tokens.get(number, f"<unused_{number}>")
@@ -119,8 +125,10 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
             pieces.append(Piece(piece=token, type=Piece.UNKNOWN))
         elif token in own and number not in control:
             pieces.append(own[token])
+        elif number in control or number not in tokens:
+            pieces.append(Piece(piece=token, type=Piece.CONTROL))
         else:
-            pieces.append(Piece(piece=token, type=Piece.CONTROL if number in control else foreign))
+            pieces.append(Piece(piece=token, type=Piece.UNUSED, score=lowest))
     pieces += [piece for token, piece in own.items() if token not in ids]
     del proto.pieces[:]
     proto.pieces.extend(pieces)
