@@ -13,7 +13,7 @@ from small import WORDS
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.huggingface import Config
-from specialized_heads.exchange.tokenisers import read_tokenisers, renumber, write_tokenisers
+from specialized_heads.exchange.tokenisers import M2M100_LANGUAGES, read_tokenisers, renumber, write_tokenisers
 from specialized_heads.stage import UserError
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -119,6 +119,28 @@ def test_a_language_of_many_goes_before_the_source(marian: tuple[Path, Config], 
     assert [*ids.tolist(), 0] == theirs(f">>deu<<{ENGLISH[0]}")["input_ids"]
 
 
+def test_a_model_of_several_target_languages_needs_one(marian: tuple[Path, Config]) -> None:
+    folder, described = marian
+    table = json.loads((folder / "vocab.json").read_text())
+    (folder / "vocab.json").write_text(json.dumps(table | {">>fra<<": len(table)}))
+    described = described.model_copy(update={"vocab_size": len(table) + 1})
+    with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag, such as >>deu<<, >>fra<<"):
+        read_tokenisers(folder, described)
+    read_tokenisers(folder, described, source_tag=">>fra<<")
+
+
+def test_special_tokens_have_the_same_ids_in_separate_vocabularies(marian: tuple[Path, Config]) -> None:
+    folder, described = marian
+    table = json.loads((folder / "vocab.json").read_text())
+    (folder / "target_vocab.json").write_text(json.dumps(table))
+    described = described.model_copy(update={"share_encoder_decoder_embeddings": False})
+    read_tokenisers(folder, described)
+    tokens = [token for token in table if token != "<unk>"]
+    (folder / "target_vocab.json").write_text(json.dumps({token: n for n, token in enumerate([*tokens, "<unk>"])}))
+    with pytest.raises(UserError, match=f"target_vocab.json: token <unk> has id {len(tokens)}, but 1 in vocab.json"):
+        read_tokenisers(folder, described)
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_m2m_ids(side: str, m2m: tuple[Path, Config], tmp_path: Path) -> None:
     folder, described = m2m
@@ -130,6 +152,34 @@ def test_m2m_ids(side: str, m2m: tuple[Path, Config], tmp_path: Path) -> None:
     ids, _ = encode(TEXTS, load_bpe(tmp_path / "ours.model"), read.tokens, side)
     assert ids.tolist() == [number for row in expected["input_ids"] for number in row[:-1]]
     assert read.tokens.unknown in ids
+
+
+def test_m2m_languages_need_no_file_that_names_them(m2m: tuple[Path, Config]) -> None:
+    folder, described = m2m
+    tags = {"source_tag": "__en__", "target_tag": "__zu__"}
+    expected = read_tokenisers(folder, described, **tags)
+    (folder / "special_tokens_map.json").unlink()
+    assert read_tokenisers(folder, described, **tags) == expected
+    with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag"):
+        read_tokenisers(folder, described)
+    with pytest.raises(UserError, match="no file names the languages of the model; fetch special_tokens_map.json"):
+        read_tokenisers(folder, described.model_copy(update={"vocab_size": described.vocab_size - 1}))
+
+
+def test_every_token_is_decoded_but_special_ones_and_languages(m2m: tuple[Path, Config]) -> None:
+    folder, described = m2m
+    table = json.loads((folder / "vocab.json").read_text())
+    more = ["文", "北京", "madeupword0000"]  # not in the SentencePiece model
+    (folder / "vocab.json").write_text(json.dumps(table | {token: len(table) + n for n, token in enumerate(more)}))
+    described = described.model_copy(update={"vocab_size": described.vocab_size + len(more)})
+    read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
+    files = (str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"))
+    special = {"additional_special_tokens": list(M2M100_LANGUAGES)}
+    theirs = transformers.M2M100Tokenizer(*files, src_lang="en", tgt_lang="de", **special)
+    ours = sentencepiece.SentencePieceProcessor(model_proto=read.target)
+    for number in set(range(described.vocab_size)) - {read.tokens.unknown}:
+        assert ours.decode([number]).strip() == theirs.decode([number], skip_special_tokens=True)
+    assert ours.decode([len(table) + 1]) == "北京"
 
 
 @pytest.fixture

@@ -28,7 +28,14 @@ MARIAN = ("source.spm", "target.spm")
 SHARED = "sentencepiece.bpe.model"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-LANGUAGE = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")  # tokens of M2M100 and NLLB
+LANGUAGE = re.compile(r"__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}|>>.+<<")  # tokens of M2M100, NLLB and MarianMT
+# The languages of M2M100, whose ids follow those of its table; no file of the model needs to name them.
+M2M100_CODES = (
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy id "
+    "ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si "
+    "sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+)
+M2M100_LANGUAGES = [f"__{code}__" for code in M2M100_CODES.split()]
 ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
 
 
@@ -46,7 +53,8 @@ def read_tokenisers(
     Args:
         folder: of the model.
         config: of the model.
-        source_tag: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`.
+        source_tag: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`, which MarianMT needs if it has
+            several target languages.
         target_tag: token that every translation begins with; M2M100 and NLLB need both.
 
     Raises:
@@ -58,15 +66,18 @@ def read_tokenisers(
     sizes = (config.vocab_size, config.target_vocabulary)
     if "<unk>" not in source_ids:
         raise UserError(f"{folder / VOCABULARY}: there is no token <unk>; fetch the tokeniser of this model again")
-    added = _added_tokens(folder, source_ids)
+    special = {config.pad_token_id, config.eos_token_id, source_ids["<unk>"]}
+    for token, number in source_ids.items():
+        if number in special and target_ids.get(token) != number:
+            raise UserError(
+                f"{folder / TARGET_VOCABULARY}: token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}; only "
+                "models whose special tokens have the same ids on both sides can be read"
+            )
+    added = _added_tokens(folder, source_ids, config)
+    languages = len(list(filter(LANGUAGE.fullmatch, source_ids | added)))
+    required = {"source": languages > 1 if marian else languages > 0, "target": languages > 0 and not marian}
     tags = {
-        f"{side}_tags": _tag(
-            folder,
-            tag,
-            ids | added,
-            key=f"{side}_tag",
-            required=not marian and any(map(LANGUAGE.fullmatch, ids | added)),
-        )
+        f"{side}_tags": _tag(folder, tag, ids | added, key=f"{side}_tag", required=required[side])
         for side, tag, ids in (("source", source_tag, source_ids), ("target", target_tag, target_ids))
     }
     tokens = SpecialTokens(
@@ -141,7 +152,9 @@ def _read_model(path: Path) -> ModelProto:
     try:
         return ModelProto.FromString(path.read_bytes())
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; fetch the tokeniser of the model too") from None
+        saved = (path.parent / TOKENIZER).is_file() and path.name == SHARED
+        cause = f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model"
+        raise UserError(f"{path}: no such file; {cause if saved else 'fetch the tokeniser of the model too'}") from None
     except DecodeError:
         raise UserError(f"{path}: not a SentencePiece model; fetch it again") from None
 
@@ -161,7 +174,7 @@ def _ids(folder: Path, name: str) -> dict[str, int]:
     return ids
 
 
-def _added_tokens(folder: Path, ids: dict[str, int]) -> dict[str, int]:
+def _added_tokens(folder: Path, ids: dict[str, int], config: Config) -> dict[str, int]:
     """Tokens that are not in the table of ids, such as languages: several files may name them."""
     added: dict[str, int] = {}
     if (path := folder / SPECIAL).is_file():  # numbered from the end of the table
@@ -175,16 +188,24 @@ def _added_tokens(folder: Path, ids: dict[str, int]) -> dict[str, int]:
         added |= read_json(path)
     if (path := folder / TOKENIZER).is_file():
         added |= {token["content"]: token["id"] for token in read_json(path).get("added_tokens", [])}
+    if not config.marian and not any(map(LANGUAGE.fullmatch, ids | added)) and config.vocab_size > len(ids):
+        if config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
+            raise UserError(
+                f"{folder}: no file names the languages of the model; fetch {SPECIAL} and {TOKENIZER_CONFIG} too"
+            )
+        added |= {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
     return {token: number for token, number in added.items() if token not in ids}
 
 
 def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool) -> tuple[int, ...]:
+    languages = sorted(filter(LANGUAGE.fullmatch, ids))
     if tag is None:
         if required:
-            raise UserError(f"{folder}: the model needs a language tag; set baseline.{key}, such as eng_Latn or __en__")
+            raise UserError(
+                f"{folder}: the model needs a language tag; set baseline.{key}, such as {', '.join(languages[:5])}"
+            )
         return ()
     if tag not in ids:
-        languages = [token for token in ids if LANGUAGE.fullmatch(token) or token.startswith(">>")]
         similar = sorted(token for token in languages if token.strip("_<>")[:2] == tag.strip("_<>")[:2])
         known = f"; did you mean {' or '.join(similar[:5])}?" if similar else ""
         raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
