@@ -4,12 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
+import sentencepiece
 import torch
+from exporting import SCORE, SETTINGS
+from published import marian, write_tokeniser
 from small import WORDS
 
+from specialized_heads import export
+from specialized_heads.corpus.bpe import learn
 from specialized_heads.exchange.export_to import Comparison, export_to
+from specialized_heads.exchange.import_model import read_model
 from specialized_heads.export import load_exported
-from specialized_heads.model.checkpoint import weights_of
+from specialized_heads.model.checkpoint import save, weights_of
+from specialized_heads.model.transformer import Architecture, Transformer, initialise
 from specialized_heads.stage import UserError
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
@@ -40,12 +47,71 @@ def test_quantisation_leaves_the_original_as_it_is(exported: Path, tmp_path: Pat
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
-def test_the_lines_of_the_readme_translate(exported: Path, tmp_path: Path, capsys) -> None:
-    export_to(exported, tmp_path / "ct2", to="ctranslate2", quantization="int8", texts=[])
-    readme = (tmp_path / "ct2" / "README.md").read_text()
-    code = readme.split("```python\n")[1].split("```")[0].replace("PATH/OF/THIS/FOLDER", str(tmp_path / "ct2"))
+@pytest.fixture
+def ours(call, tmp_path: Path) -> Path:
+    """An exported model in the format of M2M100, without languages."""
+    sizes = {"source_vocabulary": 60, "target_vocabulary": 60, "width": 32, "feed_forward": 48, "position_start": 1}
+    model = Transformer(Architecture.full(layers=1, heads=4, position_last=True, **sizes), dropout=0.0)
+    initialise(model, seed=1)
+    vocabulary = learn(WORDS, size=60, name="source")
+    return exported_as(tmp_path / "ours", model, vocabulary, vocabulary, call)
+
+
+@pytest.fixture
+def imported(call, saved, tmp_path: Path) -> Path:
+    """An exported MarianMT model, whose target side alone has Chinese characters, and which prefers one of them."""
+    write_tokeniser(saved(marian()), {"source": WORDS[:40], "target": ["北京", "北", "a北 c京"] * 20})
+    model, tokenisers = read_model(tmp_path / "theirs")
+    target = sentencepiece.SentencePieceProcessor(model_proto=tokenisers.target)
+    torch.nn.init.constant_(model.output_bias[target.piece_to_id("北")], 20.0)
+    return exported_as(tmp_path / "imported", model, tokenisers.source, tokenisers.target, call)
+
+
+def exported_as(folder: Path, model: Transformer, source: bytes, target: bytes, call) -> Path:
+    folder.mkdir()
+    files = {name: folder / f"made.{name}" for name in ("model", "source_model", "target_model", "score")}
+    save(model, files["model"], training={"data_hash": "of the data"})
+    files["source_model"].write_bytes(source)
+    files["target_model"].write_bytes(target)
+    files["score"].write_text(json.dumps(SCORE))
+    call(export, settings=SETTINGS, **files, output=folder / "exported" / "model.json")
+    return folder / "exported"
+
+
+@pytest.mark.parametrize(
+    ("fixture", "to", "quantization"),
+    [
+        ("exported", "ctranslate2", "int8"),
+        ("imported", "ctranslate2", "float32"),
+        ("ours", "hf", "float32"),
+        ("imported", "hf", "float32"),
+    ],
+)
+def test_the_lines_of_the_readme_translate(
+    fixture: str, to: str, quantization: str, request: pytest.FixtureRequest, tmp_path: Path, capsys
+) -> None:
+    folder = request.getfixturevalue(fixture)
+    export_to(folder, tmp_path / "out", to=to, quantization=quantization, texts=[])
+    readme = (tmp_path / "out" / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0].replace("PATH/OF/THIS/FOLDER", str(tmp_path / "out"))
+    capsys.readouterr()
     exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out.strip()
+    translation = capsys.readouterr().out
+    assert translation.strip()
+    assert "<s>" not in translation
+    assert ("北" in translation) == (fixture == "imported")
+
+
+def test_pieces_have_the_same_ids_in_ctranslate2(imported: Path, tmp_path: Path) -> None:
+    export_to(imported, tmp_path / "ct2", to="ctranslate2", texts=[])
+    vocabulary = json.loads((tmp_path / "ct2" / "shared_vocabulary.json").read_text())
+    source = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "ct2" / "source.model"))
+    translator = load_exported(imported, device="cpu")
+    for text in [*TEXTS, "ia 北京", "京ai文", "京"]:
+        pieces = source.encode(text, out_type=str)
+        known = [vocabulary.index(piece if piece in vocabulary else "<unk>") for piece in pieces]
+        assert translator.encode([text]) == [known]
+    assert "京" in vocabulary
 
 
 def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path, tmp_path: Path) -> None:

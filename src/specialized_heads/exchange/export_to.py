@@ -15,7 +15,7 @@ import torch
 
 from specialized_heads import __version__, stage
 from specialized_heads.exchange import huggingface
-from specialized_heads.exchange.tokenisers import MARIAN, SHARED, write_tokenisers
+from specialized_heads.exchange.tokenisers import write_tokenisers
 from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
 from specialized_heads.model.decoding import in_batches, translate
 
@@ -25,17 +25,16 @@ EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below whic
 
 HF_README = """# {name}
 
-Translates from {source} to {target}. Written by specialized-heads {version} for Hugging Face transformers. Removed heads are
+Translates from {source} to {target}. Written by specialized-heads {version} for Hugging Face transformers 5. Removed heads are
 zeros.
 
 ```python
-import sentencepiece, torch, transformers
+import transformers
 folder = "PATH/OF/THIS/FOLDER"
 model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
-source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{spm_source}")
-target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{spm_target}")
-ids = torch.tensor([[*{source_ids}, *{encoded}, {eos}]])
-print(target.decode(model.generate(ids)[0].tolist()))
+tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+ids = tokenizer("{before}A sentence.", return_tensors="pt")
+print(tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True))
 ```
 
 {check}
@@ -201,10 +200,5 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
     }
     if to == "ctranslate2":
         return CTRANSLATE2_README.format(**values)
-    spm = MARIAN if translator.model.architecture.post_norm else (SHARED, SHARED)
-    values |= {"spm_source": spm[0], "spm_target": spm[1], "source_ids": list(tokens.source_tags), "eos": tokens.eos}
-    encoded = 'source.encode("A sentence.")'
-    if tokens.source_size:  # pieces beyond the vocabulary are unknown
-        encoded = f"[i if i < {tokens.source_size} else {tokens.unknown} for i in {encoded}]"
-    values["encoded"] = encoded
-    return HF_README.format(**values)
+    marian = translator.model.architecture.post_norm  # the other tokenisers add the language themselves
+    return HF_README.format(**values, before="".join(source_tags) if marian else "")

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
-from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
+from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
+from tokenizers.models import BPE
 
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
@@ -213,32 +215,72 @@ def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, requir
 
 
 def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool) -> None:
-    """Write SentencePiece models as the files that `read_tokenisers` reads.
+    """Write SentencePiece models as files that `read_tokenisers` and the `AutoTokenizer` of transformers read.
 
     Args:
         source, target: serialised, with pieces in the order of the ids; M2M100 needs the same for both sides.
         folder: of the model.
         tokens: of the model.
         marian: two models with MarianMT's names, or one with that of M2M100.
+
+    Raises:
+        UserError: transformers would give the tokens other ids.
     """
     protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
     tables = {}
     for side, proto in protos.items():
         size = getattr(tokens, f"{side}_size") or len(proto.pieces)
         tables[side] = {piece.piece: number for number, piece in enumerate(proto.pieces[:size])}
-    names = {number: token for token, number in tables["source"].items()}
-    special = {"pad_token": names[tokens.pad], "eos_token": names[tokens.eos], "unk_token": names[tokens.unknown]}
-    shared = tables["source"] == tables["target"]
+    table, names = tables["source"], list(tables["source"])
+    settings = {"pad_token": names[tokens.pad], "eos_token": names[tokens.eos], "unk_token": names[tokens.unknown]}
+    if tokens.start not in (tokens.pad, tokens.eos):
+        settings["bos_token"] = names[tokens.start]
+    shared = table == tables["target"]
     if not marian and not shared:
         raise UserError("M2M100 needs one vocabulary for both sides; export the model to ctranslate2")
     for side, name in zip(protos, MARIAN if marian else (SHARED, SHARED), strict=True):
         write_file(folder / name, protos[side].SerializeToString())
-    write_json(folder / VOCABULARY, tables["source"])
     if not shared:
         write_json(folder / TARGET_VOCABULARY, tables["target"])
-    tags = {names[number]: number for number in (*tokens.source_tags, *tokens.target_tags)}
-    if tags:
-        write_json(folder / ADDED, tags)
+    tags = [names[number] for number in (*tokens.source_tags, *tokens.target_tags)]
     if marian:
-        special |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not shared}
-    write_json(folder / TOKENIZER_CONFIG, special)
+        settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not shared}
+    elif tags:
+        source_tag, target_tag = (tag.strip("_") for tag in tags)
+        settings |= {"tokenizer_class": "NllbTokenizer", "src_lang": source_tag, "tgt_lang": target_tag}
+        if source_tag != tags[0]:
+            settings |= {"tokenizer_class": "M2M100Tokenizer", "additional_special_tokens": M2M100_LANGUAGES}
+            first = names.index(M2M100_LANGUAGES[0]) if M2M100_LANGUAGES[0] in names else 0
+            if names[first : first + len(M2M100_LANGUAGES)] != M2M100_LANGUAGES:
+                raise UserError(
+                    "transformers numbers the languages of M2M100 otherwise; export the model to ctranslate2"
+                )
+            # Languages have the ids after those of the table.
+            table = {name: number for number, name in enumerate(names[:first])}
+    else:
+        inputs = ["input_ids", "attention_mask"]
+        settings |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
+        write_file(folder / TOKENIZER, _tokenizer_json(protos["source"], tokens))
+    write_json(folder / VOCABULARY, table)
+    write_json(folder / TOKENIZER_CONFIG, settings)
+
+
+def _tokenizer_json(proto: ModelProto, tokens: SpecialTokens) -> str:
+    """A vocabulary made here as Hugging Face tokenizers has it; M2M100's own class would put a language before the text."""
+    if proto.trainer_spec.model_type != TrainerSpec.BPE or proto.normalizer_spec.name != "identity":
+        raise UserError("transformers has no tokeniser for an M2M100 model without languages; export it to ctranslate2")
+    scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == Piece.NORMAL}
+    merges = [
+        (piece[:i], piece[i:])
+        for piece in sorted(scores, key=lambda piece: scores[piece], reverse=True)
+        for i in range(1, len(piece))
+        if piece[:i] in scores and piece[i:] in scores
+    ]
+    pieces = [piece.piece for piece in proto.pieces]
+    ids = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(BPE(ids, merges, unk_token=pieces[tokens.unknown], fuse_unk=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    eos = pieces[tokens.eos]
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {eos}", special_tokens=[(eos, tokens.eos)])
+    return tokenizer.to_str()
