@@ -37,7 +37,7 @@ def test_the_jobs_of_the_papers_experiment_are_counted_correctly() -> None:
         "train_baseline": len(experiment.corpora),
         "prune": sum(len(corpus.pruning.encoder) + len(corpus.pruning.all) for corpus in pruned),
         "train_from_scratch": sum(
-            len(getattr(corpus.pruning, scope)) for corpus in pruned for scope in corpus.pruning.retrain
+            len(corpus.pruning.retrained(scope)) for corpus in pruned for scope in corpus.pruning.retrain
         ),
     }
     for rule, number in jobs.items():

@@ -112,7 +112,7 @@ def test_scores_are_only_compared_on_the_paper_s_data(evidence: Evidence) -> Non
 
 
 def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None:
-    measure = partial(of_scores.better_than, control="scratch")
+    measure = partial(of_scores.better_than, control="scratch", scope="all")
     assert "kind scratch" in reason(measure, evidence)
     twins = [model("scratch", "all", lam, 1, loss, ALL_TYPES[lam]) for lam, loss in ((0.01, 0.5), (0.03, 0.9))]
     measured = measure(replace(evidence, scores=scores(*twins)))
@@ -128,6 +128,23 @@ def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None
     assert said.endswith("for 900 updates, the pruned models for 1,040")
     longer = [twin | {"updates": 1040} for twin in twins]
     assert measure(replace(evidence, scores=scores(*longer, gain=0.6))).n == 2
+    # Pairs of another scope count only if there is none of the paper's.
+    elsewhere = replace(evidence, scores=scores(*twins))
+    assert measure(elsewhere).note == "scope all"
+    assert of_scores.better_than(elsewhere, control="scratch", scope="encoder") == measure(elsewhere)
+
+
+def test_numbers_of_one_of_the_papers_corpora_do_not_judge_the_other(evidence: Evidence) -> None:
+    for name, data, other in (
+        ("encoder_wmt", "wmt", "opensubtitles"),
+        ("two_rarest_opensubtitles", "opensubtitles", "wmt"),
+    ):
+        claim = CLAIMS[name]
+        assert claim.measure(replace(evidence, stands_for=data)) == claim.measure(evidence)
+        assert (
+            reason(claim.measure, replace(evidence, stands_for=other))
+            == "the paper gives this corpus a value of its own"
+        )
 
 
 # Functions and relevance of heads
@@ -244,7 +261,7 @@ def test_specialised_heads_survive_within_their_layers(evidence: Evidence) -> No
     # All heads with a function in one layer, which survives: the layer may be the reason.
     layer = evidence.heads["layer"].eq(1)
     functions = [["positional"] if first else [] for first in layer]
-    confounded = replace(evidence, heads=evidence.heads.assign(functions=functions))
+    confounded = replace(evidence, heads=evidence.heads.assign(functions=functions, relations=[[] for _ in layer]))
     assert "no layer" in reason(of_heads.specialised_survive, confounded)
     # Where no relation has enough arcs, syntactic heads have no function.
     sparse = of_heads.specialised_survive(replace(evidence, least_arcs=400))
@@ -274,7 +291,8 @@ def test_functions_kept(evidence: Evidence) -> None:
     seven = replace(evidence, heads=evidence.heads[~idle])
     assert of_heads.functions_kept(seven, left=0.5).value == of_heads.functions_kept(seven, left=0.8).value == 1.0
     assert of_heads.functions_kept(replace(evidence, least_arcs=400), left=0.1).value == pytest.approx(1 / 2)
-    none = replace(evidence, heads=evidence.heads.assign(functions=[[] for _ in range(len(evidence.heads))]))
+    empty = [[] for _ in range(len(evidence.heads))]
+    none = replace(evidence, heads=evidence.heads.assign(functions=empty, relations=empty))
     assert "no function" in reason(partial(of_heads.functions_kept, left=0.1), none)
     assert "no layer" in reason(of_heads.specialised_survive, none)
 

@@ -206,7 +206,7 @@ class Pruning(Section):
     soft: bool = Field(False, description="also score each pruned model with soft gates, before they become 0 or 1")
     retrain: Distinct[str] = Field(
         ["all"],
-        description="pruned configurations that are also trained from scratch (table 2): whole scopes (encoder, all) "
+        description="pruned configurations that are also trained from scratch (table 2): whole scopes but for λ 0 (encoder, all) "
         "or single models (all_lambda0.01, encoder_heads6)",
     )
     retrain_updates: int | None = Field(
@@ -251,7 +251,8 @@ class Pruning(Section):
 
     def retrained(self, scope: str) -> list[Target]:
         """The targets of a scope whose pruned configurations are also trained from scratch."""
-        return [t for t in self.targets(scope) if scope in self.retrain or f"{scope}_{t}" in self.retrain]
+        whole = scope in self.retrain
+        return [t for t in self.targets(scope) if (whole and t.lambda_ != 0) or f"{scope}_{t}" in self.retrain]
 
 
 class Ablation(Section):

@@ -11,7 +11,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 
-from specialized_heads.heads.functions import SYNTACTIC
+from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.pruning.collapse import MIN_DECIDED
@@ -153,11 +153,13 @@ class Evidence:
         return self.heads[(self.heads["kind"] == "baseline") & self.heads["type"].isin(SCOPES[scope])]
 
     def functions(self, heads: pd.DataFrame) -> list[set[str]]:
-        """The functions of encoder heads; a head is syntactic only by a relation with enough arcs."""
+        """The functions of encoder heads: offset, rare words, and each relation and direction that has enough arcs."""
         functions = []
         for head in heads.to_dict("records"):
-            few = max((head[f"{_relation(name)}_arcs"] for name in head["relations"]), default=0) < self.least_arcs
-            functions.append({name for name in head["functions"] if name != SYNTACTIC or not few})
+            names = {name for name in head["relations"] if head[f"{_relation(name)}_arcs"] >= self.least_arcs}
+            if POSITIONAL in head["functions"]:
+                names.add(f"{POSITIONAL} {head['positional_offset']:+.0f}")
+            functions.append(names | {RARE_WORDS} & set(head["functions"]))
         return functions
 
     def survivors(self, scope: str) -> Iterator[tuple[int, pd.DataFrame]]:

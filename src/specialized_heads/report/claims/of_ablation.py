@@ -8,6 +8,7 @@ from scipy.stats import norm, pearsonr
 
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import HEAD, Evidence, require
+from specialized_heads.report.claims.of_heads import over_seeds
 from specialized_heads.report.claims.of_scores import require_near
 from specialized_heads.report.style import minus
 from specialized_heads.report.voita.paper import SIGNIFICANT
@@ -81,7 +82,7 @@ def two_sets(evidence: Evidence) -> Measured:
 def noticed(evidence: Evidence) -> Measured:
     """The share of BERT's heads whose removal alone changes its accuracy, if the paper's test could see it.
 
-    The paper compares two accuracies as if they were of different sentences (a t-test on two proportions); the pages use a paired
+    The paper names a t-test. We take it to compare two accuracies as if they were of different sentences; the pages use a paired
     bootstrap, which sees smaller effects.
     """
     heads = _single(evidence.single, "without")
@@ -91,7 +92,7 @@ def noticed(evidence: Evidence) -> Measured:
     errors = 100 * (variances[0] + variances[1]).map(sqrt)
     _require_power(errors, SINGLE_EFFECT, unit="points", output="prediction", key="source.test of made-up tasks")
     p_values = 2 * norm.sf(heads["delta"].abs() / errors.where(errors > 0, np.inf))
-    return proportion(int((p_values < SIGNIFICANT).sum()), len(heads), of="heads", note="unpaired, as in the paper")
+    return proportion(int((p_values < SIGNIFICANT).sum()), len(heads), of="heads", note="unpaired test")
 
 
 def worst_layer(evidence: Evidence) -> Measured:
@@ -155,8 +156,8 @@ def one_left(evidence: Evidence, *, rank: bool) -> Measured:
     best = alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
     values = []
     for _, same in best.groupby("seed"):
-        cross = same[same["type"] == "cross"]
-        require(cross["layer"].max() == same["layer"].max(), "the last layer has no cross-attention heads")
+        layer, cross = same.loc[same["type"] != "encoder", "layer"].max(), same[same["type"] == "cross"]
+        require(cross["layer"].max() == layer, "the last layer of the decoder has no cross-attention heads")
         last = cross.loc[cross["layer"].idxmax()]
         require(last["heads"] > 1, "the last layer of cross-attention has one head, which is all of it")
         place = [1 + (same["delta"] < last["delta"]).sum(), nan, nan]
@@ -167,8 +168,8 @@ def one_left(evidence: Evidence, *, rank: bool) -> Measured:
     return Measured(*value, int(alone["sentences"].iloc[0]), "sentences")
 
 
-def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> float | None:
-    """The largest share of heads, removed at a moment of training, with which this share of BLEU is kept; mean over seeds.
+def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Series | None:
+    """The largest share of heads, removed at a moment of training, with which this share of BLEU is kept, by seed.
 
     None if BLEU is too low at that moment, or was not measured.
     """
@@ -177,21 +178,21 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> float |
     table = table[at & (table["pruned"] == "all") & (table["heads"] > 0)]
     if table.empty or table["bleu_full"].min() < MIN_BLEU:
         return None
-    shares = []
-    for _, same in table.sort_values("removed").groupby("seed"):
+    shares = {}
+    for seed, same in table.sort_values("removed").groupby("seed"):
         # Up to the first step that loses too much: a lucky one beyond it does not count.
         enough = (same["bleu"] / same["bleu_full"] >= kept).cummin()
-        shares.append(same.loc[enough, "share"].max())
-    return float(np.mean(shares))
+        shares[seed] = same.loc[enough, "share"].max()
+    return pd.Series(shares)
 
 
 def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
     """The share of heads that the finished model can lose."""
     require(len(evidence.systematic), NO_SYSTEMATIC)
     evidence.require_bleu()
-    share = redundant(evidence, kept=kept, moment=None)
-    require(share is not None, "the model has no heads")
-    return Measured(share, n=int(evidence.systematic["heads"].max()), of="heads")
+    shares = redundant(evidence, kept=kept, moment=None)
+    require(shares is not None, "the model has no heads")
+    return Measured(float(shares.mean()), n=int(evidence.systematic["heads"].max()), of="heads")
 
 
 def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
@@ -199,8 +200,8 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     end = redundant(evidence, kept=kept, moment=None)
     last = evidence.baselines()["updates"].max()
     moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
-    early = [share for moment in moments if (share := redundant(evidence, kept=kept, moment=moment)) is not None]
+    early = [shares for moment in moments if (shares := redundant(evidence, kept=kept, moment=moment)) is not None]
     known = end is not None and early
     require(known, "the model does not yet translate at any earlier moment of training (ablation.moments)")
     evidence.require_bleu()
-    return Measured(end - early[0], n=int(evidence.systematic["heads"].max()), of="heads")
+    return over_seeds(end - early[0], sign=1)

@@ -80,20 +80,14 @@ def relevance_and_confidence(evidence: Evidence) -> Measured:
 
 
 def exception_of_layer_1(evidence: Evidence) -> Measured:
-    """Confidence of the most relevant head of the first layer minus the mean of the layer's other heads.
-
-    The interval is Student's over seeds.
-    """
+    """Confidence of the most relevant head of the first layer minus the mean of the layer's other heads."""
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
     first = heads[heads["layer"] == 1]
     top = _most_relevant_of_layer_1(heads)
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()
     require(len(gaps), "the first layer has fewer than two heads with relevance and confidence")
-    low, high = t.interval(0.95, len(gaps) - 1, gaps.mean(), sem(gaps)) if len(gaps) >= MIN_SEEDS else (np.nan, np.nan)
-    agreeing = int((gaps < 0).sum())
-    note, sufficient = _agreement(agreeing, len(gaps))
-    return Measured(gaps.mean(), low, high, len(gaps), "seeds", note, sufficient)
+    return over_seeds(gaps, sign=-1)
 
 
 def _most_relevant_of_layer_1(heads: pd.DataFrame) -> pd.DataFrame:
@@ -104,6 +98,7 @@ def _most_relevant_of_layer_1(heads: pd.DataFrame) -> pd.DataFrame:
 def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     """The largest share of the baseline's functions that an encoder-pruned model with about this share of heads still has.
 
+    Each offset, each relation with its direction, and rare words are one function, whichever head has it.
     "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
     before = evidence.baseline_heads()
@@ -197,6 +192,14 @@ def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, floa
     require(deviation >= 1e-12, "the heads compared do not differ")
     value, half = covariance / spread, norm.ppf(0.975) * deviation / spread
     return value, max(-1.0, value - half), min(1.0, value + half), 2 * norm.sf(abs(covariance) / deviation)
+
+
+def over_seeds(values: pd.Series, *, sign: int) -> Measured:
+    """The mean of one value per seed, with Student's interval, and whether enough seeds have the sign that the paper reports."""
+    few = len(values) < MIN_SEEDS
+    low, high = (np.nan, np.nan) if few else t.interval(0.95, len(values) - 1, values.mean(), sem(values))
+    note, sufficient = _agreement(int((values * sign > 0).sum()), len(values))
+    return Measured(values.mean(), low, high, len(values), "seeds", note, sufficient)
 
 
 def _agreement(agreeing: int, seeds: int) -> tuple[str, bool]:

@@ -41,11 +41,12 @@ def require_near(shares: np.ndarray, share: float) -> None:
     require(above - below <= WIDEST, too_far)
 
 
-def better_than(evidence: Evidence, *, control: str) -> Measured:
+def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
     The controls need as many updates as the baseline, and those of pruning too unless the baseline is converged. The interval
-    treats both models as independent; both are scored on the same sentences, so it is too wide rather than too narrow.
+    treats both models as independent; both are scored on the same sentences, so it is too wide rather than too narrow. Pairs of
+    another scope count only if there is none of `scope`.
     """
     scores, baselines = evidence.scores, evidence.baselines()
     controls = scores[scores["kind"] == control]
@@ -55,16 +56,19 @@ def better_than(evidence: Evidence, *, control: str) -> Measured:
     left, left_control = (pairs[[f"{total}{end}" for total in TOTALS]].sum(axis=1) for end in ("", "_control"))
     pairs = pairs[(left < whole) & ((left - left_control).abs() <= ALIKE * whole)]
     require(len(pairs), f"no pruned model has about as many heads left as its control (kind {control})")
+    if scope in set(pairs["scope"]):
+        pairs = pairs[pairs["scope"] == scope]
+    scopes = pairs["scope"].unique()
     evidence.require_bleu()
     needed = int(baselines["updates"].iloc[0])
-    if not all(evidence.converged(scope) for scope in pairs["scope"].unique()):
+    if not all(map(evidence.converged, scopes)):
         needed += int(pairs["updates"].max())  # what pruning trains on may be what gains
     updates = int(pairs["updates_control"].min())
     require(updates >= needed, f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}")
     gain = (pairs["bleu"] - pairs["bleu_control"]).mean()
     halves = [(pairs[f"difference_high{end}"] - pairs[f"difference_low{end}"]) / 2 for end in ("", "_control")]
     half = float(np.hypot(*halves).mean())
-    return Measured(gain, gain - half, gain + half, len(pairs), "pairs of models")
+    return Measured(gain, gain - half, gain + half, len(pairs), "pairs of models", f"scope {' and '.join(scopes)}")
 
 
 def gates_decided(evidence: Evidence) -> Measured:
