@@ -55,7 +55,8 @@ def main() -> None:
     argument("--parser", choices=("none", "stanza", "spacy"), default="none", help="for the source side")
     sides = {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
     argument("--languages", default=("en", "en"), help="language codes", **sides)
-    argument("--tags", default=(None, None), help="language tags, such as eng_Latn deu_Latn", **sides)
+    tags = "language tags, such as eng_Latn deu_Latn; of Marian models the source's alone, such as '>>fra<<'"
+    argument("--tags", default=[], help=tags, **(sides | {"nargs": "+"}))
     argument("--device", choices=DEVICES, default="auto")
     argument = command("convert", _convert, help="convert pickled weights to safetensors; executes nothing in them")
     argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
@@ -173,8 +174,12 @@ def _export(args: argparse.Namespace) -> None:
 def _analyse(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.analyse import analyse, summary
 
-    options = {name: getattr(args, name) for name in ("translations", "parser", "languages", "tags", "device")}
-    table = analyse(args.model, args.text, args.output, **options)
+    if len(args.tags) > 2:
+        raise UserError(
+            f"--tags: {len(args.tags)} tags; give that of the source and, if the model has one, of the target"
+        )
+    options = {name: getattr(args, name) for name in ("translations", "parser", "languages", "device")}
+    table = analyse(args.model, args.text, args.output, tags=(*args.tags, None, None)[:2], **options)
     print(summary(table))
     print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")
 

@@ -14,7 +14,6 @@ from specialized_heads.exchange import fetch_model
 from specialized_heads.stage import UserError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-KEY = {"key": "corpora.first.baseline.model"}
 NAME = "Helsinki-NLP/opus-mt-en-xx"
 
 
@@ -76,7 +75,7 @@ def hub(saved, tokeniser: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 @pytest.mark.parametrize("revision", [None, "v1"])
 def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision, hub: Path, call, tmp_path: Path) -> None:
     card = tmp_path / "models" / "fetched" / "card.json"
-    call(fetch_model, settings={"name": NAME, "revision": revision} | KEY, output=card)
+    call(fetch_model, settings={"name": NAME, "revision": revision}, output=card)
     about = json.loads(card.read_text())
     assert (about["name"], about["commit"], about["license"]) == (NAME, COMMIT, "cc-by-4.0")
     wanted = {"config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"}
@@ -89,12 +88,12 @@ def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision, hub: Pat
 def test_a_model_with_nothing_but_a_pickle_is_fetched_for_conversion(hub: Path, call, tmp_path: Path) -> None:
     (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
     card = tmp_path / "models" / "fetched" / "card.json"
-    call(fetch_model, settings={"name": NAME, "revision": None} | KEY, output=card)
+    call(fetch_model, settings={"name": NAME, "revision": None}, output=card)
     assert (card.parent / "pytorch_model.bin").is_file()
 
 
 def test_an_unknown_model_is_one_clear_error(hub: Path, call, tmp_path: Path) -> None:
-    settings = {"name": "nobody/nothing", "revision": None} | KEY
+    settings = {"name": "nobody/nothing", "revision": None}
     said = "nobody/nothing: there is no such folder, and it cannot be fetched from http://127.0.0.1"
     with pytest.raises(UserError, match=said) as error:
         call(fetch_model, settings=settings, output=tmp_path / "m" / "card.json")
@@ -103,12 +102,36 @@ def test_an_unknown_model_is_one_clear_error(hub: Path, call, tmp_path: Path) ->
 
 def test_a_hub_that_does_not_answer_is_one_clear_error(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    said = "cannot be fetched from http://127.0.0.1:9.* and set corpora.first.baseline.model"
+    said = "cannot be fetched from http://127.0.0.1:9.* and name its folder in the configuration"
     with pytest.raises(UserError, match=said):
-        call(fetch_model, settings={"name": NAME, "revision": None} | KEY, output=tmp_path / "m" / "card.json")
+        call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")
 
 
-def test_pickles_in_several_files_are_refused(hub: Path, call, tmp_path: Path) -> None:
-    (hub / "model.safetensors").rename(hub / "pytorch_model-00001-of-00002.bin")
-    with pytest.raises(UserError, match="neither as safetensors nor in a single pickle"):
-        call(fetch_model, settings={"name": NAME, "revision": None} | KEY, output=tmp_path / "m" / "card.json")
+def test_a_model_is_converted_anew_only_if_its_commit_has_changed(hub: Path, call, tmp_path: Path) -> None:
+    (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
+    card = tmp_path / "models" / "fetched" / "card.json"
+    settings = {"name": NAME, "revision": None}
+    call(fetch_model, settings=settings, output=card)
+    converted = card.parent / "model.safetensors"
+    converted.write_bytes(b"converted")
+    call(fetch_model, settings=settings, output=card)
+    assert converted.is_file()
+    card.write_text(card.read_text().replace(COMMIT, "0" * 40))
+    call(fetch_model, settings=settings, output=card)
+    assert not converted.exists()
+
+
+def test_pickles_in_several_files_are_fetched_with_their_index(hub: Path, call, tmp_path: Path) -> None:
+    (hub / "model.safetensors").rename(hub / "pytorch_model-00001-of-00001.bin")
+    (hub / "pytorch_model.bin.index.json").write_text("{}")
+    call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")
+    assert {path.name for path in (tmp_path / "m").glob("pytorch_model*")} == {
+        "pytorch_model-00001-of-00001.bin",
+        "pytorch_model.bin.index.json",
+    }
+
+
+def test_a_model_without_weights_of_pytorch_is_one_clear_error(hub: Path, call, tmp_path: Path) -> None:
+    (hub / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="has weights neither as safetensors nor as pickles of PyTorch"):
+        call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")

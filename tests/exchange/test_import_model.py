@@ -127,6 +127,27 @@ def test_a_pickle_is_converted_to_the_same_weights(folder: Path) -> None:
     read_model(folder)
 
 
+def test_pickles_in_several_files_are_converted_to_as_many(folder: Path) -> None:
+    expected = load_file(folder / "model.safetensors")
+    shards = {name: f"pytorch_model-0000{1 + number % 2}-of-00002.bin" for number, name in enumerate(expected)}
+    for shard in set(shards.values()):
+        torch.save({name: tensor for name, tensor in expected.items() if shards[name] == shard}, folder / shard)
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": shards}))
+    before = read_model(folder)[0].state_dict()
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="pytorch_model.bin.index.json: pickled weights are not loaded"):
+        read_model(folder)
+    assert convert(folder) == folder / "model.safetensors.index.json"
+    after = read_model(folder)[0].state_dict()
+    assert after.keys() == before.keys()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+
+
+def test_marian_models_have_no_tag_on_the_target(folder: Path) -> None:
+    with pytest.raises(UserError, match="has a tag on its source alone; set source_tag, not target_tag"):
+        read_model(folder, target_tag=">>fra<<")
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", pickle.dumps(Payload()), pickle.dumps({"a": 1})])
 def test_a_pickle_of_anything_else_is_refused_and_not_executed(content: bytes, folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(content)

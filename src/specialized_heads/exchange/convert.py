@@ -8,18 +8,32 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from specialized_heads.exchange.huggingface import PICKLE, WEIGHTS
+from specialized_heads.exchange.huggingface import INDEX, PICKLE, PICKLE_INDEX, WEIGHTS, read_index
 from specialized_heads.model.checkpoint import write_tensors
-from specialized_heads.stage import UserError
+from specialized_heads.stage import UserError, write_json
 
 
 def convert(folder: Path) -> Path:
-    """Write `model.safetensors` beside `pytorch_model.bin`.
+    """Write safetensors beside pickled weights, which are `pytorch_model.bin` or several files with an index.
+
+    Returns:
+        `model.safetensors`, or the index of several files.
 
     Raises:
         UserError: there is no such file, it is damaged, or it holds something other than tensors.
     """
-    path = folder / PICKLE
+    if not (folder / PICKLE_INDEX).is_file():
+        _convert(folder / PICKLE, folder / WEIGHTS)
+        return folder / WEIGHTS
+    names = read_index(folder / PICKLE_INDEX)
+    new = {shard: Path(shard).stem.replace("pytorch_", "") + ".safetensors" for shard in sorted(set(names.values()))}
+    for shard in new:
+        _convert(folder / shard, folder / new[shard])
+    write_json(folder / INDEX, {"weight_map": {name: new[shard] for name, shard in names.items()}})
+    return folder / INDEX
+
+
+def _convert(path: Path, output: Path) -> None:
     if not path.is_file():
         raise UserError(f"{path}: no such file; there is nothing to convert")
     try:
@@ -35,5 +49,4 @@ def convert(folder: Path) -> Path:
     first: dict[tuple, str] = {}  # of several names for the same memory, which safetensors does not allow
     for name in sorted(stored, key=lambda name: "shared" not in name):
         first.setdefault((stored[name].data_ptr(), tuple(stored[name].shape), stored[name].stride()), name)
-    write_tensors(folder / WEIGHTS, {name: stored[name].clone().contiguous() for name in first.values()}, format="pt")
-    return folder / WEIGHTS
+    write_tensors(output, {name: stored[name].clone().contiguous() for name in first.values()}, format="pt")

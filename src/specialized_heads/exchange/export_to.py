@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from specialized_heads import __version__, stage
 from specialized_heads.exchange import huggingface
@@ -142,7 +143,7 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
 
 
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:
-    """Write a model for transformers; returns what translates with the files as this project reads them."""
+    """Write a model for transformers; returns what translates with them, or as this project reads them without transformers."""
     if quantization != "float32":
         raise stage.UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
     a = translator.model.architecture
@@ -151,10 +152,22 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run
     huggingface.write_folder(translator.model, output, beam=settings["beam"], length_penalty=settings["length_penalty"])
     write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
 
-    def run(sources: list[list[int]]) -> list[list[int]]:
-        return in_batches(partial(translate, huggingface.load_folder(output, a.tokens), **settings), sources)
+    try:
+        import transformers
+    except ImportError:
+        model = huggingface.load_folder(output, a.tokens)
+        return partial(in_batches, partial(translate, model, **settings))
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(output).eval()
 
-    return run
+    @torch.inference_mode()
+    def generate(sources: list[list[int]]) -> list[list[int]]:
+        rows = [torch.tensor([*ids, a.tokens.eos]) for ids in sources]
+        ids = pad_sequence(rows, batch_first=True, padding_value=a.tokens.pad)
+        longest = int(settings["max_length_ratio"] * max(map(len, sources))) + 10
+        outputs = theirs.generate(ids, attention_mask=ids != a.tokens.pad, max_new_tokens=longest)[:, 1:].tolist()
+        return [row[: row.index(a.tokens.eos)] if a.tokens.eos in row else row for row in outputs]
+
+    return partial(in_batches, generate)
 
 
 def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:

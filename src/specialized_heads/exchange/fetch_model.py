@@ -23,7 +23,6 @@ WANTED = [
 class Settings(stage.Section):
     name: str
     revision: str | None
-    key: str  # of the configuration, that names the model
 
 
 def main() -> None:
@@ -35,14 +34,14 @@ def main() -> None:
     try:
         info = HfApi(endpoint=server).model_info(settings.name, revision=settings.revision)
         names = [file.rfilename for file in info.siblings or ()]
-        weights = [name for name in names if name in (huggingface.WEIGHTS, huggingface.INDEX)]
-        weights = [*weights, "model-*.safetensors"] if weights else [huggingface.PICKLE]
-        if not set(weights) & set(names):
-            raise stage.UserError(
-                f"{settings.name}: has weights neither as safetensors nor in a single pickle, and nothing else can be read"
-            )
-        if huggingface.PICKLE in weights:  # what was converted from another commit
-            (folder / huggingface.WEIGHTS).unlink(missing_ok=True)
+        weights = {huggingface.WEIGHTS, huggingface.INDEX} & set(names)
+        pickles = {huggingface.PICKLE, huggingface.PICKLE_INDEX} & set(names)
+        if not weights and not pickles:
+            raise stage.UserError(f"{settings.name}: has weights neither as safetensors nor as pickles of PyTorch")
+        if not weights and info.sha != _commit(files.output):  # what was converted from another commit
+            for path in folder.glob("model*.safetensors*"):
+                path.unlink()
+        weights = [*weights, "model-*.safetensors"] if weights else [*pickles, "pytorch_model-*.bin"]
         stage.log.info("fetching %s at %s", settings.name, info.sha)
         snapshot_download(
             settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights], endpoint=server
@@ -53,7 +52,7 @@ def main() -> None:
         reason = stage.one_line(str(error).strip().split("\n")[0])
         raise stage.UserError(
             f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
-            f"again to resume, or fetch it elsewhere and set {settings.key} to its folder"
+            f"again to resume, or fetch it elsewhere and name its folder in the configuration"
         ) from None
     card = {
         "name": settings.name,
@@ -66,6 +65,11 @@ def main() -> None:
         },
     }
     stage.write_json(files.output, card)
+
+
+def _commit(card: Path) -> str | None:
+    """The commit that a card names; None if there is no card."""
+    return stage.read_json(card).get("commit") if card.is_file() else None
 
 
 if __name__ == "__main__":

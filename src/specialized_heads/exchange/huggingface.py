@@ -21,6 +21,7 @@ from specialized_heads.stage import Section, UserError, first_line, read_json, w
 CONFIG, GENERATION = "config.json", "generation_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
+PICKLE_INDEX = "pytorch_model.bin.index.json"
 NEVER = -100.0  # logit of what is never an output
 
 # Our names and theirs: of parameters outside the layers, of the projections of attention, of other sub-layers.
@@ -148,6 +149,8 @@ def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
     for name in names:
         candidates = [their_name(name), *SHARED.get(name, ())]
         found = next((stored[each] for each in candidates if each in stored), None)
+        if found is None and name == "output_bias":  # zero in transformers
+            found = torch.zeros(a.target_vocabulary)
         if found is None:
             raise UserError(f"{path}: there is no tensor {candidates[0]}; the weights do not fit {CONFIG}")
         tensors[name] = found.float().flatten() if name == "output_bias" else found.float()
@@ -186,23 +189,28 @@ def their_name(name: str) -> str:
 def read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
     """The tensors of a model by their names, and the file to name in errors."""
     if (folder / INDEX).is_file():  # in several files
-        index = read_json(folder / INDEX)
-        files = index.get("weight_map") if isinstance(index, dict) else None
-        if not isinstance(files, dict):
-            raise UserError(f"{folder / INDEX}: has no weight_map; fetch the model again")
-        shards = sorted(set(map(str, files.values())))
-        if any(Path(shard).name != shard for shard in shards):
-            raise UserError(f"{folder / INDEX}: names a file outside its folder; fetch the model again")
         stored: dict[str, Tensor] = {}
-        for shard in shards:
+        for shard in sorted(set(read_index(folder / INDEX).values())):
             stored |= read_tensors(folder / shard)
         return folder / INDEX, stored
-    if not (folder / WEIGHTS).is_file() and (folder / PICKLE).is_file():
+    pickle = next((name for name in (PICKLE, PICKLE_INDEX) if (folder / name).is_file()), None)
+    if pickle and not (folder / WEIGHTS).is_file():
         raise UserError(
-            f"{folder / PICKLE}: pickled weights are not loaded, since loading can execute code; convert them with "
+            f"{folder / pickle}: pickled weights are not loaded, since loading can execute code; convert them with "
             f"`specialized-heads convert {folder}` and run again"
         )
     return folder / WEIGHTS, read_tensors(folder / WEIGHTS)
+
+
+def read_index(path: Path) -> dict[str, str]:
+    """The file of each tensor, of weights in several files."""
+    index = read_json(path)
+    files = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(files, dict):
+        raise UserError(f"{path}: has no weight_map; fetch the model again")
+    if any(Path(str(shard)).name != shard for shard in files.values()):
+        raise UserError(f"{path}: names a file outside its folder; fetch the model again")
+    return files
 
 
 def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty: float) -> None:
@@ -249,6 +257,7 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
         }
     generation = {
         "num_beams": beam,
+        "early_stopping": beam > 1,  # a sentence is done with as many finished hypotheses, as here
         "length_penalty": length_penalty,
         "max_length": 512,
         "decoder_start_token_id": tokens.start,

@@ -191,21 +191,20 @@ def imported_files(experiment: Experiment, /, *, corpus: str, root: str, **_: st
 
 
 def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
-    """Name, revision and key in the configuration of each model that is fetched from the hub, by its folder."""
+    """Name and revision of each model that is fetched from the hub, by its folder."""
     models: dict[Path, dict[str, str | None]] = {}
     bert, hub = experiment.classification, Path(experiment.downloads.directory, "models")
     if bert and bert.model and (folder := bert_folder(experiment, root=root)).parent == hub:
-        models[folder] = {"name": bert.model, "revision": bert.revision, "key": "classification.model"}
+        models[folder] = {"name": bert.model, "revision": bert.revision}
     for corpus, values in experiment.corpora.items():
         folder = imported_folder(experiment, corpus, root=Path(root))
         if folder and values.baseline and folder.parent == hub:
-            key = f"corpora.{corpus}.baseline.model"
-            models[folder] = {"name": values.baseline.model, "revision": values.baseline.revision, "key": key}
+            models[folder] = {"name": values.baseline.model, "revision": values.baseline.revision}
     return models
 
 
 def fetch_settings(experiment: Experiment, /, *, name: str, root: str, **_: str) -> dict[str, str | None]:
-    """What to fetch from the hub into the folder `name`, and the key that asks for it."""
+    """What to fetch from the hub into the folder `name`."""
     return hub_models(experiment, root=root)[Path(experiment.downloads.directory, "models", name)]
 
 
