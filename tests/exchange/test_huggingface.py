@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from published import M2M, MARIAN, m2m, marian
+from published import M2M, MARIAN, SIZE, m2m, marian
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
@@ -89,6 +90,33 @@ def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, t
     source, target = sentences(tokens)
     expected = our_logits(ours, source, target)
     torch.testing.assert_close(their_logits(back, source, target, tokens), expected, rtol=0, atol=1e-5)
+
+
+def copying(model: transformers.MarianMTModel) -> transformers.MarianMTModel:
+    """The model, trained for a moment to copy its source, so that it ends its sentences."""
+    random, optimizer = np.random.default_rng(2), torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(100):
+        ids = torch.from_numpy(random.integers(3, SIZE - 1, (16, random.integers(2, 13))))
+        ids[:, -1] = MARIAN.eos
+        loss = model(input_ids=ids, labels=ids).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.eval()
+
+
+def test_beam_search_of_transformers_finds_our_translations(saved, tmp_path: Path) -> None:
+    ours = load_folder(saved(copying(marian())), MARIAN)
+    (tmp_path / "ours").mkdir()
+    write_folder(ours, tmp_path / "ours", beam=4, length_penalty=1.0)
+    back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "ours").eval()
+    random = np.random.default_rng(1)
+    for length in random.integers(1, 12, 40).tolist():
+        ids = random.integers(3, SIZE - 1, length).tolist()
+        given = torch.tensor([[*ids, MARIAN.eos]])
+        theirs = back.generate(given, max_new_tokens=2 * length + 10)[0, 1:].tolist()
+        [translation] = translate(ours, [ids], beam=4, length_penalty=1.0, max_length_ratio=2.0)
+        assert [*translation, MARIAN.eos] == theirs
 
 
 def test_padding_is_never_an_output_of_a_published_marian_model(saved) -> None:

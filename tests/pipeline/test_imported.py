@@ -50,7 +50,9 @@ def test_an_imported_model_is_analysed_pruned_and_exported(experiment) -> None:
     for engine in ("ctranslate2", "hf"):
         compared = export_to(results / exported, project.root / engine, to=engine, texts=texts)
         assert compared.sentences == len(texts)
-        assert compared.same + compared.rounding == len(texts)
+        # Random weights reach the limit of the length, where transformers also considers unfinished hypotheses.
+        better = compared.better if engine == "hf" else 0
+        assert compared.same + compared.rounding + better == len(texts)
     model, _ = read_model(project.root / "hf")  # again dense, with heads of zeros
     assert sum(map(len, model.architecture.encoder)) == 8
 

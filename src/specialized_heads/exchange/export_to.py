@@ -8,11 +8,11 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from specialized_heads import __version__, stage
 from specialized_heads.exchange import huggingface
@@ -161,10 +161,11 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run
 
     @torch.inference_mode()
     def generate(sources: list[list[int]]) -> list[list[int]]:
-        rows = [torch.tensor([*ids, a.tokens.eos]) for ids in sources]
-        ids = pad_sequence(rows, batch_first=True, padding_value=a.tokens.pad)
-        longest = int(settings["max_length_ratio"] * max(map(len, sources))) + 10
-        outputs = theirs.generate(ids, attention_mask=ids != a.tokens.pad, max_new_tokens=longest)[:, 1:].tolist()
+        outputs: list[list[int]] = []
+        for length, same in groupby(sources, key=len):  # a batch has one limit, which depends on the length
+            ids = torch.tensor([[*source, a.tokens.eos] for source in same])
+            longest = int(settings["max_length_ratio"] * length) + 10
+            outputs += theirs.generate(ids, max_new_tokens=longest)[:, 1:].tolist()
         return [row[: row.index(a.tokens.eos)] if a.tokens.eos in row else row for row in outputs]
 
     return partial(in_batches, generate)
