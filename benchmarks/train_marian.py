@@ -5,7 +5,7 @@
     snakemake --cores all --configfile config/marian.yaml
 
 Marian's own choices: two SentencePiece unigram models with one joint table of ids, post-norm, swish, all embeddings tied. Needs
-transformers (benchmarks/requirements.txt); about a quarter of an hour on two CPU cores.
+transformers (benchmarks/requirements.txt); about 25 minutes on one CPU core.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--updates", type=int, default=1500)
     parser.add_argument("--sentences", type=int, default=256, help="per update")
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
     options = parser.parse_args()
     torch.manual_seed(1)
     random = np.random.default_rng(1)
