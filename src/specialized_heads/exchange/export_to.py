@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -153,22 +152,10 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run
     write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
 
     try:
-        import transformers
-    except ImportError:
-        model = huggingface.load_folder(output, a.tokens)
-        return partial(in_batches, partial(translate, model, **settings))
-    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(output).eval()
-
-    @torch.inference_mode()
-    def generate(sources: list[list[int]]) -> list[list[int]]:
-        outputs: list[list[int]] = []
-        for length, same in groupby(sources, key=len):  # a batch has one limit, which depends on the length
-            ids = torch.tensor([[*source, a.tokens.eos] for source in same])
-            longest = int(settings["max_length_ratio"] * length) + 10
-            outputs += theirs.generate(ids, max_new_tokens=longest)[:, 1:].tolist()
-        return [row[: row.index(a.tokens.eos)] if a.tokens.eos in row else row for row in outputs]
-
-    return partial(in_batches, generate)
+        from specialized_heads.exchange.generate import generator
+    except ImportError:  # no transformers
+        return partial(in_batches, partial(translate, huggingface.load_folder(output, a.tokens), **settings))
+    return partial(in_batches, generator(output, eos=a.tokens.eos, max_length_ratio=settings["max_length_ratio"]))
 
 
 def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:

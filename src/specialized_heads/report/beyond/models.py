@@ -53,7 +53,8 @@ def numbers(
     for model, folder in all_models(corpora, seeds, results):
         sizes = read_json(folder / "model.json")["architecture"]
         models.append(model)
-        embedded.append(sizes["width"] * (sizes["source_vocabulary"] + 2 * sizes["target_vocabulary"]))
+        matrices = {"all": 0, "output": 1}.get(sizes.get("tied"), 2)  # of the target, besides the source's
+        embedded.append(sizes["width"] * (sizes["source_vocabulary"] + matrices * sizes["target_vocabulary"]))
         records = read_log(folder / "log.jsonl") if folder in with_log else pd.DataFrame()
         dev_losses.append(float(records["dev_loss"].iloc[-1]) if "dev_loss" in records else nan)
     known = pd.concat([table.assign(corpus=title) for title, table in scores.items()], ignore_index=True)
