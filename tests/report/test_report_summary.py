@@ -107,6 +107,13 @@ def test_table_of_models(stage, results):
     assert "4 hypotheses, ranked by log P / length^0.6" in text.replace("\\", "")
     assert "| EN-FR | scratch | all | 12 heads | 1 | 8/8/8 | 28.0 " in text
     assert "| 3.250 | 900 | 10,000 | 6,000 |" in text
+    for path in results.rglob("model.json"):
+        described = json.loads(path.read_text())
+        described["architecture"]["tied"] = "all"
+        path.write_text(json.dumps(described))
+    stem = stage("models", settings, scores=[results / "en_fr" / "scores.parquet"], results=[results])
+    tied = pd.read_csv(stem.with_suffix(".csv"))
+    assert (tied["parameters_without_embeddings"] == 10_000 - 8 * 100).all()
 
 
 def test_a_model_without_scores_is_named(stage, results):
