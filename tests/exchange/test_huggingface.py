@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from published import M2M, MARIAN, SIZE, m2m, marian
+from published import M2M, MARIAN, SIZE, copying, m2m, marian
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
@@ -90,19 +90,6 @@ def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, t
     source, target = sentences(tokens)
     expected = our_logits(ours, source, target)
     torch.testing.assert_close(their_logits(back, source, target, tokens), expected, rtol=0, atol=1e-5)
-
-
-def copying(model: transformers.MarianMTModel) -> transformers.MarianMTModel:
-    """The model, trained for a moment to copy its source, so that it ends its sentences."""
-    random, optimizer = np.random.default_rng(2), torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(100):
-        ids = torch.from_numpy(random.integers(3, SIZE - 1, (16, random.integers(2, 13))))
-        ids[:, -1] = MARIAN.eos
-        loss = model(input_ids=ids, labels=ids).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model.eval()
 
 
 def test_beam_search_of_transformers_finds_our_translations(saved, tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ CORPUS = "tatoeba_en_fr"
 
 @pytest.fixture
 def experiment(project):
-    """The smoke experiment on one corpus, with a model of random weights."""
+    """The smoke experiment on one corpus, with a model that ends its sentences."""
     published = pytest.importorskip("published")
     pairs = pq.read_table(ROOT / "resources" / CORPUS / "corpus.parquet", columns=["source", "target"]).slice(0, 2000)
     folder = project.root / "models" / "theirs"
     published.write_tokeniser(folder, {side: pairs[side].to_pylist() for side in ("source", "target")})
-    published.marian().save_pretrained(folder)
+    published.copying(published.marian()).save_pretrained(folder)  # at the limit of the length, searches differ
     values = project.settings()
     values["experiment"] = "theirs"
     values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "models/theirs"}}}
@@ -50,9 +50,7 @@ def test_an_imported_model_is_analysed_pruned_and_exported(experiment) -> None:
     for engine in ("ctranslate2", "hf"):
         compared = export_to(results / exported, project.root / engine, to=engine, texts=texts)
         assert compared.sentences == len(texts)
-        # Random weights reach the limit of the length, where transformers also considers unfinished hypotheses.
-        better = compared.better if engine == "hf" else 0
-        assert compared.same + compared.rounding + better == len(texts)
+        assert compared.same + compared.rounding == len(texts)
     model, _ = read_model(project.root / "hf")  # again dense, with heads of zeros
     assert sum(map(len, model.architecture.encoder)) == 8
 

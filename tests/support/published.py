@@ -6,6 +6,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sentencepiece
 import torch
@@ -51,6 +52,19 @@ def vary(model: Any) -> Any:
     for parameter in model.parameters():
         if parameter.dim() == 1:
             torch.nn.init.normal_(parameter, std=0.5)
+    return model.eval()
+
+
+def copying(model: Any) -> Any:
+    """The model, trained for a moment to copy its source, so that it ends its sentences."""
+    random, optimizer = np.random.default_rng(2), torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(100):
+        ids = torch.from_numpy(random.integers(3, SIZE - 1, (16, random.integers(2, 13))))
+        ids[:, -1] = MARIAN.eos
+        loss = model(input_ids=ids, labels=ids).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
     return model.eval()
 
 

@@ -150,7 +150,6 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run
     settings = translator.decoding.model_dump()
     huggingface.write_folder(translator.model, output, beam=settings["beam"], length_penalty=settings["length_penalty"])
     write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
-
     try:
         from specialized_heads.exchange.generate import generator
     except ImportError:  # no transformers

@@ -52,7 +52,7 @@ def main() -> None:
         reason = stage.one_line(str(error).strip().split("\n")[0])
         raise stage.UserError(
             f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
-            f"again to resume, or fetch it elsewhere and name its folder in the configuration"
+            "again to resume, or fetch it elsewhere and name its folder in the configuration"
         ) from None
     card = {
         "name": settings.name,

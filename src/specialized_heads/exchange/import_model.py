@@ -33,10 +33,6 @@ def read_model(
     """
     if (folder / huggingface.CONFIG).is_file():
         config = huggingface.read_config(folder)
-        if config.marian and target_tag is not None:
-            raise stage.UserError(
-                f"{folder}: a Marian model has a tag on its source alone; set source_tag, not target_tag"
-            )
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
     if (folder / DESCRIPTION).is_file():

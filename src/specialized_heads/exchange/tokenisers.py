@@ -66,6 +66,8 @@ def read_tokenisers(
     source_ids = _ids(folder, VOCABULARY)
     target_ids = source_ids if shared else _ids(folder, TARGET_VOCABULARY)
     sizes = (config.vocab_size, config.target_vocabulary)
+    if marian and target_tag is not None:
+        raise UserError(f"{folder}: a Marian model has a tag on its source alone; set source_tag, not target_tag")
     if "<unk>" not in source_ids:
         raise UserError(f"{folder / VOCABULARY}: there is no token <unk>; fetch the tokeniser of this model again")
     special = {config.pad_token_id, config.eos_token_id, source_ids["<unk>"]}
