@@ -124,10 +124,10 @@ def translate(
     limits = [int(max_length_ratio * len(ids)) + 10 for ids in sources]
     finished: list[list[tuple[float, list[int]]]] = [[] for _ in sources]  # hypotheses: normalised score, ids
     open_ = list(range(len(sources)))
-    prefixes = torch.empty(len(sources), beam, 0, dtype=torch.long, device=device)
-    tokens = torch.full((len(sources), beam), special.start, device=device)
-    scores = torch.full((len(sources), beam), -torch.inf, device=device)
-    scores[:, 0] = 0.0  # all hypotheses start out equal: only one may branch
+    # The first step has one hypothesis per sentence; its best continuations fill the beam.
+    prefixes = torch.empty(len(sources), 1, 0, dtype=torch.long, device=device)
+    tokens = torch.full((len(sources), 1), special.start, device=device)
+    scores = torch.zeros(len(sources), 1, device=device)
     never = [special.pad] if special.start == special.eos else [special.pad, special.start]
     position = 0
     while open_:
@@ -141,17 +141,18 @@ def translate(
         # A sentence's best candidates are among the best of each of its hypotheses.
         likely, likely_token = logits.topk(min(2 * beam, logits.shape[-1]), dim=-1)
         candidates = (scores[..., None] + (likely - mass)).flatten(1)
-        best, index = candidates.topk(2 * beam, dim=1)
+        best, index = candidates.topk(min(2 * beam, candidates.shape[1]), dim=1)
         parent, token = index // likely.shape[-1], likely_token.flatten(1).gather(1, index)
         ends = token == special.eos
         for row, column in ends[:, :beam].nonzero().tolist():
             if (score := float(best[row, column])) > -torch.inf:
                 ids = prefixes[row, parent[row, column]].tolist()
                 finished[open_[row]].append((score / position**length_penalty, ids))
-        # Continue with the best W open candidates; there are at least W, since each hypothesis can end in only one way.
-        order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :beam]
+        # Continue with the best W open candidates, or as many as there surely are: each hypothesis can end in only one way.
+        width = min(beam, best.shape[1] - tokens.shape[1])
+        order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :width]
         scores, parent, token = best.gather(1, order), parent.gather(1, order), token.gather(1, order)
-        prefixes = torch.cat([prefixes.gather(1, parent[..., None].expand_as(prefixes)), token[..., None]], dim=2)
+        prefixes = torch.cat([prefixes.gather(1, parent[..., None].expand(-1, -1, position - 1)), token[..., None]], dim=2)
         stay = []
         for row, sentence in enumerate(open_):
             if len(finished[sentence]) < beam and position < limits[sentence]:
@@ -159,8 +160,9 @@ def translate(
             elif not finished[sentence]:  # cut off at the limit: take the best prefix as it is
                 finished[sentence].append((float(scores[row, 0]), prefixes[row, 0].tolist()))
         kept = torch.tensor(stay, dtype=torch.long, device=device)
-        scores, prefixes, tokens, parent = scores[kept], prefixes[kept], token[kept], parent[kept]
-        cache.select((kept[:, None] * beam + parent).flatten(), kept if len(stay) < len(open_) else None)
+        hypotheses = kept[:, None] * tokens.shape[1] + parent[kept]
+        cache.select(hypotheses.flatten(), kept if len(stay) < len(open_) else None)
+        scores, prefixes, tokens = scores[kept], prefixes[kept], token[kept]
         open_ = [open_[row] for row in stay]
     return [max(hypotheses, key=lambda hypothesis: hypothesis[0])[1] for hypotheses in finished]
 
