@@ -24,13 +24,13 @@ import torch
 from safetensors.numpy import save_file
 
 from specialized_heads.corpus.bpe import learn
-from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.corpus.tokens import TokenStore, cut, load_tokens
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.evaluation import translate as translation
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Architecture, Transformer, initialise
-from specialized_heads.training.batching import cut, make_batch
+from specialized_heads.training.batching import make_batch
 
 CORPUS = Path(__file__).parents[2] / "resources/tatoeba_en_fr/corpus.parquet"
 SHORTEST = 10  # subwords, end of sentence included
@@ -83,6 +83,7 @@ class Workload:
     train: list[list[int]]  # sentence numbers; one list is one update
     decode: list[list[int]]
     outputs: list[list[list[int]]]  # what this engine makes of `decode`, in float32
+    seed: int = SEED  # of random weights
 
     @property
     def tokens(self) -> Path:

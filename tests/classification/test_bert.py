@@ -10,7 +10,7 @@ import torch
 from small import mask_derivatives
 
 from specialized_heads.classification.finetune import classifier
-from specialized_heads.classification.wordpiece import Cleaning, tokenizer_of
+from specialized_heads.corpus.wordpiece import Cleaning, tokenizer_of
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save

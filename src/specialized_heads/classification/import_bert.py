@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.classification import wordpiece
+from specialized_heads.corpus import wordpiece
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.checkpoint import save
 

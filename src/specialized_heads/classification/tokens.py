@@ -2,7 +2,7 @@
 
 from specialized_heads import stage
 from specialized_heads.classification.examples import SCHEMA
-from specialized_heads.classification.wordpiece import read_vocabulary, write_inputs
+from specialized_heads.corpus.wordpiece import read_vocabulary, write_inputs
 from specialized_heads.tables import read_table
 
 

@@ -2,7 +2,7 @@
 
 from specialized_heads import stage
 from specialized_heads.classification.sentences import read_sentences
-from specialized_heads.classification.wordpiece import Cleaning, learn, read_vocabulary, write_inputs, write_vocabulary
+from specialized_heads.corpus.wordpiece import Cleaning, learn, read_vocabulary, write_inputs, write_vocabulary
 
 DEV = 2_000  # sentences at most
 

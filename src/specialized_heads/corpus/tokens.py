@@ -11,6 +11,7 @@ held in memory. Files are opened as PyTorch tensors: safetensors maps those, but
 import hashlib
 import json
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -156,6 +157,17 @@ def write_tokens(
                 metadata["tokens"] = json.dumps(asdict(tokens))
             save_file(arrays, temporary, metadata=metadata)
     return offsets
+
+
+def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
+    """Cut sentences sorted by length into runs whose padded size (number times longest) is at most `limit`."""
+    pieces, start = [], 0
+    while start < len(order):
+        # The padded size grows with the end of the run, so bisection finds the last possible end.
+        fits = bisect_right(range(start + 1, len(order)), limit, key=lambda end: (end + 1 - start) * int(lengths[end]))
+        pieces.append(order[start : start + 1 + fits])
+        start += 1 + fits
+    return pieces
 
 
 def main() -> None:

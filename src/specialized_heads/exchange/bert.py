@@ -12,7 +12,7 @@ import torch
 from pydantic import Field, ValidationError
 from torch import Tensor
 
-from specialized_heads.classification import wordpiece
+from specialized_heads.corpus import wordpiece
 from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.huggingface import CONFIG
 from specialized_heads.exchange.tokenisers import TOKENIZER, TOKENIZER_CONFIG

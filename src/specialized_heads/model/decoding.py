@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from specialized_heads.corpus.tokens import cut
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import DecoderLayer, Transformer
 from specialized_heads.stage import progress
-from specialized_heads.training.batching import cut
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
 
@@ -152,7 +152,9 @@ def translate(
         width = min(beam, best.shape[1] - tokens.shape[1])
         order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :width]
         scores, parent, token = best.gather(1, order), parent.gather(1, order), token.gather(1, order)
-        prefixes = torch.cat([prefixes.gather(1, parent[..., None].expand(-1, -1, position - 1)), token[..., None]], dim=2)
+        prefixes = torch.cat(
+            [prefixes.gather(1, parent[..., None].expand(-1, -1, position - 1)), token[..., None]], dim=2
+        )
         stay = []
         for row, sentence in enumerate(open_):
             if len(finished[sentence]) < beam and position < limits[sentence]:

@@ -9,14 +9,13 @@ smaller, and more of them form an update, until at most 5% of the positions are 
 """
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.tokens import TokenStore, cut
 from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
 
 MAX_PADDING = 0.05  # share of the positions of an epoch
@@ -102,17 +101,6 @@ def epoch_updates(
         pieces = cut(longest[order], order, limit)
     shuffled = [pieces[index] for index in random.permutation(len(pieces))]
     return [shuffled[start : start + number] for start in range(0, len(shuffled), number)]
-
-
-def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
-    """Cut sentences sorted by length into runs whose padded size (number times longest) is at most `limit`."""
-    pieces, start = [], 0
-    while start < len(order):
-        # The padded size grows with the end of the run, so bisection finds the last possible end.
-        fits = bisect_right(range(start + 1, len(order)), limit, key=lambda end: (end + 1 - start) * int(lengths[end]))
-        pieces.append(order[start : start + 1 + fits])
-        start += 1 + fits
-    return pieces
 
 
 def padding(pieces: list[np.ndarray], *sides: np.ndarray) -> float:

@@ -9,13 +9,13 @@ from scipy.stats import ConstantInputWarning, pearsonr, rankdata
 from torch import Tensor
 
 from specialized_heads.config.sections import Heads
-from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.corpus.tokens import TokenStore, cut
 from specialized_heads.heads.relevance.gradient import gradient_input
 from specialized_heads.heads.relevance.propagate import Relevance, propagate
 from specialized_heads.heads.relevance.rules import Rule
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.stage import UserError, progress
-from specialized_heads.training.batching import Batch, cut, make_batch
+from specialized_heads.training.batching import Batch, make_batch
 
 # Floats in the largest tensor, relevance of N steps at P positions; bounds the memory of a batch.
 BATCH_FLOATS = 1_000_000
