@@ -16,6 +16,8 @@ are the other way round.
 
 import logging
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,12 +30,12 @@ from joeynmt.model import Model, build_model
 from joeynmt.search import search
 from joeynmt.training import TrainManager
 from joeynmt.vocabulary import Vocabulary
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, MAX_LENGTH_RATIO, Workload
 from specialized_heads.corpus.vocabulary import EOS, PAD, UNKNOWN
 from specialized_heads.model.checkpoint import load
-from specialized_heads.model.transformer import Transformer, sinusoids
+from specialized_heads.model.transformer import Architecture, Transformer, sinusoids
 from specialized_heads.training.batching import make_batch
 
 
@@ -94,6 +96,13 @@ class System:
             trainer.scheduler.step(trainer.stats.steps)
         trainer.model.zero_grad()
         trainer.stats.steps += 1
+
+    def set_rate(self, rate: float) -> None:
+        for group in self.trainer.optimizer.param_groups:
+            group["lr"] = rate
+
+    def trained(self) -> Transformer:
+        return convert_back(self.trainer.model, self.workload.size.architecture)
 
     def decoding_variants(self) -> list[str]:
         return self.training_variants()
@@ -172,39 +181,62 @@ def convert(model: Transformer, vocabulary: Vocabulary, *, dropout: float) -> Mo
         "layer_norm": "pre",
     }
     joey = build_model({"encoder": side, "decoder": side}, vocabulary, vocabulary)
-    rows = renumber(torch.arange(a.target_vocabulary))
-    joey.src_embed.lut.weight.copy_(model.source_embedding[rows])
-    joey.trg_embed.lut.weight.copy_(model.target_embedding[rows])
-    joey.decoder.output_layer.weight.copy_(model.output_embedding[rows])
-    for theirs, ours in zip(joey.encoder.layers, model.encoder, strict=True):
-        theirs.layer_norm.load_state_dict(ours.attention_norm.state_dict())
-        copy_attention(theirs.src_src_att, ours.attention)
-        copy_feed_forward(theirs.feed_forward, ours)
-    for theirs, ours in zip(joey.decoder.layers, model.decoder, strict=True):
-        theirs.x_layer_norm.load_state_dict(ours.attention_norm.state_dict())
-        copy_attention(theirs.trg_trg_att, ours.attention)
-        theirs.dec_layer_norm.load_state_dict(ours.cross_norm.state_dict())
-        copy_attention(theirs.src_trg_att, ours.cross)
-        copy_feed_forward(theirs.feed_forward, ours)
-    joey.encoder.layer_norm.load_state_dict(model.encoder_norm.state_dict())
-    joey.decoder.layer_norm.load_state_dict(model.decoder_norm.state_dict())
+    for theirs, ours in weights_of_both(joey, model):
+        theirs.copy_(0.0 if ours is None else ours)
+    for theirs, ours in embeddings_of_both(joey, model):
+        theirs.copy_(ours[renumber(torch.arange(len(ours)))])
     for stack in (joey.encoder, joey.decoder):
         stack.pe.pe.copy_(sinusoids(stack.pe.pe.shape[1], a.width))
     return joey
 
 
-def copy_attention(theirs: Any, ours: Any) -> None:
-    for layer, matrix in (
-        (theirs.q_layer, ours.query),
-        (theirs.k_layer, ours.key),
-        (theirs.v_layer, ours.value),
-        (theirs.output_layer, ours.output),
-    ):
-        layer.weight.copy_(matrix)
-        layer.bias.zero_()
+@torch.no_grad()
+def convert_back(joey: Model, architecture: Architecture) -> Transformer:
+    """Our model with the weights of a JoeyNMT model that `convert` made and training has changed."""
+    model = Transformer(replace(architecture, attention_bias=True), dropout=0.0).eval()
+    for theirs, ours in weights_of_both(joey, model):
+        ours.copy_(theirs)
+    for theirs, ours in embeddings_of_both(joey, model):
+        ours.copy_(theirs[renumber(torch.arange(len(ours)))])
+    return model
 
 
-def copy_feed_forward(theirs: Any, ours: Any) -> None:
-    theirs.layer_norm.load_state_dict(ours.feed_forward_norm.state_dict())
-    theirs.pwff_layer[0].load_state_dict(ours.feed_forward.expand.state_dict())
-    theirs.pwff_layer[3].load_state_dict(ours.feed_forward.contract.state_dict())
+def embeddings_of_both(joey: Model, model: Transformer) -> Iterator[tuple[Tensor, Tensor]]:
+    """Their embeddings and ours, whose rows are in another order."""
+    yield joey.src_embed.lut.weight, model.source_embedding
+    yield joey.trg_embed.lut.weight, model.target_embedding
+    yield joey.decoder.output_layer.weight, model.output_embedding
+
+
+def weights_of_both(joey: Model, model: Transformer) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Every other weight of theirs, and ours; None for a bias that ours lacks."""
+    for theirs, ours in zip(joey.encoder.layers, model.encoder, strict=True):
+        yield from linear(theirs.layer_norm, ours.attention_norm)
+        yield from attention(theirs.src_src_att, ours.attention)
+        yield from feed_forward(theirs.feed_forward, ours)
+    for theirs, ours in zip(joey.decoder.layers, model.decoder, strict=True):
+        yield from linear(theirs.x_layer_norm, ours.attention_norm)
+        yield from attention(theirs.trg_trg_att, ours.attention)
+        yield from linear(theirs.dec_layer_norm, ours.cross_norm)
+        yield from attention(theirs.src_trg_att, ours.cross)
+        yield from feed_forward(theirs.feed_forward, ours)
+    yield from linear(joey.encoder.layer_norm, model.encoder_norm)
+    yield from linear(joey.decoder.layer_norm, model.decoder_norm)
+
+
+def linear(theirs: nn.Module, ours: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
+    yield theirs.weight, ours.weight
+    yield theirs.bias, ours.bias
+
+
+def attention(theirs: Any, ours: Any) -> Iterator[tuple[Tensor, Tensor | None]]:
+    for layer, name in (("q", "query"), ("k", "key"), ("v", "value"), ("output", "output")):
+        layer = getattr(theirs, f"{layer}_layer")
+        yield layer.weight, getattr(ours, name)
+        yield layer.bias, getattr(ours, f"{name}_bias")
+
+
+def feed_forward(theirs: Any, ours: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    yield from linear(theirs.layer_norm, ours.feed_forward_norm)
+    yield from linear(theirs.pwff_layer[0], ours.feed_forward.expand)
+    yield from linear(theirs.pwff_layer[3], ours.feed_forward.contract)

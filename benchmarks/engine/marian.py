@@ -18,8 +18,10 @@ import torch.nn.functional as F
 from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
-from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, SEED, Size, Workload
-from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, Workload
+from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD
+from specialized_heads.exchange import huggingface
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import make_batch
 
 
@@ -34,7 +36,7 @@ class System:
 
     def prepare_training(self, variant: str) -> None:
         self.precision, attention = variant.split()
-        self.model = build(self.workload.size, attention=attention).to(self.device).train()
+        self.model = build(self.workload, attention=attention).to(self.device).train()
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
         store = self.workload.store
         batches = {numbers[0]: make_batch(store, np.array(numbers)) for numbers in self.workload.train}
@@ -56,12 +58,20 @@ class System:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
+    def set_rate(self, rate: float) -> None:
+        self.optimizer.param_groups[0]["lr"] = rate
+
+    def trained(self) -> Transformer:
+        folder = self.workload.folder / "trained"
+        self.model.save_pretrained(folder)
+        return huggingface.load_folder(folder, OURS)
+
     def decoding_variants(self) -> list[str]:
         return self.training_variants()
 
     def prepare_decoding(self, variant: str) -> None:
         self.precision, attention = variant.split()
-        self.model = build(self.workload.size, attention=attention).to(self.device).eval()
+        self.model = build(self.workload, attention=attention).to(self.device).eval()
         store = self.workload.store
         self.sources = [make_batch(store, np.array(numbers)).source for numbers in self.workload.decode]
 
@@ -87,9 +97,10 @@ class System:
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
 
-def build(size: Size, *, attention: str) -> MarianMTModel:
+def build(workload: Workload, *, attention: str) -> MarianMTModel:
     """A model with random weights, its three embeddings separate, as ours."""
-    torch.manual_seed(SEED)
+    torch.manual_seed(workload.seed)
+    size = workload.size
     config = MarianConfig(
         vocab_size=size.vocabulary,
         decoder_vocab_size=size.vocabulary,
@@ -105,6 +116,7 @@ def build(size: Size, *, attention: str) -> MarianMTModel:
         attention_dropout=DROPOUT,
         activation_dropout=DROPOUT,
         scale_embedding=True,
+        init_std=size.width**-0.5,
         share_encoder_decoder_embeddings=False,
         tie_word_embeddings=False,
         pad_token_id=PAD,

@@ -1,0 +1,72 @@
+"""Time to quality: the lengths between schedules, what is kept of trainings, and the way back from a peer's weights."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))  # `benchmarks` is not installed with the project
+
+from benchmarks import quality  # noqa: E402
+from benchmarks.engine.workload import Size  # noqa: E402
+from benchmarks.quality import Result, System, Trainings, updates_until  # noqa: E402
+from specialized_heads.model.transformer import Transformer, initialise  # noqa: E402
+
+
+def results(*points: tuple[int, float, float]) -> list[Result]:
+    return [Result("ours", 1e-3, updates, 1, loss, bleu) for updates, loss, bleu in points]
+
+
+def test_lengths_between_two_schedules_are_interpolated_on_a_logarithmic_axis() -> None:
+    points = results((500, 2.015, 30.0), (1000, 1.765, 41.0), (2000, 1.265, 49.0))
+    assert updates_until(points, "dev_loss", 1.515) == pytest.approx(1000 * 2**0.5)
+    assert updates_until(points, "bleu", 45.0) == pytest.approx(1000 * 2**0.5)
+    assert updates_until(points, "bleu", 49.0) == 2000
+    assert updates_until(points, "dev_loss", 2.5) == 500
+    assert updates_until(points, "bleu", 50.0) is None
+
+
+def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = []
+
+    def train(corpus: object, rate: float, updates: int, seed: int) -> quality.Training:
+        trained.append((rate, updates, seed))
+        yield
+        return rate, updates
+
+    class Corpus:
+        def score(self, model: tuple[float, int]) -> tuple[float, float]:
+            rate, updates = model
+            return 2.0 - updates / 2000 + rate, 40 + updates / 200
+
+    monkeypatch.setitem(quality.SYSTEMS, "ours", System("ours", train, (0.1, 0.2)))
+    path = tmp_path / "quality.csv"
+    lengths = Trainings(Corpus(), path).lengths("ours", 2, longest=4000)
+    assert [(each.learning_rate, each.updates, each.seed) for each in lengths] == [
+        (0.1, 500, 2),
+        (0.1, 1000, 2),
+        (0.1, 2000, 2),
+    ]
+    assert trained == [(0.1, 500, 1), (0.2, 500, 1), (0.1, 500, 2), (0.1, 1000, 2), (0.1, 2000, 2)]
+    assert Trainings(Corpus(), path).lengths("ours", 2, longest=4000) == lengths
+    assert len(trained) == 5
+    assert len(Trainings(Corpus(), path).lengths("ours", 2, longest=1000)) == 2
+
+
+def test_joeynmts_weights_come_back(tiny_model: Callable) -> None:
+    pytest.importorskip("joeynmt")
+    from benchmarks.engine import joey
+
+    size = Size("tiny", layers=2, heads=2, width=8, feed_forward=12, vocabulary=60)
+    model = Transformer(size.architecture, dropout=0.0)
+    initialise(model, seed=1)
+    theirs = joey.convert(model, joey.vocabulary_of(60), dropout=0.0)
+    back = joey.convert_back(theirs, size.architecture).state_dict()
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, back.pop(name)), name
+    assert all("bias" in name and not tensor.any() for name, tensor in back.items())
