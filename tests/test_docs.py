@@ -223,6 +223,8 @@ def wrong(words: list[str]) -> list[str]:
             mistakes.append(word)
         if re.fullmatch(r"(benchmarks|resources|tests)/[\w/.]+", word) and not (ROOT / word).exists():
             mistakes.append(word)
+    if "--configfile" in words:  # takes all words up to the next option
+        mistakes += [word for word in words[words.index("--configfile") + 2 :] if word.startswith("results/")]
     if words[0] == "make":
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("$(INSTALLED):", ".venv/installed:")
         targets = set(re.findall(r"^([\w./-]+):", makefile, flags=re.MULTILINE))
@@ -249,6 +251,9 @@ def test_figures_and_tables_are_made(page: Path) -> None:
 
 
 def test_the_check_of_commands_finds_mistakes() -> None:
+    after = ["snakemake", "--configfile", "config/smoke.yaml", "results/smoke/figures/figure7.pdf"]
+    assert wrong(after) == ["results/smoke/figures/figure7.pdf"]
+    assert wrong([after[0], after[3], *after[1:3]]) == []
     assert wrong(["snakemake", "--configfile", "config/none.yaml", "--until", "corpus_splt"]) == [
         "--configfile config/none.yaml",
         "--until corpus_splt",

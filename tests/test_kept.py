@@ -75,6 +75,24 @@ def test_what_it_cannot_honour_is_an_error_that_names_the_key(
         check(values)
 
 
+@pytest.mark.parametrize(
+    "source", [{"kind": "local", "path": "text.tsv"}, {"kind": "embedded", "name": "tatoeba_en_de"}]
+)
+def test_another_source_is_an_error_that_names_it(values: dict[str, Any], source: dict[str, str]) -> None:
+    values["corpora"]["tatoeba_en_fr"]["source"] = source
+    values["parser"] = {"engine": "stanza"}
+    with pytest.raises(UserError, match=r"baseline: source(\.name)? differs from that of the baseline"):
+        check(values)
+
+
+def test_moments_of_a_corpus_that_is_not_pruned_ask_for_no_checkpoints(values: dict[str, Any]) -> None:
+    values["ablation"] = {"systematic": True, "moments": [10]}
+    with pytest.raises(UserError, match=r"empty ablation\.moments"):
+        check(values)
+    values["corpora"]["tatoeba_en_fr"]["prune"] = False
+    check(values)
+
+
 def test_another_language_or_seed_and_checkpoints_are_errors(values: dict[str, Any]) -> None:
     corpus = values["corpora"]["tatoeba_en_fr"]
     for changed, said in (

@@ -138,6 +138,21 @@ def test_every_environment_that_a_rule_names_exists() -> None:
     assert {Path(line).name for line in lines if line.startswith("../../envs/")} == {"parsing.yaml", "pipeline.yaml"}
 
 
+def test_a_rule_that_changes_the_inputs_of_another_has_them_all() -> None:
+    blocks: dict[str, str] = {}
+    for file in (ROOT / "workflow" / "rules").glob("*.smk"):
+        for block in re.split(r"^(?=(?:use )?rule )", file.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            if match := re.match(r"(?:use rule \w+ as|rule) (\w+)", block):
+                blocks[match[1]] = block
+    for name, block in blocks.items():
+        if (used := re.match(r"use rule (\w+) as", block)) and "    input:" in block:
+            inputs, before = (
+                set(re.findall(r"^        (\w+)=", text.split("output:")[0], flags=re.MULTILINE))
+                for text in (block, blocks[used[1]])
+            )
+            assert before <= inputs, name
+
+
 def test_the_environment_of_the_parse_stage_has_the_spacy_extra() -> None:
     assert names(EXTRAS["spacy"]) <= set(environment_pins(ROOT / "envs" / "parsing.yaml"))
 

@@ -157,11 +157,12 @@ def _describe(args: argparse.Namespace) -> None:
     interval = f"[{scores.bleu_low:.1f}, {scores.bleu_high:.1f}]"
     print(f"BLEU {scores.bleu:.1f} {interval} on {scores.sentences:,} sentences ({scores.signature})")
     print(f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB, written by version {card.version}")
-    layers = len(card.architecture.encoder)
+    heads = {kind: [len(layer) for layer in getattr(card.architecture, kind)] for kind in KINDS}
+    layers = max(map(len, heads.values()))
     print("heads".ljust(10) + "".join(f"layer {number}".rjust(9) for number in range(1, layers + 1)) + "total".rjust(9))
-    for kind in KINDS:
-        counts = [len(layer) for layer in getattr(card.architecture, kind)]
-        print(kind.ljust(10) + "".join(str(count).rjust(9) for count in [*counts, sum(counts)]))
+    for kind, counts in heads.items():
+        cells = [*counts, *[""] * (layers - len(counts)), sum(counts)]
+        print(kind.ljust(10) + "".join(str(cell).rjust(9) for cell in cells))
 
 
 def _export(args: argparse.Namespace) -> None:

@@ -2,11 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from exporting import SETTINGS
 from small import WORDS
 
+from specialized_heads import export
+from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange.analyse import analyse, summary
+from specialized_heads.export import load_exported
 from specialized_heads.stage import UserError
 
 TEXTS = [" ".join(WORDS[start : start + 3]) for start in range(0, 60, 3)]
@@ -30,6 +35,17 @@ def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
     assert any(line in page for line in TEXTS)
     assert "confidence" in summary(table)
     assert (tmp_path / "out" / "heads.csv").is_file()
+
+
+def test_a_model_of_lower_case_tokens_is_given_them(call, model_files, text: Path, tmp_path: Path) -> None:
+    settings = SETTINGS | {"preprocess": "paper"}
+    call(export, settings=settings, **model_files, output=tmp_path / "lower" / "model.json")
+    text.write_text(text.read_text().title(), encoding="utf-8")
+    analyse(tmp_path / "lower", text, tmp_path / "out", device="cpu")
+    tokens = load_tokens(tmp_path / "out" / "tokens.safetensors")
+    expected = load_exported(tmp_path / "lower", device="cpu").encode(text.read_text().splitlines())
+    assert [tokens.source_ids(number).tolist() for number in range(len(tokens))] == expected
+    assert tokens.tokens.unknown not in np.concatenate(expected)
 
 
 def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, tmp_path: Path) -> None:

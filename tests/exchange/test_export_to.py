@@ -78,9 +78,17 @@ def exported_as(folder: Path, model: Transformer, source: bytes, target: bytes, 
     return folder / "exported"
 
 
+@pytest.fixture
+def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
+    """An exported model of lower-case Moses tokens."""
+    call(export, settings=SETTINGS | {"preprocess": "paper"}, **model_files, output=tmp_path / "lower" / "model.json")
+    return tmp_path / "lower"
+
+
 @pytest.mark.parametrize(
     ("fixture", "to", "quantization"),
     [
+        ("lower", "ctranslate2", "float32"),
         ("exported", "ctranslate2", "int8"),
         ("imported", "ctranslate2", "float32"),
         ("ours", "hf", "float32"),
@@ -95,7 +103,9 @@ def test_the_lines_of_the_readme_translate(
     readme = (tmp_path / "out" / "README.md").read_text()
     code = readme.split("```python\n")[1].split("```")[0].replace("PATH/OF/THIS/FOLDER", str(tmp_path / "out"))
     capsys.readouterr()
-    exec(compile(code, "README.md", "exec"), {})
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["text"] == ("a sentence ." if fixture == "lower" else "A sentence.")
     translation = capsys.readouterr().out
     assert translation.strip()
     assert "<s>" not in translation
@@ -119,6 +129,17 @@ def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path
         export_to(exported, tmp_path / "ct2", to="ctranslate2", texts=[])
     with pytest.raises(UserError, match="holds other files; name a new folder"):
         export_to(exported, exported, to="ctranslate2", texts=[])
+
+
+@pytest.mark.parametrize("to", ["ctranslate2", "hf"])
+def test_no_other_format_has_fixed_patterns(to: str, model_files: dict[str, Path], call, tmp_path: Path) -> None:
+    sizes = {"source_vocabulary": 60, "target_vocabulary": 61, "width": 16, "feed_forward": 12}
+    model = Transformer(Architecture.full(layers=1, heads=4, fixed_patterns=True, **sizes), dropout=0.0)
+    initialise(model, seed=1)
+    vocabularies = [model_files[name].read_bytes() for name in ("source_model", "target_model")]
+    folder = exported_as(tmp_path / "fixed", model, *vocabularies, call)
+    with pytest.raises(UserError, match="heads with fixed attention patterns, which"):
+        export_to(folder, tmp_path / "out", to=to, texts=[])
 
 
 def test_transformers_cannot_hold_positions_from_0(exported: Path, tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from exporting import SETTINGS
 from hostile import PAYLOAD, Payload
 from published import M2M, m2m, marian
 from safetensors.torch import load_file, save_file
 
+from specialized_heads import export
 from specialized_heads.exchange import import_model
 from specialized_heads.exchange.convert import convert
 from specialized_heads.exchange.huggingface import load_folder
@@ -52,6 +54,14 @@ def test_an_exported_model_can_be_imported(exported: Path) -> None:
     original = load_exported(exported, device="cpu").model
     for ours, theirs in zip(model.parameters(), original.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_a_model_of_lower_case_tokens_is_not_given_raw_text(call, model_files, tmp_path: Path) -> None:
+    settings = SETTINGS | {"preprocess": "paper"}
+    call(export, settings=settings, **model_files, output=tmp_path / "lower" / "model.json")
+    files = {name: tmp_path / name for name in ("output", "source_model", "target_model", "special")}
+    with pytest.raises(UserError, match="reads lower-case Moses tokens, but"):
+        call(import_model, settings={"folder": str(tmp_path / "lower")}, **files)
 
 
 def corrupt(path: Path) -> None:

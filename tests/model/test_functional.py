@@ -126,6 +126,18 @@ def test_cross_entropy_equals_that_of_the_library(
     assert (ours[0].grad[::7] == 0).all()
 
 
+def test_a_bias_of_the_logits_is_trained(problem) -> None:
+    states, table, labels = problem
+    ours, theirs = (torch.linspace(-1, 1, len(table)).requires_grad_() for _ in range(2))
+    loss = cross_entropy(states, table, labels, bias=ours, smoothing=0.1, ignore=0)
+    logits = states @ table.T + theirs
+    expected = F.cross_entropy(logits, labels, label_smoothing=0.1, ignore_index=0, reduction="sum")
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    for each in (loss, expected):
+        each.backward()
+    assert torch.allclose(ours.grad, theirs.grad, atol=2e-6)
+
+
 @pytest.mark.parametrize("frozen", [0, 1])
 def test_cross_entropy_of_a_frozen_side(problem, frozen: int) -> None:
     states, table, labels = problem

@@ -121,6 +121,12 @@ def test_no_tree_at_all_is_a_mistake_of_the_user(parses) -> None:
         parses(["Go!"], STOP)
 
 
+def test_trees_whose_words_are_all_rewritten_are_a_mistake_that_shows_them(parses) -> None:
+    lowered = sentence(row("1", "stop", "0", "root"), row("2", "!", "1", "punct"), text="Stop!")
+    with pytest.raises(UserError, match="1 of the 1 analysis sentences have a tree, but .* 'stop !' for 'Stop!'"):
+        parses(["Stop!"], lowered)
+
+
 GOOD = row("1", "Stop", "0", "root")
 LONG = 20_000  # words of a sentence that is one chain, and ends in a cycle of two
 

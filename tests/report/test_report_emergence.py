@@ -71,6 +71,14 @@ def test_the_table_is_in_the_order_in_which_functions_come(training: Training) -
     assert "100" in emergence_table.shown(rows.reset_index())["half-way update"].tolist()
 
 
+def test_a_loss_that_was_not_measured_at_the_first_checkpoint_has_no_half_way(training: Training) -> None:
+    tables, records = training
+    late = {of: log.replace({"dev_loss": {5.0: None}}) for of, log in records.items()}
+    rows = emergence_table.numbers(tables, late)
+    assert "loss" not in rows["measure"].tolist()
+    assert len(rows) == len(emergence_table.numbers(tables, records)) - 1
+
+
 def test_a_curve_that_comes_and_goes_counts_only_once_it_stays() -> None:
     shares = {10: 0.0, 100: 0.9, 1000: 0.2, 10_000: 0.8}
     tables = {moment: heads(previous=share, margin=-0.3) for moment, share in shares.items()}

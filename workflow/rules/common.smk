@@ -84,7 +84,7 @@ DEPLOYED = IMPORTED or STORAGE is not None
 if STORAGE and (hub := inputs.hub_models(experiment, root=ROOT)):
     model = next(iter(hub.values()))
     raise WorkflowError(
-        f"{', '.join(CONFIGURED)}: {model['key']}: {model['name']} is fetched into a folder that jobs without a shared "
+        f"{', '.join(CONFIGURED)}: {model['name']} is fetched into a folder that jobs without a shared "
         "disk do not see; name a folder with a copy of it (docs/models.md), or use a shared disk"
     )
 

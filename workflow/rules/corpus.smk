@@ -147,6 +147,7 @@ use rule tokens as tokens_of_other with:
         text="results/{experiment}/{other}/corpus/test.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
+        special=planned(inputs.special_tokens, root=ROOT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/test_of_{other}.safetensors",
     log:

@@ -143,11 +143,21 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> "Experiment":
-        for name in (name for name, corpus in self.corpora.items() if corpus.prune):
+        for name, corpus in self.corpora.items():
             values = self.for_corpus(name)
+            given = corpus.baseline is not None  # its heads may be others; pruning checks their number
+            if values.model.tied == "all" and not (values.vocabulary.shared or given):
+                raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
+            late = [moment for moment in values.heads.checkpoints if moment > values.training.updates]
+            if late and not given:
+                raise ValueError(
+                    f"heads.checkpoints: {late[0]} is after the last of the {values.training.updates} updates of the "
+                    f"baseline of {name}"
+                )
+            if not corpus.prune:
+                continue
             values.fine_tuning()
             values.retraining()
-            given = self.corpora[name].baseline is not None  # its heads may be others; pruning checks their number
             per_type = values.model.layers * values.model.heads
             for key, most in (("heads", per_type), ("heads_all", 3 * per_type)):
                 for wanted in getattr(values.pruning, key):
@@ -165,8 +175,6 @@ class Experiment(Section):
                     f"ablation.normalise: the model of {name} has one head per layer, whose importance, divided by that of "
                     f"its layer, is always 1; set it to false"
                 )
-            if values.model.tied == "all" and not (values.vocabulary.shared or given):
-                raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
             if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
                 raise ValueError(
                     f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "

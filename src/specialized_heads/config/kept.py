@@ -127,8 +127,9 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
             if folder is None:
                 continue
             place = f"corpora.{corpus}.baseline"
-            if merged.ablation.moments or merged.heads.checkpoints:
-                key = "ablation.moments" if merged.ablation.moments else "heads.checkpoints"
+            moments = merged.ablation.moments if values.prune else []
+            if moments or merged.heads.checkpoints:
+                key = "ablation.moments" if moments else "heads.checkpoints"
                 raise UserError(
                     f"{place}: a given baseline has no checkpoints of its training; empty {key}, or {remedy}"
                 )
@@ -175,7 +176,9 @@ def _difference(configured: Any, stored: Any) -> str | None:
     """The first key that differs, as `.key`; "" where the values are no sections; None if nothing differs."""
     if not isinstance(configured, Section):
         return None if configured == stored else ""
-    # A key that is newer than the baseline had its default.
-    before = type(configured).model_validate(stored)
+    try:  # a key that is newer than the baseline had its default
+        before = type(configured).model_validate(stored)
+    except ValidationError:  # of another kind, or written by another version
+        return ""
     different = [f".{key}" for key, value in configured if key not in IMMATERIAL and value != getattr(before, key)]
     return different[0] if different else None

@@ -376,7 +376,7 @@ class Heads(Section):
         description="rules of relevance propagation; epsilon: weight ratios, the paper's rule if relevance_epsilon is 0. "
         "Figures and criteria use the first",
     )
-    checkpoints: list[Annotated[int, Field(ge=1)]] = Field(
+    checkpoints: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [], description="updates of the baseline's training at which its heads are analysed too (figure emergence)"
     )
     viewer_sentences: int = Field(20, ge=0, description="sentences per model in the attention viewer; 0: no viewer")

@@ -4,6 +4,7 @@ The module `corpus/readers/<kind>.py` reads the files of a kind into blocks of p
 file. `resources/datasets.csv` lists the downloads with their addresses and licences.
 """
 
+import os
 import unicodedata
 from typing import Annotated, Literal, TypeVar
 
@@ -201,7 +202,9 @@ Source = Annotated[
 class Downloads(Section):
     """How files are fetched."""
 
-    directory: FilePath = Field("data", description="folder for downloaded files, relative to the working directory")
+    directory: Annotated[FilePath, AfterValidator(os.path.normpath)] = Field(
+        "data", description="folder for downloaded files, relative to the working directory"
+    )
     mirrors: dict[str, str] = Field({}, description="maps the start of a URL to its replacement")
     attempts: int = Field(
         6,

@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Decoding, Heads
+from specialized_heads.config.sections import Decoding, Heads, Mode
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.normalise import normalise
+from specialized_heads.corpus.preprocess import apply, undo
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.model.checkpoint import save
@@ -68,14 +69,22 @@ def analyse(
         path.write_bytes(content)
     stage.write_json(special, asdict(tokenisers.tokens))
     sources = _lines(text)
-    targets = _lines(translations) if translations else _translate(model, sources, source_model, target_model)
+    text_settings = {
+        "preprocess": tokenisers.preprocess,
+        "source_language": languages[0],
+        "target_language": languages[1],
+    }
+    targets = (
+        _lines(translations)
+        if translations
+        else _translate(model, sources, source_model, target_model, **text_settings)
+    )
     if len(targets) != len(sources):
         raise stage.UserError(
             f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence"
         )
     pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
     write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
-    text_settings = {"preprocess": "none", "source_language": languages[0], "target_language": languages[1]}
     run = partial(_run, models={"source-model": source_model, "target-model": target_model})
     run("corpus.tokens", text_settings, text=pairs, special=special, output=tokens)
     if parser == "none":
@@ -88,7 +97,7 @@ def analyse(
     measured = {name: heads[name] for name in heads if name.startswith("relevance_") or name == "bootstrap"}
     outputs = {"output": relevance, "report": output / "relevance.json"}
     _run("heads.relevance.measure", {"heads": measured, "device": device}, model=weights, dev=tokens, **outputs)
-    job = {"preprocess": "none", "language": languages[0], "seed": 1, "device": device}
+    job = {"preprocess": tokenisers.preprocess, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     functions = {name: heads[name] for name in FUNCTION_KEYS}
     more = {"bpe": source_model, "train": tokens, "relevance": relevance}
@@ -123,14 +132,25 @@ def _lines(path: Path) -> list[str]:
     return [normalise(line, entities=False)[0] for line in lines]
 
 
-def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:
-    ids, lengths = encode(sources, load_bpe(source_model), model.architecture.tokens)
+def _translate(
+    model: Transformer,
+    sources: list[str],
+    source_model: Path,
+    target_model: Path,
+    *,
+    preprocess: Mode,
+    source_language: str,
+    target_language: str,
+) -> list[str]:
+    texts = apply(sources, language=source_language, mode=preprocess)
+    ids, lengths = encode(texts, load_bpe(source_model), model.architecture.tokens)
     rows, start = [], 0
     for length in lengths.tolist():
         rows.append(ids[start : start + length].tolist())
         start += length
     bpe, search = load_bpe(target_model), partial(translate, model, **Decoding().model_dump())
-    return [bpe.decode(row) for row in in_batches(search, rows, show=True)]
+    outputs = [bpe.decode(row) for row in in_batches(search, rows, show=True)]
+    return undo(outputs, language=target_language, mode=preprocess)
 
 
 def _words(line: str) -> list[Word]:

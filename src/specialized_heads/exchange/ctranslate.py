@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from specialized_heads.model.attention import MultiHeadAttention
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.stage import UserError
 
 LONGEST = 1024  # positions
 ACTIVATIONS = {
@@ -34,8 +35,13 @@ def write(model: Transformer, folder: Path, *, source: list[str], target: list[s
         source: the pieces of the source vocabulary in the order of their ids, (V,).
         target: those of the target vocabulary.
         quantization: float32, int8, or another type of CTranslate2.
+
+    Raises:
+        UserError: CTranslate2 cannot compute what the model does.
     """
     a = model.architecture
+    if model.has_fixed_heads():
+        raise UserError("the model has heads with fixed attention patterns, which CTranslate2 cannot compute")
     common = {"pre_norm": not a.post_norm, "activation": ACTIVATIONS[a.activation], "head_dim": a.head_width}
     heads = {"encoder": largest_layer(model, "encoder"), "decoder": largest_layer(model, "decoder", "cross")}
     encoder = transformer_spec.TransformerEncoderSpec(len(a.encoder), heads["encoder"], **common)

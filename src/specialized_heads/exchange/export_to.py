@@ -17,6 +17,7 @@ from specialized_heads import __version__, stage
 from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.tokenisers import write_tokenisers
 from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
+from specialized_heads.languages import without_region
 from specialized_heads.model.decoding import in_batches, translate
 
 FORMATS = ("ctranslate2", "hf")
@@ -33,8 +34,10 @@ import transformers
 folder = "PATH/OF/THIS/FOLDER"
 model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
 tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-ids = tokenizer("{before}A sentence.", return_tensors="pt")
-print(tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True))
+text = "A sentence."{apply}
+ids = tokenizer({before}text, return_tensors="pt")
+translation = tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True)
+print({undo})
 ```
 
 {check}
@@ -50,13 +53,21 @@ folder = "PATH/OF/THIS/FOLDER"
 translator = ctranslate2.Translator(folder)
 source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/source.model")
 target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/target.model")
-pieces = {tags}source.encode("A sentence.", out_type=str)
+text = "A sentence."{apply}
+pieces = {tags}source.encode(text, out_type=str)
 result = translator.translate_batch([pieces], beam_size={beam}, length_penalty={length_penalty}{prefix})[0]
-print(target.decode_pieces(result.hypotheses[0]{skip}))
+translation = target.decode_pieces(result.hypotheses[0]{skip})
+print({undo})
 ```
 
 {check}
 """
+
+# What `corpus.preprocess` does before and after, for a model of lower-case Moses tokens.
+APPLY = """
+from sacremoses import MosesDetokenizer, MosesTokenizer
+text = " ".join(MosesTokenizer("{source}").tokenize(text, escape=False)).lower()"""
+UNDO = 'MosesDetokenizer("{target}").detokenize(translation.split(), unescape=False)'
 
 
 @dataclass(frozen=True)
@@ -185,7 +196,11 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
     card, tokens = translator.card, translator.model.architecture.tokens
     source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
     target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
+    paper = card.preprocess == "paper"
+    languages = {"source": without_region(card.source_language), "target": without_region(card.target_language)}
     values: dict[str, Any] = {
+        "apply": APPLY.format(**languages) if paper else "",
+        "undo": UNDO.format(**languages) if paper else "translation",
         "name": f"{card.model} of {card.corpus}",
         "source": card.source_language,
         "target": card.target_language,
@@ -201,4 +216,4 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
     if to == "ctranslate2":
         return CTRANSLATE2_README.format(**values)
     marian = translator.model.architecture.post_norm  # the other tokenisers add the language themselves
-    return HF_README.format(**values, before="".join(source_tags) if marian else "")
+    return HF_README.format(**values, before=f"{''.join(source_tags)!r} + " if marian and source_tags else "")

@@ -288,15 +288,18 @@ def check_format(model: Transformer) -> None:
         != (1.0, 1e4, 1.0),
         f"positions that start at {a.position_start}, not {start}": a.position_start != start,
         "another spacing of its positions' frequencies": a.position_last == a.post_norm,
-        "fixed attention patterns": a.fixed_patterns,
+        f"an ε of {a.norm_epsilon:g} in its LayerNorms": a.norm_epsilon
+        > 1e-4,  # theirs is 1e-5, which is close to 1e-6
         f"heads of width {a.head_width}, of which {most} fill its width {a.width}": a.width % a.head_width
         or max(numbers, default=0) >= most,
         "vocabularies of different sizes": not a.post_norm and a.source_vocabulary != a.target_vocabulary,
         "an output bias": not a.post_norm and a.output_bias,
     }
+    name = "MarianMT" if a.post_norm else "M2M100"
+    if model.has_fixed_heads():
+        raise UserError(f"the model has heads with fixed attention patterns, which the format of {name} cannot hold")
     for reason, holds in reasons.items():
         if holds:
-            name = "MarianMT" if a.post_norm else "M2M100"
             raise UserError(f"the model has {reason}, which the format of {name} cannot hold; export it to ctranslate2")
 
 

@@ -36,14 +36,14 @@ def read_model(
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
     if (folder / DESCRIPTION).is_file():
-        check_files(folder)
+        card = check_files(folder)
         model = load(folder / WEIGHTS)
         source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
-        return model, Tokenisers(source, target, model.architecture.tokens)
+        return model, Tokenisers(source, target, model.architecture.tokens, card.preprocess)
     if (folder / KEPT).is_file():
-        _, model = load_kept(folder)
+        kept, model = load_kept(folder)
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
-        return model, Tokenisers(source, target, model.architecture.tokens)
+        return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
     raise stage.UserError(
         f"{folder}: no model; it must hold {huggingface.CONFIG} with weights and tokeniser as transformers saves them, or be "
         "a folder that this project exported"
@@ -56,6 +56,11 @@ def main() -> None:
     settings = Settings.model_validate(files.settings)
     folder = Path(settings.folder)
     model, tokenisers = read_model(folder, source_tag=settings.source_tag, target_tag=settings.target_tag)
+    if tokenisers.preprocess != "none":
+        raise stage.UserError(
+            f"{folder}: the model reads lower-case Moses tokens, but experiments give imported models raw text; analyse it with "
+            "`specialized-heads analyse`, or train it in the experiment (vocabulary.preprocess: paper)"
+        )
     for path, content in ((files.source_model, tokenisers.source), (files.target_model, tokenisers.target)):
         stage.write_file(path, content)
     stage.write_json(files.special, asdict(tokenisers.tokens))

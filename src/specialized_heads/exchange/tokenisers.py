@@ -17,6 +17,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
 from tokenizers.models import BPE
 
+from specialized_heads.config.sections import Mode
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import CONFIG, Config
@@ -45,6 +46,7 @@ class Tokenisers(NamedTuple):
     source: bytes  # sealed, as `corpus.bpe.load_bpe` reads it
     target: bytes
     tokens: SpecialTokens
+    preprocess: Mode = "none"  # of the text that they read
 
 
 def read_tokenisers(

@@ -22,7 +22,7 @@ def entropy(weights: Tensor, queries: Tensor) -> Tensor:
     return (torch.special.entr(weights).sum(-1) * queries[:, None]).sum((0, 2)).double()
 
 
-def parked(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """Sum over real queries (B, T) of the attention on the source's EOS, per head (H,); `keys` (B, S) are the other tokens."""
-    outside = (weights * ~keys[:, None, None]).sum(-1)  # padding has weight zero
-    return (outside * queries[:, None]).sum((0, 2)).double()
+def parked(weights: Tensor, queries: Tensor, eos: Tensor) -> Tensor:
+    """Sum over real queries (B, T) of the attention on the source's EOS (B, S), per head (H,)."""
+    on_eos = (weights * eos[:, None, None]).sum(-1)
+    return (on_eos * queries[:, None]).sum((0, 2)).double()

@@ -87,7 +87,9 @@ def measure(
         for kind in KINDS:
             weights, queries, keys = batch.weights[kind], batch.queries[kind], batch.keys[kind]
             number_of_queries[kind] += int(queries.sum())
-            measured = confidence(weights, queries, keys), entropy(weights, queries), parked(weights, queries, keys)
+            measured = [confidence(weights, queries, keys), entropy(weights, queries), torch.zeros(heads[kind])]
+            if kind != "decoder":  # its input has no EOS
+                measured[2] = parked(weights, queries, batch.source == store.tokens.eos)
             sums[kind] += torch.stack(measured)
             best = maps.argmax(weights, keys)
             positioned = positional.choosing(kind, queries)

@@ -136,9 +136,13 @@ class MultiHeadAttention(nn.Module):
 
     def fix(self, weights: Tensor, *, keys: Tensor) -> Tensor:
         """The weights (B, H, S, S) with those of the heads that have a fixed pattern replaced; keys: real tokens (B, S)."""
-        number = sum(head < len(LABELS) for head in self.heads)  # heads are in the order of their numbers
+        number = sum(map(self.is_fixed, self.heads))  # heads are in the order of their numbers
         patterns = fixed_weights(keys)[:, list(self.heads[:number])].to(weights.dtype)
         return torch.cat([patterns, weights[:, number:]], dim=1)
+
+    def is_fixed(self, head: int) -> bool:
+        """Whether the head with this original number has a fixed pattern."""
+        return self.fixed_patterns and head < len(LABELS)
 
     def combine(self, context: Tensor) -> Tensor:
         """Concatenate the heads' outputs (B, H, T, K) and project them with W^O: (B, T, D)."""

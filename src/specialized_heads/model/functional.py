@@ -110,7 +110,7 @@ def cross_entropy(
         states: (N, D).
         table: output embeddings (V, D).
         labels: (N,).
-        bias: constant (V,), or None.
+        bias: (V,), or None.
         smoothing: probability mass spread evenly over the V tokens.
         ignore: label of positions to leave out.
 
@@ -132,6 +132,7 @@ class _CrossEntropy(torch.autograd.Function):
         ignore: int,
     ) -> Tensor:
         want_states, want_table = states.requires_grad, table.requires_grad
+        want_bias = bias is not None and bias.requires_grad
         # Products in the precision of the states, sums in float32.
         narrow, size = table.to(states.dtype), len(table)
         real = (labels != ignore).float()[:, None]
@@ -142,6 +143,7 @@ class _CrossEntropy(torch.autograd.Function):
             loss -= smoothing * bias.float().mean() * real.sum()
         states_gradient = torch.empty_like(states) if want_states else None
         table_gradient = torch.zeros_like(table, dtype=torch.float32) if want_table else None
+        bias_gradient = torch.zeros_like(bias, dtype=torch.float32) if want_bias else None
         for start in range(0, len(states), rows := GPU_LOSS_ROWS if states.is_cuda else LOSS_ROWS):
             block, label = slice(start, start + rows), labels[start : start + rows, None]
             z = states[block] @ narrow.T  # (rows, V)
@@ -150,7 +152,7 @@ class _CrossEntropy(torch.autograd.Function):
             p, lse = _softmax_with_sum(z, label)
             gold = z.gather(1, label).float()
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
-            if want_states or want_table:
+            if want_states or want_table or want_bias:
                 # d loss / d z = softmax(z) - smoothing / V - (1 - smoothing) [label]
                 at_label = p.gather(1, label) - (smoothing / size + 1 - smoothing)
                 gradient = torch.sub(p, smoothing / size, out=z).scatter_(1, label, at_label.to(z.dtype))
@@ -158,22 +160,16 @@ class _CrossEntropy(torch.autograd.Function):
                     states_gradient[block] = (gradient @ narrow) * real[block].to(z.dtype)
                 if want_table:
                     table_gradient += gradient.T @ counted[block]
-        ctx.save_for_backward(states_gradient, table_gradient)
-        ctx.dtypes = (states.dtype, table.dtype)
+                if want_bias:
+                    bias_gradient += (gradient.float() * real[block]).sum(0)
+        ctx.save_for_backward(states_gradient, table_gradient, bias_gradient)
+        ctx.dtypes = [x if x is None else x.dtype for x in (states, table, bias)]
         return loss
 
     @staticmethod
     def backward(ctx: FunctionCtx, scale: Tensor) -> tuple[Tensor | None, ...]:
-        states_gradient, table_gradient = ctx.saved_tensors
-        states_dtype, table_dtype = ctx.dtypes
-        return (
-            None if states_gradient is None else (states_gradient * scale).to(states_dtype),
-            None if table_gradient is None else (table_gradient * scale).to(table_dtype),
-            None,
-            None,
-            None,
-            None,
-        )
+        gradients = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+        return (*(None if x is None else (x * scale).to(dtype) for x, dtype in gradients), None, None, None)
 
 
 def _softmax_with_sum(z: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:

@@ -313,13 +313,18 @@ class Transformer(Network):
         """Embeddings of ids (B, T), scaled by √d, plus the encodings of tokens number `start`, `start` + 1, ..."""
         start += self.architecture.position_start
         end = start + ids.shape[1]
-        if end > len(self.positions):
-            self.positions = self.sinusoids(2 * end).to(table.device)
+        positions = self.positions
+        if end > len(positions):  # micro-batches in other threads may extend it, too
+            positions = self.positions = self.sinusoids(2 * end).to(table.device)
         x = F.embedding(ids, table)
         if self.architecture.scale_embeddings:
             x = x * math.sqrt(self.architecture.width)
-        x = x + self.positions[start:end]
+        x = x + positions[start:end]
         return dropout(x, self.dropout, self.training)
+
+    def has_fixed_heads(self) -> bool:
+        """Whether a head that is left has a fixed pattern."""
+        return any(attention.is_fixed(head) for attention in self.attentions() for head in attention.heads)
 
     def sinusoids(self, length: int) -> Tensor:
         """Position encodings (length, D)."""

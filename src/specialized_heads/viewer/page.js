@@ -318,7 +318,7 @@ function drawScores() {
   if (head.type !== "encoder" || !relations.size) return;
   syntax.append(
     element("caption", {}, "How often its largest weight is on the other word of a relation, with interval, the accuracy of the best fixed offset, " +
-      "and the margin over it. ✓ marks relations whose margin is certainly positive."),
+      "and the margin over it. ✓ marks syntactic heads whose margin has an interval above zero."),
     element("thead", {}, element("tr", {}, element("td"), ...Object.values(DIRECTIONS).map((one) => element("th", { scope: "col" }, one)))),
   );
   for (const [relation, columns] of relations) {

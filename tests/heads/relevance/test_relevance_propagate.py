@@ -10,7 +10,7 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance.propagate import propagate
 from specialized_heads.heads.relevance.rules import ABSENT, Rule
 from specialized_heads.model.attention import Activations, MultiHeadAttention
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
 from specialized_heads.training.batching import Batch, make_batch
 
 PAPER = Rule("epsilon", epsilon=0.0)
@@ -243,3 +243,17 @@ def test_a_head_that_contributes_nothing_has_no_relevance(tiny_model, batch: Bat
     assert of_cross[:, 1].abs().max() == 0.0
     assert of_encoder[:, 1].abs().max() > 0.01
     assert of_cross[:, 0].abs().max() > 0.01
+
+
+def test_what_a_fixed_pattern_does_not_depend_on_has_no_relevance(batch: Batch) -> None:
+    sizes = {"source_vocabulary": 20, "target_vocabulary": 20, "width": 16, "feed_forward": 12}
+    model = Transformer(Architecture.full(layers=2, heads=8, fixed_patterns=True, **sizes), dropout=0.0).eval()
+    initialise(model, seed=1)
+    before = propagate(model, batch, rule=RULES["attention"])
+    second = model.attentions("encoder")[1]
+    second.query.data[: 7 * second.head_width] *= -3.0  # of the seven fixed heads, which do not use it
+    after = propagate(model, batch, rule=RULES["attention"])
+    assert torch.allclose(before.heads["encoder", 0], after.heads["encoder", 0], atol=1e-7)
+    second.query.data[7 * second.head_width :] *= -3.0
+    changed = propagate(model, batch, rule=RULES["attention"])
+    assert not torch.allclose(before.heads["encoder", 0], changed.heads["encoder", 0], atol=1e-4)

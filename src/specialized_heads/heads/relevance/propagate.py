@@ -150,7 +150,9 @@ def through_attention(
     query, key, _ = module.project(x, None if keys_input is x else keys_input)
     query = query / math.sqrt(module.head_width)
     scores = (query @ key.transpose(-1, -2))[:, None]  # where attention is not allowed, weights have no relevance
-    of_weights, of_values = of_weights / 2, of_values / 2
+    # Weights and values share equally; fixed weights depend on no input.
+    share = relevance.new_tensor([0.0 if module.is_fixed(head) else 0.5 for head in module.heads])[:, None, None]
+    of_weights, of_values = of_weights * share, of_values * (1 - share)
     of_scores = scores * (of_weights - weights[:, None] * of_weights.sum(-1, keepdim=True))  # AttnLRP, eq. 13
     of_queries, of_keys = through_product(query, key.transpose(-1, -2), of_scores, rule)
     of_queries, of_keys = of_queries / 2, of_keys.transpose(-1, -2) / 2

@@ -9,7 +9,8 @@ from specialized_heads.report.experiment import Model
 READS = emergence.READS
 CAPTION = (
     "The update of the baseline's training at which each curve of figure emergence passes, for good, the midpoint between its "
-    "values at the first checkpoint and in the finished model (geometric mean over seeds)."
+    "values at the first checkpoint and in the finished model (geometric mean over seeds). A development loss that was not "
+    "measured at the first checkpoint is left out."
 )
 COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
 
@@ -21,16 +22,20 @@ def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]
     geometric mean over seeds.
     """
     points = emergence.numbers(heads, records)
+    first = points.loc[points["measure"] != "loss", "update"].min()
     rows = []
     for curve, own in points.groupby(["corpus", "measure", "name"], sort=False):
         ends, halves = [], []
         for _, same in own.sort_values("update").groupby("seed"):
+            if same["update"].min() > first:  # the curve does not show where it began
+                continue
             values = same["value"].to_numpy()
             ends.append((values[0], values[-1]))
             way = (values - values[0]) * np.sign(values[-1] - values[0])
             below = np.flatnonzero(way < way[-1] / 2)
             halves.append(same["update"].to_numpy()[below[-1] + 1 if len(below) else 0])
-        rows.append([*curve, len(ends), *np.mean(ends, axis=0), round(np.exp(np.mean(np.log(halves))))])
+        if ends:
+            rows.append([*curve, len(ends), *np.mean(ends, axis=0), round(np.exp(np.mean(np.log(halves))))])
     return pd.DataFrame(rows, columns=COLUMNS).sort_values(["corpus", "half"], kind="stable", ignore_index=True)
 
 

@@ -17,7 +17,7 @@ CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
     "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset with its 95% interval "
     "and its relation; best share of argmaxes at the least frequent token; number of heads with each label "
-    "(positional, certainly syntactic, rare words), of all. With several seeds: lowest to highest."
+    "(positional, syntactic with an interval above zero, rare words), of all. With several seeds: lowest to highest."
 )
 
 

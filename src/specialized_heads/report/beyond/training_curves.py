@@ -64,7 +64,7 @@ def draw(curves: pd.DataFrame, *, unit: str = "token") -> Figure:
         axes.set_ylabel(f"loss, nats per {unit}")
     style.label_lowest(grid, "update")
     handles = [
-        Line2D([], [], color=style.PAPER_COLOUR, label="training, with label smoothing", **THIN),
+        Line2D([], [], color=style.PAPER_COLOUR, label="training", **THIN),
         Line2D([], [], color=style.PAPER_COLOUR, label="development set", **DEVELOPMENT),
         Line2D([], [], label="baseline's last on the development set", **style.REFERENCE),
     ]

@@ -203,4 +203,4 @@ def over_seeds(values: pd.Series, *, sign: int) -> Measured:
 
 
 def _agreement(agreeing: int, seeds: int) -> tuple[str, bool]:
-    return f"same sign in {agreeing} of {seeds} seeds", agreeing == seeds >= MIN_SEEDS
+    return f"same sign in {agreeing} of {seeds} seed{'s' * (seeds != 1)}", agreeing == seeds >= MIN_SEEDS

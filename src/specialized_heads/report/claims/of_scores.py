@@ -83,4 +83,6 @@ def gates_decided(evidence: Evidence) -> Measured:
     heads = {scope: whole[[f"{kind}_total" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
     gates = models["scope"].map(heads)
     share = np.average(models["gates_decided"], weights=gates)
-    return Measured(round(float(share), 9), n=int(gates.sum()), of="gates", note=f"{len(models)} models")
+    return Measured(
+        round(float(share), 9), n=int(gates.sum()), of="gates", note=f"{len(models)} model{'s' * (len(models) != 1)}"
+    )

@@ -2,7 +2,8 @@
 
 Their models have 48 heads per attention type; ours may have fewer. So a number of heads is read as a share, and BLEU at that
 share is interpolated between the two nearest models. Scores can only be compared on the paper's own data; differences of
-scores can be compared on any data, but where the paper reports both of its corpora, each is compared with its own.
+scores can be compared on any data. Where the paper reports both of its corpora, scores, losses and rare words are compared with
+the same corpus; margins over fixed offsets and advantages over models from scratch, with the range that both span.
 """
 
 from collections.abc import Callable, Iterator
@@ -62,7 +63,7 @@ def claims() -> list[Claim]:
         *_rare_words(),
         Claim("gates_decided", "6.1", "gates that end almost fully closed or almost fully open, with probability above 0.9",
               "nearly all", (1 - SHARE, 1.0), "20 points", Unit.SHARE, of_scores.gates_decided),
-        *(_loss(f"encoder_{DATA[row.corpus][0]}", "abstract; 6.2.1, figure 7",
+        *(_loss(f"encoder_{DATA[row.corpus][0]}", f"{'abstract; ' if row.corpus == paper.WMT else ''}6.2.1, figure 7",
                 f"BLEU with {row.heads} of 48 encoder heads ({DATA[row.corpus][1]}) against the reference",
                 -row.loss, data=DATA[row.corpus][0], scope="encoder", left=row.heads / paper.HEADS_PER_TYPE)
           for row in paper.FIGURE7),

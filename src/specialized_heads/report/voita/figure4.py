@@ -16,6 +16,7 @@ from specialized_heads.report.voita import dependency, paper
 READS = dependency.READS
 numbers = dependency.accuracies
 GROUPS = 8  # relations and directions per row of panels
+ACROSS = 3  # columns of the legend
 GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each time
 
 
@@ -25,8 +26,10 @@ def draw(scores: pd.DataFrame) -> Figure:
     looks = _looks(scores)
     names = list(groups)
     rows = [names[start : start + GROUPS] for start in range(0, len(names), GROUPS)]
-    legend_rows = -(-(len(looks) + 4) // 3)
-    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=0.15 * legend_rows)
+    key = _key(scores, looks)
+    columns = [key[start : start + -(-len(key) // ACROSS)] for start in range(0, len(key), -(-len(key) // ACROSS))]
+    inches = max(sum(0.045 + 0.11 * len(handle.get_label().splitlines()) for handle in column) for column in columns)
+    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=inches)
     for axes, row in zip(panels, rows, strict=True):
         for number, name in enumerate(row):
             columns = style.by(groups[name], "corpus")
@@ -41,7 +44,7 @@ def draw(scores: pd.DataFrame) -> Figure:
             axes.axvline(number, color="#CCCCCC", linewidth=0.5)
         axes.set(xlim=(0, GROUPS if len(rows) > 1 else len(row)), ylim=(0, 1), ylabel="accuracy of a head")
         axes.grid(axis="y")
-    _legend(drawn, scores, looks)
+    drawn.legend(handles=key, loc="outside lower center", ncols=ACROSS, handlelength=1.4)
     return drawn
 
 
@@ -68,7 +71,8 @@ def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tu
         axes.plot(x, best.accuracy, marker=marker, color=colour, zorder=5, linestyle="none", **fill)
 
 
-def _legend(drawn: Figure, scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
+def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D]:
+    """The entries of the legend, with their labels in lines."""
     handles = []
     for corpus, (colour, marker) in looks.items():
         heads = scores.loc[scores["corpus"] == corpus, ["layer", "head"]].dropna().drop_duplicates()
@@ -82,5 +86,5 @@ def _legend(drawn: Figure, scores: pd.DataFrame, looks: dict[str, tuple[str, str
         style.marker_key("other heads", markersize=1.8, alpha=0.6, markerfacecolor=None, **grey),
     ]
     for handle in handles:
-        handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 3 - 0.15, size=6.5))
-    drawn.legend(handles=handles, loc="outside lower center", ncols=3, handlelength=1.4)
+        handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / ACROSS - 0.15, size=6.5))
+    return handles
