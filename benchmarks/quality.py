@@ -56,6 +56,7 @@ from specialized_heads.training.schedule import learning_rate
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import LogLocator, NullFormatter  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 LOSS, BLEU = 1.515, 45.0  # the goals
@@ -334,6 +335,9 @@ def report(
                 axis.plot(minutes, values, marker="o", markersize=3, color=f"C{color}", label=title)
         axis.axhline(goal, color="grey", linewidth=0.8, linestyle="--")
         axis.set(xscale="log", xlabel="minutes of training", ylabel=label)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0].legend(fontsize=8, frameon=False)
     figure.savefig(output.with_suffix(".png"), dpi=150)
 

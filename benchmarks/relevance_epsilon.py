@@ -6,7 +6,7 @@ that arrives at the first decoder layer and at the first encoder layer is from t
 largest over predictions; where the stabiliser's share is lost, this is the loss. ε 0 is the paper's rule, computed in float64. A
 second table compares the order of heads within layers where the stabiliser's share is lost with that where it is returned.
 
-    python benchmarks/relevance_epsilon.py results/default/tatoeba_en_fr results/default/libreoffice_en_ru \
+    python benchmarks/relevance_epsilon.py results/default/tatoeba_en_fr results/default/tatoeba_en_de \
         > benchmarks/relevance_epsilon.md
 """
 
