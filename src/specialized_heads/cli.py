@@ -168,7 +168,10 @@ def _describe(args: argparse.Namespace) -> None:
 def _export(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.export_to import export_to
 
-    texts = args.check.read_text(encoding="utf-8").splitlines() if args.check else []
+    try:
+        texts = args.check.read_text(encoding="utf-8").splitlines() if args.check else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{args.check}: cannot be read as UTF-8 text ({error})") from None
     print(export_to(args.model, args.output, to=args.to, quantization=args.quantization, texts=texts))
 
 

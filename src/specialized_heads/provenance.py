@@ -101,8 +101,13 @@ def jobs_of(results: Path, experiment: str, records: Iterable[tuple[str, dict[st
 
     made: dict[str, Job] = {}
     by_log: dict[tuple[str, ...], Job] = {}
+    records = [(name, record) for name, record in records if record.get("starttime")]
+    latest: dict[tuple[str, ...], float] = {}
+    for _, record in records:
+        key = (record["rule"], *record["log"])
+        latest[key] = max(latest.get(key, 0.0), record["starttime"])
     for name, record in records:
-        if not record.get("starttime"):
+        if record["endtime"] < latest[record["rule"], *record["log"]]:  # of an earlier run, which made more files
             continue
         job = by_log.setdefault(
             (record["rule"], *record["log"]),

@@ -135,7 +135,7 @@ def atomic(path: Path) -> Iterator[Path]:
     The data is flushed to disk before the move, so even after a power failure the file is complete or absent.
 
     Raises:
-        UserError: the folder is not writable, or the disk is full.
+        UserError: the folder or the file system is not writable, or the disk is full.
     """
     with disk_errors(path):
         try:
@@ -181,7 +181,7 @@ def _alive(process: int) -> bool:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn errors of a full disk into a `UserError`, even if a library has wrapped them."""
+    """Turn errors of a full or read-only disk into a `UserError`, even if a library has wrapped them."""
     try:
         yield
     except UserError:
@@ -193,6 +193,8 @@ def disk_errors(path: Path) -> Iterator[None]:
             code = cause.errno if isinstance(cause, OSError) else int(quoted[1]) if quoted else None
             if code in NO_ROOM:
                 raise UserError(f"{path}: {NO_ROOM[code]}; free some space and run again") from error
+            if code == errno.EROFS:
+                raise UserError(f"{path}: the file system is read-only; make it writable and run again") from error
             cause = cause.__cause__ or cause.__context__
         raise
 

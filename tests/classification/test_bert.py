@@ -88,6 +88,15 @@ def test_the_rows_of_a_classifier_follow_the_names_of_its_labels(published, voca
         load_bert(folder, vocabulary=vocabulary, labels=["a", "b", "c"])
 
 
+def test_a_classifier_has_a_row_for_each_label(published, vocabulary) -> None:
+    _, folder = published("BertForSequenceClassification", num_labels=3)
+    described = json.loads((folder / "config.json").read_text())
+    for names in ({"0": "no", "1": "yes"}, {str(number): f"l{number}" for number in range(5)}):
+        (folder / "config.json").write_text(json.dumps(described | {"id2label": names}))
+        with pytest.raises(UserError, match=f"has 3 rows, but config.json names {len(names)} labels"):
+            load_bert(folder, vocabulary=vocabulary, labels=list(names.values()))
+
+
 def test_two_labels_without_names_are_in_our_order_and_more_are_refused(published, vocabulary, inputs) -> None:
     theirs, folder = published("BertForSequenceClassification", num_labels=2)
     ours = load_bert(folder, vocabulary=vocabulary, labels=["no", "yes"])
@@ -153,6 +162,16 @@ def test_text_is_cleaned_as_the_tokeniser_says(
             "its model is BPE; a BERT with WordPiece is needed",
         ),
         ("tokenizer.json", b"[1]", "tokenizer.json: not the tokeniser of a BERT"),
+        (
+            "tokenizer.json",
+            json.dumps(fast(CASED) | {"normalizer": None}).encode(),
+            "its normaliser is None and its pre-tokeniser BertPreTokenizer; those of a BERT are needed",
+        ),
+        (
+            "tokenizer_config.json",
+            b'{"tokenizer_class": "BertJapaneseTokenizer"}',
+            "its tokeniser is BertJapaneseTokenizer; a BertTokenizer is needed",
+        ),
         ("vocab.txt", "é".encode("latin-1"), "vocab.txt: not text in UTF-8; fetch it again"),
     ],
 )

@@ -41,6 +41,13 @@ def test_a_single_sentence_is_no_evidence() -> None:
     assert (found.p_value, found.low) == (1.0, found.high)
 
 
+def test_a_difference_that_every_resample_has_is_certain() -> None:
+    wrong = ["x"] * len(REFERENCES)
+    _, (found,), _ = compare(REFERENCES, [wrong], REFERENCES, language="en", lowercase=False)
+    assert found.bleu == pytest.approx(0) and found.low == pytest.approx(found.high) == pytest.approx(-100)
+    assert found.p_value < 0.01
+
+
 def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

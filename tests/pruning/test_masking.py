@@ -133,6 +133,11 @@ def test_the_state_survives_a_kill(
     assert len(State(tmp_path / "run", fingerprint="a").translations) == len(undisturbed)
     assert not State(tmp_path / "run", fingerprint="b").translations
     assert not State(tmp_path / "run", fingerprint="a").translations  # thrown away by the other run
+    State(tmp_path / "run", fingerprint="b")  # takes over, and the old process adds a line at that moment
+    line = content.splitlines()[1]
+    with open(path, "a") as stream:
+        stream.write(f"{line}\n")
+    assert not State(tmp_path / "run", fingerprint="b").translations
     state.finish()
     assert not (tmp_path / "run").exists()
 

@@ -159,9 +159,12 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data: Data, mon
     frozen, other_weights = gated(), gated()
     frozen.target_embedding.requires_grad = False
     other_weights.output_embedding.data[3] += 0.1
+    other_positions = gated()
+    other_positions.architecture = replace(other_positions.architecture, position_base=30.0)
     found = [
         fingerprint(),
         fingerprint(model=gated(dropout=0.1)),
+        fingerprint(model=other_positions),
         fingerprint(model=frozen),
         fingerprint(model=other_weights),
         fingerprint(plan=replace(PLAN, seed=2)),

@@ -73,7 +73,7 @@ def compare(labels: np.ndarray, predictions: np.ndarray, reference: np.ndarray, 
     ours, theirs = (_cells(labels, each, kinds) for each in (predictions, reference))
     score, full = (score_of(labels, each, metric=metric, kinds=kinds) for each in (predictions, reference))
     sampled, sampled_full = (scores((times @ cells).reshape(-1, kinds, kinds), metric) for cells in (ours, theirs))
-    p_value, *change = significance(sampled - sampled_full, score - full)
+    p_value, *change = significance(sampled - sampled_full, score - full, sentences=len(labels))
     return Score(score, *map(float, np.quantile(sampled, (0.025, 0.975))), score - full, *change, p_value)
 
 

@@ -76,13 +76,16 @@ def main() -> None:
     pruned = copy.deepcopy(model)
     remove_heads(pruned, set(order[: math.floor(REMOVED * len(order))]))
     name = speed.device_name(model.device)
-    order_of_set, rows = np.arange(min(len(store), SENTENCES)), []
+    rows = []
     for size in settings.batches:
-        batches = [order_of_set[start : start + size] for start in range(0, len(order_of_set), size)]
+        # Whole batches only; a small set is repeated.
+        batches = np.split(
+            np.resize(np.arange(len(store)), size * max(1, SENTENCES // size)), max(1, SENTENCES // size)
+        )
         times = [[seconds(each, store, batches) for each in (model, pruned)] for _ in range(ROUNDS)]
         gains = [whole / part - 1 for whole, part in times]
         for place, each in enumerate((model, pruned)):
-            speeds = [len(order_of_set) / pair[place] for pair in times]
+            speeds = [size * len(batches) / pair[place] for pair in times]
             row = {"sentences": size, "heads": sum(map(len, each.architecture.encoder)), "total": len(order)}
             row |= {"speed": median(speeds), "speed_low": min(speeds), "speed_high": max(speeds), "device": name}
             row |= {"parameters": sum(parameter.numel() for parameter in each.parameters())}

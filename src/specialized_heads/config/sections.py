@@ -305,7 +305,7 @@ class Comparison(Section):
 class Decoding(Section):
     """Beam search."""
 
-    beam: int = Field(4, ge=1, description="hypotheses per sentence")
+    beam: int = Field(4, ge=1, le=1000, description="hypotheses per sentence")
     length_penalty: float = Field(1.0, ge=0, description="α in log P / length^α; 0: no normalisation")
     max_length_ratio: float = Field(
         2.0, gt=0, description="maximum output length: this many times the source's subwords, plus 10"

@@ -57,15 +57,15 @@ def compare(
             continue
         score = metric.corpus_score(system, [references]).score
         differences = _resampled(system, references, times, single) - reference
-        compared.append(Compared(score, *significance(differences, score - full)))
+        compared.append(Compared(score, *significance(differences, score - full, sentences=len(references))))
     return full, compared, signature
 
 
-def significance(differences: np.ndarray, measured: float) -> tuple[float, float, float]:
+def significance(differences: np.ndarray, measured: float, *, sentences: int) -> tuple[float, float, float]:
     """The p-value of a measured difference and its 95% interval, from the differences (samples,) of the resamples."""
     as_far = np.abs(differences - differences.mean()) >= abs(measured)
-    # One sentence has only one resample.
-    p_value = (as_far.sum() + 1) / (SAMPLES + 1) if np.ptp(differences) else 1.0
+    # One sentence has only one resample, which proves nothing.
+    p_value = (as_far.sum() + 1) / (SAMPLES + 1) if sentences > 1 else 1.0
     low, high = np.quantile(differences, (0.025, 0.975))
     return float(p_value), float(low), float(high)
 

@@ -60,7 +60,10 @@ def analyse(
     Raises:
         UserError: a file cannot be read, or a stage fails.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name another folder") from None
     files = {name: output / name for name in ("model.safetensors", "source.model", "target.model", "tokens.json")}
     weights, source_model, target_model, special = files.values()
     model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])

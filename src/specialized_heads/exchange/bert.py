@@ -45,6 +45,7 @@ PREDICTION = {
     "transform_norm": "cls.predictions.transform.LayerNorm",
     "output_bias": "cls.predictions.bias",
 }
+CLASSES = (None, "BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend")
 OLD_NORMS = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
 
@@ -101,6 +102,8 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     given = read_json(settings) if settings.is_file() else {}
     if not isinstance(given, dict):
         raise UserError(f"{settings}: not the settings of a tokeniser; fetch it again")
+    if (kind := given.get("tokenizer_class")) not in CLASSES:
+        raise UserError(f"{settings}: its tokeniser is {kind}; a BertTokenizer is needed")
     names = dict(
         zip(wordpiece.Cleaning._fields, ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), strict=True)
     )
@@ -123,18 +126,22 @@ def _read_tokenizer(path: Path) -> tuple[list[str], dict[str, Any]]:
     try:
         stored = read_json(path)
         kind, ids = stored["model"].get("type", "WordPiece"), stored["model"]["vocab"]
-        normaliser = stored.get("normalizer") or {}
-        parts = normaliser.get("normalizers", [normaliser])
-        [bert] = [part for part in parts if part.get("type") == "BertNormalizer"] or [{}]
         if kind != "WordPiece":
             raise UserError(f"{path}: its model is {kind}; a BERT with WordPiece is needed")
+        normaliser, splitter = stored.get("normalizer") or {}, stored.get("pre_tokenizer") or {}
+        bert = [part for part in normaliser.get("normalizers", [normaliser]) if part.get("type") == "BertNormalizer"]
+        if len(bert) != 1 or splitter.get("type") != "BertPreTokenizer":
+            raise UserError(
+                f"{path}: its normaliser is {normaliser.get('type')} and its pre-tokeniser {splitter.get('type')}; those of a "
+                "BERT are needed, BertNormalizer and BertPreTokenizer"
+            )
         tokens = sorted(ids, key=ids.__getitem__)
         numbered = [ids[token] for token in tokens] == list(range(len(tokens)))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"{path}: not the tokeniser of a BERT; fetch it again") from None
     if not numbered:
         raise UserError(f"{path}: its ids are not 0, 1, 2, ...; fetch it again")
-    return tokens, {name: bert[name] for name in wordpiece.Cleaning._fields if bert.get(name) is not None}
+    return tokens, {name: bert[0][name] for name in wordpiece.Cleaning._fields if bert[0].get(name) is not None}
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
@@ -187,6 +194,11 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
         # The classifier of a model that is to be fine-tuned is replaced.
         tensors[name] = weight.detach() if found is None or (name.startswith("classifier") and not labels) else found
     if labels:
+        for part in ("weight", "bias"):
+            if (rows := len(tensors[f"classifier.{part}"])) != len(config.id2label):
+                raise UserError(
+                    f"{path}: classifier.{part} has {rows} rows, but {CONFIG} names {len(config.id2label)} labels"
+                )
         order = _order(config, labels, where=folder / CONFIG)
         tensors |= {f"classifier.{part}": tensors[f"classifier.{part}"][order] for part in ("weight", "bias")}
     tensors = {name: tensor.float().contiguous() for name, tensor in tensors.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -71,6 +71,15 @@ class Sizes(Section):
     scale_embeddings: bool = True
     tied: Literal["", "output", "all"] = ""
     tokens: Tokens = Tokens()
+
+    @model_validator(mode="after")
+    def _tokens_exist(self) -> "Sizes":
+        t = self.tokens
+        both = (t.pad, t.unknown, t.eos)
+        on_target = max(*both, t.start, *t.target_tags)
+        if max(*both, *t.source_tags) >= self.source_vocabulary or on_target >= self.target_vocabulary:
+            raise ValueError("the special tokens are not all in the vocabularies")
+        return self
 
 
 class BertSizes(Section):

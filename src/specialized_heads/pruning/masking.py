@@ -123,14 +123,14 @@ class State:
         self.path = folder / "translations.jsonl"
         fetch(self.path)
         self.translations: dict[Removal, list[list[int]]] = {}
-        stamp = json.dumps({"fingerprint": fingerprint})
+        stamp = self.stamp = json.dumps({"fingerprint": fingerprint})
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] if self.path.exists() else []
         if lines and lines[0] != stamp:
             stage.log.info("the saved state %s has other settings, data or code; starting over", self.path)
             lines = []
         for number, line in enumerate(lines[1:], start=1):
             stamped, _, text = line.partition(" ")
-            if stamped != _hash(text):
+            if stamped != self._hash(text):
                 stage.log.info("the saved state %s is damaged in line %d; resuming before it", self.path, number + 1)
                 lines = lines[:number]
                 break
@@ -146,21 +146,25 @@ class State:
         self.translations |= translations
         ownership.check(self.path.parent)
         text = json.dumps([[sorted(removal), lines] for removal, lines in translations.items()])
-        with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
-            stream.write(f"{_hash(text)} {text}\n")
-        push(self.path)
+        try:
+            with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
+                stream.write(f"{self._hash(text)} {text}\n")
+            push(self.path)
+        except FileNotFoundError:  # another process has removed the folder meanwhile
+            ownership.check(self.path.parent)
+            raise
+
+    def _hash(self, text: str) -> str:
+        """Hash of a line; another process's line, with another stamp, is not taken for one of this."""
+        return hashlib.sha256((self.stamp + text).encode()).hexdigest()
 
     def finish(self) -> None:
         """Remove the folder after the results are written."""
         ownership.finish(self.path.parent)
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def fingerprint(*paths: Path, settings: dict[str, Any], code: Iterable[str] = ()) -> str:
-    """Hash of files, settings, and the code of `model`, `pruning` and further packages."""
+    """Hash of files, settings, and the code of `corpus`, `model`, `pruning` and further packages."""
     parts = [stage.file_hash(path) for path in paths] + [json.dumps(settings, sort_keys=True)]
-    parts.append(stage.code_hash("model", "pruning", *code))
+    parts.append(stage.code_hash("corpus", "model", "pruning", *code))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()

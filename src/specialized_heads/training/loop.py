@@ -310,6 +310,8 @@ class _Run:
         state = kept.read_state(
             self.folder, fingerprint=fingerprint, checkpoints=self.plan.checkpoints, device=self.device
         )
+        if not self.context.agree("" if state is None else state["sha256"]):
+            raise UserError(f"{self.folder}: the processes of this training read different states; run again")
         if state is None:
             if self.context.is_main:  # also remove checkpoints of another run
                 kept.clear(self.folder)
@@ -339,11 +341,20 @@ def _fingerprint(
 ) -> str:
     """Hash of everything that affects the result.
 
-    This is the plan, the initial penalty, the data, the initial weights (and which are trained), the number of processes (which
-    divides the epochs), the device type, the precision of matrix products, the torch version and the code of these packages.
+    This is the architecture, the plan, the initial penalty, the data, the initial weights (and which are trained), the number of
+    processes (which divides the epochs), the device type, the precision of matrix products, the torch version and the code of
+    these packages.
     """
-    described = [asdict(plan), repr(penalty), data.hash, model.dropout, context.size, precision]
-    described += [model.device.type, torch.__version__, code_hash("model", "pruning", "training")]
+    described = [
+        asdict(model.architecture),
+        asdict(plan),
+        repr(penalty),
+        data.hash,
+        model.dropout,
+        context.size,
+        precision,
+    ]
+    described += [model.device.type, torch.__version__, code_hash("corpus", "model", "pruning", "training")]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for name, parameter in model.named_parameters():
         digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())

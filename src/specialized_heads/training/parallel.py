@@ -33,6 +33,13 @@ class DistributedContext:
         if self.size > 1:
             dist.all_reduce(tensor)
 
+    def agree(self, value: str) -> bool:
+        """Whether this process has the same value as the main one; all must ask."""
+        main = [value]
+        if self.size > 1:
+            dist.broadcast_object_list(main, device=torch.device("cpu"))
+        return main[0] == value
+
 
 @contextmanager
 def distributed(device: str) -> Iterator[tuple[DistributedContext, torch.device]]:

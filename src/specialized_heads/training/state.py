@@ -77,7 +77,7 @@ def read_state(
 ) -> dict[str, Any] | None:
     """Read the state of the run with this fingerprint; None if there is none to resume from.
 
-    Of the checkpoints after these updates, those up to the state's own update must be readable.
+    Of the checkpoints after these updates, those up to the state's own update must be readable. `sha256` is that of the rest.
     """
     path = folder / "state.pt"
     store.fetch(path)
@@ -85,10 +85,12 @@ def read_state(
         return None
     try:
         state = torch.load(path, map_location=device, weights_only=True)
-        if state.pop("sha256") != _hash(state):  # torch does not detect damage
+        expected = state.pop("sha256")
+        if expected != _hash(state):  # torch does not detect damage
             raise ValueError("damaged")
         for update in checkpoints:
             if update <= state["update"]:
+                store.fetch(_checkpoint(folder, update))  # a local one may be of another run
                 read_checkpoint(folder, update)
     except Exception as error:  # torch raises many types for a damaged file; starting over is always safe
         log.info("the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0])
@@ -96,7 +98,7 @@ def read_state(
     if state["fingerprint"] != fingerprint:
         log.info("the saved state %s belongs to other settings, data or code; starting over", path)
         return None
-    return state
+    return {**state, "sha256": expected}
 
 
 def write_checkpoint(folder: Path, update: int, weights: dict[str, Tensor]) -> None:
@@ -106,16 +108,20 @@ def write_checkpoint(folder: Path, update: int, weights: dict[str, Tensor]) -> N
         UserError: another process owns the folder.
     """
     check(folder)
-    write_tensors(folder / f"update{update}.safetensors", weights)
-    store.push(folder / f"update{update}.safetensors")
+    write_tensors(_checkpoint(folder, update), weights)
+    store.push(_checkpoint(folder, update))
 
 
 def read_checkpoint(folder: Path, update: int) -> dict[str, Tensor]:
     """The weights and gates, by name, after one of the updates `Plan.checkpoints`, before any averaging."""
-    path = folder / f"update{update}.safetensors"
+    path = _checkpoint(folder, update)
     if not path.exists():
         store.fetch(path)
     return read_tensors(path)
+
+
+def _checkpoint(folder: Path, update: int) -> Path:
+    return folder / f"update{update}.safetensors"
 
 
 @cache
