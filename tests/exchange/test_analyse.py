@@ -10,6 +10,7 @@ from small import WORDS
 
 from specialized_heads import export
 from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.exchange import analyse as analysis
 from specialized_heads.exchange.analyse import analyse, summary
 from specialized_heads.export import load_exported
 from specialized_heads.stage import UserError
@@ -37,11 +38,24 @@ def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
     assert (tmp_path / "out" / "heads.csv").is_file()
 
 
-def test_a_model_of_lower_case_tokens_is_given_them(call, model_files, text: Path, tmp_path: Path) -> None:
+def test_a_model_of_lower_case_tokens_is_given_them(
+    call, model_files, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = SETTINGS | {"preprocess": "paper"}
     call(export, settings=settings, **model_files, output=tmp_path / "lower" / "model.json")
     text.write_text(text.read_text().title(), encoding="utf-8")
-    analyse(tmp_path / "lower", text, tmp_path / "out", device="cpu")
+    seen, run = {}, analysis._run
+
+    def until_relevance(module: str, settings: dict, **files: object) -> None:
+        seen[module] = settings
+        if module == "heads.relevance.measure":
+            raise InterruptedError
+        run(module, settings, **files)
+
+    monkeypatch.setattr(analysis, "_run", until_relevance)
+    with pytest.raises(InterruptedError):
+        analyse(tmp_path / "lower", text, tmp_path / "out", device="cpu")
+    assert seen["corpus.tokens"]["preprocess"] == "paper"
     tokens = load_tokens(tmp_path / "out" / "tokens.safetensors")
     expected = load_exported(tmp_path / "lower", device="cpu").encode(text.read_text().splitlines())
     assert [tokens.source_ids(number).tolist() for number in range(len(tokens))] == expected

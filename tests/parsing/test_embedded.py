@@ -1,6 +1,7 @@
 """Embedded parses: looked up by exact text, all or nothing; those in the repository serve the shipped configurations."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -79,14 +80,15 @@ def dealt_sources(corpus: str, filters: Filters, sizes: list[Split], *, folder: 
 
 
 def shipped() -> list:
-    """Each embedded corpus of each configuration that looks up its parses."""
-    cases = []
+    """The embedded corpora of all configurations that look up their parses, the same one with the same sets only once."""
+    cases: dict[str, Any] = {}
     for path in (ROOT / "config.yaml", *sorted((ROOT / "config").glob("*.yaml"))):
         experiment = load(yaml.safe_load(path.read_text(encoding="utf-8")), origin=str(path))
         for name, corpus in experiment.corpora.items():
             if corpus.source.kind == "embedded" and experiment.for_corpus(name).parser.engine == "embedded":
-                cases.append(pytest.param(corpus, id=f"{path.stem}-{name}"))
-    return cases
+                same = f"{corpus.source.name} {corpus.filters} {corpus.split}"
+                cases.setdefault(same, pytest.param(corpus, id=f"{path.stem}-{name}"))
+    return list(cases.values())
 
 
 @pytest.mark.parametrize("corpus", shipped())
