@@ -84,7 +84,7 @@ class Evidence:
         return models
 
     def pruned_models(self, *scopes: str) -> pd.DataFrame:
-        """Of these, the models most of whose gates are decided: with fewer, a model is only a rounding of its soft gates.
+        """Of `all_pruned`, the models most of whose gates are decided: any other is only a rounding of its soft gates.
 
         Models pruned to a number of heads all count: most of their updates train with fixed gates.
         """
