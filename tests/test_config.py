@@ -261,6 +261,10 @@ def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
     config.load(values | possible)
     assert "pruning.heads: 9 heads requested, but" in message(values | {"pruning": {"heads": [9]}})
     assert "pruning.heads_all: 25 heads requested" in message(values | {"pruning": {"heads_all": [25]}})
+    values["model"]["decoder_layers"] = 1  # 8 encoder heads, 4 of each other type
+    config.load(values | {"pruning": {"heads": [8], "heads_all": [16]}})
+    assert "pruning.heads: 9 heads requested, but" in message(values | {"pruning": {"heads": [9]}})
+    assert "pruning.heads_all: 17 heads requested" in message(values | {"pruning": {"heads_all": [17]}})
     said = message(values | {"ablation": {"systematic": True, "moments": [51]}})
     assert "ablation.moments: 51 is after the last of the 50 updates" in said
     for prune in (True, False):

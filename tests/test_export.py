@@ -34,7 +34,7 @@ def test_the_folder_is_complete_and_says_what_the_model_is(exported: Path, model
     assert {path.name for path in exported.iterdir()} == names
     assert (exported / "model.safetensors").read_bytes() == model_files["model"].read_bytes()
     card = read_card(exported)
-    assert card.architecture.encoder == [[], [3, 1]]
+    assert card.architecture.encoder == ((), (3, 1))
     assert (card.version, card.data_hash) == (__version__, "of the data")
     assert {name: card.model_dump()[name] for name in SETTINGS} == SETTINGS
     assert card.parameters == sum(tensor.numel() for tensor in load_file(exported / "model.safetensors").values())

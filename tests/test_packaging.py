@@ -147,7 +147,7 @@ def test_a_rule_that_changes_the_inputs_of_another_has_them_all() -> None:
     for name, block in blocks.items():
         if (used := re.match(r"use rule (\w+) as", block)) and "    input:" in block:
             inputs, before = (
-                set(re.findall(r"^        (\w+)=", text.split("output:")[0], flags=re.MULTILINE))
+                set(re.findall(r"^        (\w+)=", re.split("output:|params:", text)[0], flags=re.MULTILINE))
                 for text in (block, blocks[used[1]])
             )
             assert before <= inputs, name

@@ -13,15 +13,13 @@ from specialized_heads.config.file import read
 from specialized_heads.planning.targets import all_results
 
 ROOT = Path(__file__).parents[1]
-RULE = r"^ *rule ?(\w*):\n(.*?)(?=^ *rule ?\w*:|^use rule|\Z)"
+RULE = r"^ *(?:use rule (\w+) as |rule ?)(\w*)(?: with)?:\n(.*?)(?=^ *(?:use )?rule\b|\Z)"
 FILES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
-RULES = {name: rule for text in FILES for name, rule in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)}
+FOUND = [found for text in FILES for found in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)]
+BASES = ("", "stage", "training")
+RULES = {name: rule for old, name, rule in FOUND if old in BASES}
 # A rule that is another one with other files runs the same module.
-RULES |= {
-    new: RULES[old]
-    for text in FILES
-    for old, new in re.findall(r"^use rule (\w+) as (\w+) with:", text, flags=re.MULTILINE)
-}
+RULES = {name: rule if old in BASES else RULES[old] for old, name, rule in FOUND if name not in BASES[1:]}
 # The rule without a name stands for every figure and table.
 FIGURE = RULES.pop("")
 RULES |= {
@@ -36,7 +34,7 @@ def profile(name: str) -> dict:
 
 def module(rule: str) -> str:
     """The module that a rule runs, without the name of the package; empty for none."""
-    found = re.search(r"-m specialized_heads\.([\w.]+)|{params\.launcher} specialized_heads\.([\w.]+)", RULES[rule])
+    found = re.search(r'-m specialized_heads\.([\w.]+)|(?:stage\(|module=)"([\w.]+)', RULES[rule])
     return (found[1] or found[2]) if found else ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specialized_heads import __version__
-from specialized_heads.stage import UserError, disk_errors, one_line
+from specialized_heads.stage import UserError, disk_errors, one_line, read_text
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
@@ -151,12 +151,14 @@ def _describe(args: argparse.Namespace) -> None:
 
     card = read_card(args.model)
     scores = card.scores
-    print(f"{card.model}, seed {card.seed}, of {card.corpus} in experiment {card.experiment}")
-    languages = f"{card.source_language} to {card.target_language}"
-    print(f"{languages}, preprocessing: {card.preprocess}, beam {card.decoding.beam}")
     interval = f"[{scores.bleu_low:.1f}, {scores.bleu_high:.1f}]"
-    print(f"BLEU {scores.bleu:.1f} {interval} on {scores.sentences:,} sentences ({scores.signature})")
-    print(f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB, written by version {card.version}")
+    for line in (
+        f"{card.model}, seed {card.seed}, of {card.corpus} in experiment {card.experiment}",
+        f"{card.source_language} to {card.target_language}, preprocessing: {card.preprocess}, beam {card.decoding.beam}",
+        f"BLEU {scores.bleu:.1f} {interval} on {scores.sentences:,} sentences ({scores.signature})",
+        f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB, written by version {card.version}",
+    ):
+        print(one_line(line))
     heads = {kind: [len(layer) for layer in getattr(card.architecture, kind)] for kind in KINDS}
     layers = max(map(len, heads.values()))
     print("heads".ljust(10) + "".join(f"layer {number}".rjust(9) for number in range(1, layers + 1)) + "total".rjust(9))
@@ -168,10 +170,7 @@ def _describe(args: argparse.Namespace) -> None:
 def _export(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.export_to import export_to
 
-    try:
-        texts = args.check.read_text(encoding="utf-8").splitlines() if args.check else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{args.check}: cannot be read as UTF-8 text ({error})") from None
+    texts = read_text(args.check).splitlines() if args.check else []
     print(export_to(args.model, args.output, to=args.to, quantization=args.quantization, texts=texts))
 
 

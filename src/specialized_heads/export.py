@@ -24,10 +24,10 @@ from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import encode_ids
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
-from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.model.checkpoint import Sizes, Tokens, load_on
+from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD, UNKNOWN
+from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import in_batches, translate
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import Architecture, Transformer
 
 FORMAT = 1
 WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"
@@ -86,7 +86,7 @@ class Card(Settings):
 
     format: Literal[1]
     version: str  # of the package that exported it
-    architecture: Sizes
+    architecture: Architecture
     parameters: int
     bytes: int  # of the weight file
     scores: Scores
@@ -201,23 +201,22 @@ def read_card(folder: Path) -> Card:
         raise stage.UserError(f"{path}: {stage.first_line(error)}") from None
 
 
-def _vocabulary(path: Path, sizes: Sizes, side: Literal["source", "target"]) -> SentencePieceProcessor:
+def _vocabulary(path: Path, sizes: Architecture, side: Literal["source", "target"]) -> SentencePieceProcessor:
     try:
         bpe = SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
         raise stage.UserError(f"{path}: not a SentencePiece model; copy or export the model again") from None
     size, tokens = getattr(sizes, f"{side}_vocabulary"), sizes.tokens
     fits = bpe.get_piece_size() >= size if getattr(tokens, f"{side}_size") else bpe.get_piece_size() == size
-    if tokens == Tokens():  # a vocabulary made here
+    if tokens == OURS:  # a vocabulary made here
         fits &= (bpe.pad_id(), bpe.unk_id(), bpe.bos_id(), bpe.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
     if not fits or bpe.unk_id() != tokens.unknown:
         raise stage.UserError(f"{path}: not the vocabulary of this model; copy or export the model again")
     return bpe
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "source-model", "target-model", "score", "output"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "source-model", "target-model", "score", "output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     folder = files.output.parent
     folder.mkdir(parents=True, exist_ok=True)
     for origin, name in ((files.model, WEIGHTS), (files.source_model, SOURCE), (files.target_model, TARGET)):
@@ -245,7 +244,3 @@ def main() -> None:
     stage.write_file(folder / "README.md", text)
     load_exported(folder, device="cpu")  # fail here rather than at the user who gets the folder
     stage.log.info("%d parameters, %.1f MB", card.parameters, card.bytes / 1e6)
-
-
-if __name__ == "__main__":
-    stage.run(main)

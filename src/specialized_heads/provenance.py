@@ -23,7 +23,7 @@ from rocrate.model import ContextEntity, DataEntity, Entity
 from rocrate.rocrate import ROCrate
 
 import specialized_heads
-from specialized_heads.stage import Section, arguments, atomic, file_hash, log, read_json, run, write_file
+from specialized_heads.stage import Files, Section, atomic, command, file_hash, log, read_json, write_file
 
 RECORDS = Path(".snakemake", "metadata")  # of Snakemake, in the working directory
 LAST = ("tables/run_times.md", "tables/environment.md")  # made after everything else, and from it
@@ -309,9 +309,9 @@ def slug(text: str) -> str:
     )
 
 
-def main() -> None:
-    files = arguments(__doc__, files=("environment", "output", "workflow"), many=("cards",))
-    experiment = Settings.model_validate(files.settings).experiment
+@command("environment", "output", "workflow", many=("cards",), settings=Settings)
+def main(files: Files, settings: Settings) -> None:
+    experiment = settings.experiment
     results = files.output.parent
     jobs = jobs_of(results, experiment, read_records(RECORDS))
     with open(files.environment, encoding="utf-8", newline="") as stream:
@@ -323,7 +323,3 @@ def main() -> None:
         shutil.copyfile(SNAKEFILE, temporary)
     write_file(files.output, f'{{"@context": {json.dumps(described["@context"])},\n"@graph": [\n{lines}\n]}}\n')
     log.info("%d jobs of %d rules", len(jobs), len({job.rule for job in jobs}))
-
-
-if __name__ == "__main__":
-    run(main)

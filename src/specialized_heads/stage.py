@@ -58,9 +58,12 @@ class UserError(Exception):
     """An error in the configuration or the data. The message says what is wrong, where, and what to do."""
 
 
+Files = argparse.Namespace  # the files of a stage, and its settings
+
+
 def arguments(
     description: str | None, *, files: Iterable[str], optional: Iterable[str] = (), many: Iterable[str] = ()
-) -> argparse.Namespace:
+) -> Files:
     """Parse a stage's command line.
 
     Args:
@@ -106,6 +109,23 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(130)
     print(f"error: {said}", file=sys.stderr)
     sys.exit(2)
+
+
+def command(
+    *files: str, optional: Iterable[str] = (), many: Iterable[str] = (), settings: type[Section] | None = None
+) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """Make `main(files)` or `main(files, settings)` a stage: `python -m` runs it with its command line (`arguments`)."""
+
+    def decorate(main: Callable[..., None]) -> Callable[[], None]:
+        def stage() -> None:
+            given = arguments(main.__globals__["__doc__"], files=files, optional=optional, many=many)
+            main(given, *([settings.model_validate(given.settings)] if settings else []))
+
+        if main.__module__ == "__main__":
+            run(stage)
+        return stage
+
+    return decorate
 
 
 def one_line(message: object) -> str:
@@ -197,6 +217,14 @@ def disk_errors(path: Path) -> Iterator[None]:
                 raise UserError(f"{path}: the file system is read-only; make it writable and run again") from error
             cause = cause.__cause__ or cause.__context__
         raise
+
+
+def read_text(path: Path) -> str:
+    """A text file; a `UserError` if it cannot be read as UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -62,6 +62,13 @@ def test_a_model_of_lower_case_tokens_is_given_them(
     assert tokens.tokens.unknown not in np.concatenate(expected)
 
 
+def test_the_model_itself_is_never_overwritten(exported: Path, text: Path) -> None:
+    before = {path.name: path.read_bytes() for path in exported.iterdir()}
+    with pytest.raises(UserError, match="holds the model, which the analysis would overwrite"):
+        analyse(exported, text, exported)
+    assert {path.name: path.read_bytes() for path in exported.iterdir()} == before
+
+
 def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, tmp_path: Path) -> None:
     short = tmp_path / "short.txt"
     short.write_text("one line\n")

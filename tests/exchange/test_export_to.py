@@ -127,8 +127,18 @@ def test_pieces_have_the_same_ids_in_ctranslate2(imported: Path, tmp_path: Path)
 def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path, tmp_path: Path) -> None:
     for _ in range(2):
         export_to(exported, tmp_path / "ct2", to="ctranslate2", texts=[])
-    with pytest.raises(UserError, match="holds other files; name a new folder"):
+    with pytest.raises(UserError, match=r"holds other files \(.*\); name a new folder"):
         export_to(exported, exported, to="ctranslate2", texts=[])
+    before = sorted(path.name for path in (tmp_path / "ct2").iterdir())
+    with pytest.raises(UserError, match="transformers holds float32 weights"):
+        export_to(exported, tmp_path / "ct2", to="hf", quantization="int8", texts=[])
+    assert sorted(path.name for path in (tmp_path / "ct2").iterdir()) == before  # it stays until the next is complete
+    (tmp_path / "ct2" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds other files \(notes.txt\)"):
+        export_to(exported, tmp_path / "ct2", to="ctranslate2", texts=[])
+    with pytest.raises(UserError, match="cannot be made"):
+        export_to(exported, tmp_path / "ct2" / "notes.txt" / "below", to="ctranslate2", texts=[])
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
 @pytest.mark.parametrize("to", ["ctranslate2", "hf"])

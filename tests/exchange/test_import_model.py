@@ -137,6 +137,20 @@ def test_a_pickle_is_converted_to_the_same_weights(folder: Path) -> None:
     read_model(folder)
 
 
+@pytest.mark.parametrize(
+    "stored", [{1: torch.ones(2)}, {"a": torch.eye(2).to_sparse()}, {"a": torch.ones(2, device="meta")}]
+)
+def test_a_pickle_of_what_safetensors_cannot_hold_is_refused(stored, tmp_path: Path) -> None:
+    torch.save(stored, tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match="holds more than tensors"):
+        convert(tmp_path)
+
+
+def test_empty_tensors_are_not_taken_for_one(tmp_path: Path) -> None:
+    torch.save({"a": torch.ones(0), "b": torch.ones(0)}, tmp_path / "pytorch_model.bin")
+    assert set(load_file(convert(tmp_path))) == {"a", "b"}
+
+
 def test_pickles_in_several_files_are_converted_to_as_many(folder: Path) -> None:
     expected = load_file(folder / "model.safetensors")
     shards = {name: f"pytorch_model-0000{1 + number % 2}-of-00002.bin" for number, name in enumerate(expected)}

@@ -141,6 +141,9 @@ def test_encoder_heads(constructed, corpus: Corpus) -> None:
     for head, offset in ((previous, -1), (following, 1)):
         assert (head["positional_offset"], head["positional_share"]) == (offset, 1.0)
         assert head["positional_share_raw"] == pytest.approx(raw)
+        assert head[f"share_{offset:+d}"] == 1.0
+    assert previous["share_+0"] == pytest.approx(1 - raw)  # the first tokens of sentences attend to themselves
+    assert loose["share_-1"] == loose["positional_share"]
     assert (loose["positional_offset"], loose["positional_share"]) == (-1, pytest.approx(0.6, abs=0.02))
 
     kept = {

@@ -69,13 +69,17 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
     syntactic = {name for name in frame.columns if name.startswith(tuple(RELATIONS))}
     encoder_only = syntactic | {"rarest", "two_rarest", "relations", "relations_certain"}
     assert missing["encoder"] == absent
-    assert missing["decoder"] == encoder_only | {"eos_weight"}
-    assert missing["cross"] == encoder_only | {"positional_share_raw"}
+    assert missing["decoder"] == encoder_only | {"eos_weight", "share_+1"}
+    assert missing["cross"] == encoder_only | {"positional_share_raw", "share_-1", "share_+0", "share_+1"}
     encoder = frame[frame["type"] == "encoder"]
     assert (encoder["nsubj_arcs"] == 3).all() and (encoder["nmod:poss_arcs"] == 0).all()
     assert (encoder["nsubj_head_to_dependent_baseline"] == 1.0).all()
     for column in ("confidence", "entropy", "positional_share"):
         assert np.isfinite(frame[column]).all()
+    near = encoder[encoder["positional_offset"].between(-1, 1)]
+    assert len(near)
+    for head in near.to_dict("records"):
+        assert head[f"share_{head['positional_offset']:+d}"] == head["positional_share"]
 
 
 def test_the_example_in_the_document_answers_its_question(
@@ -83,7 +87,7 @@ def test_the_example_in_the_document_answers_its_question(
 ) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert len([line for line in code.splitlines() if line]) <= 5
-    path = tmp_path / "results/default/tatoeba_en_fr/heads/baseline/seed1.parquet"
+    path = tmp_path / "results/default/tatoeba_en_de/heads/baseline/seed1.parquet"
     path.parent.mkdir(parents=True)
     relevance = pa.array([0.1, 0.9, 0.8, 0.2, *[0.5] * 8])
     pq.write_table(table.set_column(table.column_names.index("relevance"), "relevance", relevance), path)

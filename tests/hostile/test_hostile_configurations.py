@@ -63,6 +63,8 @@ CONFIGURATIONS = {
     ),
     "key_twice_deep_inside": (instead("title: One", "title: One\n    title: Two"), "line 5: duplicate key title"),
     "key_twice_in_json": (b'{"experiment": "a", "experiment": "b"}', "my.yaml: duplicate key experiment"),
+    "octal": (with_("seeds: [1, 0100]\n"), "my.yaml: line 8: YAML reads 0100 as another number"),
+    "base_sixty": (with_("seeds: [1:30]\n"), "my.yaml: line 8: YAML reads 1:30 as another number"),
     "key_that_is_a_list": (with_("? [a, b]\n: 5\n"), "my.yaml: line 8: a key must be a word"),
     "aliases_of_lists": (laughs("[", "]"), "my.yaml: its aliases expand to more than 100000 values"),
     "aliases_of_mappings": (laughs("{", "}"), "my.yaml: its aliases expand to more than 100000 values"),

@@ -25,7 +25,7 @@ import os, torch
 import torch.distributed as dist
 from types import SimpleNamespace
 start = dist.init_process_group
-dist.init_process_group = lambda backend: start("gloo")
+dist.init_process_group = lambda backend, **options: start("gloo", **options)
 torch.cuda.is_available = lambda: True
 torch.cuda.device_count = lambda: 3
 torch.cuda.get_device_properties = lambda index: SimpleNamespace(uuid=f"gpu{index}")

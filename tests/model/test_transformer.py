@@ -176,6 +176,14 @@ def test_initialisation() -> None:
     assert not torch.equal(model.source_embedding, other.source_embedding)
 
 
+def test_encoder_and_decoder_can_have_different_depths(tiny_model) -> None:
+    model = tiny_model(layers=3, decoder_layers=1)
+    a = model.architecture
+    assert (len(model.encoder), len(model.decoder)) == (len(a.encoder), len(a.decoder)) == (3, 1)
+    assert len(a.cross) == 1
+    assert len(model.attentions("encoder")) == 3 and len(model.attentions("decoder", "cross")) == 2
+
+
 def test_transformer_base_has_the_paper_s_number_of_parameters() -> None:
     d, inner, v, layers = 512, 2048, 32_000, 6
     architecture = Architecture.full(

@@ -121,6 +121,13 @@ def test_no_tree_at_all_is_a_mistake_of_the_user(parses) -> None:
         parses(["Go!"], STOP)
 
 
+def test_trees_of_another_text_that_match_by_chance_are_a_mistake_of_the_user(parses) -> None:
+    with pytest.raises(
+        UserError, match="only 1 of the 11 analysis sentences have a tree in this file, perhaps by chance"
+    ):
+        parses(["Stop!", *(f"Other {number}." for number in range(10))], STOP)
+
+
 def test_trees_whose_words_are_all_rewritten_are_a_mistake_that_shows_them(parses) -> None:
     lowered = sentence(row("1", "stop", "0", "root"), row("2", "!", "1", "punct"), text="Stop!")
     with pytest.raises(UserError, match="1 of the 1 analysis sentences have a tree, but .* 'stop !' for 'Stop!'"):

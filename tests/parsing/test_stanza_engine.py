@@ -131,6 +131,10 @@ def test_a_region_counts_where_stanza_knows_it(pipeline, shared: Path, tmp_path:
     resources = read_json(shared / "stanza/resources.json")
     write_json(tmp_path / "resources.json", resources | {"en-gb": {"alias": "en", "lang_name": "British"}})
     (tmp_path / "en").symlink_to(shared / "stanza/en")
+    chinese = {"zh", "zh-hans", "zh-hant"}
+    for language in ("zh-Hant", "zho_Hant", "zh_Hant_TW", "cmn-Hant", "zh_TW"):
+        assert stanza_engine._code(language, known=chinese) == "zh-hant"
+    assert stanza_engine._code("zh_CN", known=chinese) == "zh"
     for language, code in (("en_GB", "en-gb"), ("en-GB", "en-gb"), ("en_US", "en"), ("EN", "en")):
         loaded = stanza_engine.load_pipeline(language=language, directory=str(tmp_path), package="default")
         assert stanza_engine.describe(loaded, package="default")["model"].startswith(f"{code}/default")

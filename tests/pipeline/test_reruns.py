@@ -88,11 +88,11 @@ def test_an_edited_result_makes_stale_what_is_made_of_it_and_not_itself(finished
 
 
 def test_white_space_in_a_command_counts_and_a_comment_does_not(finished) -> None:
-    path = finished.root / "workflow/rules/score.smk"
-    substitute(path, "rule score:", "# A comment.\nrule score:")
+    path = finished.root / "workflow/rules/parse.smk"
+    substitute(path, "rule parse:", "# A comment.\nrule parse:")
     assert finished.stale() == set()
-    substitute(path, "evaluation.score {params", "evaluation.score  {params")
-    assert {"score", "gather_scores"} <= rules(finished.stale())
+    substitute(path, "python -m specialized_heads.parsing.parse", "python  -m specialized_heads.parsing.parse")
+    assert {"parse", "analyse_heads"} <= rules(finished.stale())
     assert not rules(finished.stale()) & (TRAINING | {"translate"})
 
 

@@ -70,6 +70,12 @@ def test_the_last_results_wait_for_all_others(experiment: Experiment) -> None:
     assert not any(set(result.needs) & {"results/e/claims.md"} for result in others)
 
 
+def test_run_times_list_the_checkpoints_whose_heads_are_analysed(experiment: Experiment) -> None:
+    heads = experiment.heads.model_copy(update={"checkpoints": [1]})
+    *_, run_times, _ = all_results(experiment.model_copy(update={"heads": heads}))
+    assert all("checkpoint/update1" in corpus["models"] for corpus in run_times.settings["corpora"])
+
+
 def test_an_experiment_of_tasks_alone_asks_for_nothing_of_translation() -> None:
     files = everything(BERT)
     made = {Path(file).stem for file in files}

@@ -41,7 +41,7 @@ def test_bleu_at_a_share_is_interpolated_between_two_models(evidence: Evidence) 
     assert values(between) == pytest.approx((-0.1, -0.35, 0.15))
     assert of_scores.difference(evidence, scope="encoder", left=0.3125).value == pytest.approx(-0.6)
     tenth = partial(of_scores.difference, scope="encoder", left=0.1)
-    assert "smallest model has 12% of its heads left, not 10%" in reason(tenth, evidence)
+    assert "smallest model has 12.5% of its heads left, not 10.0%" in reason(tenth, evidence)
     one = replace(evidence, scores=evidence.scores[evidence.scores["lam"] != 0.01])
     assert "no model between 12% and 100%" in reason(HALF, one)
     weak = replace(evidence, scores=evidence.scores.assign(bleu=evidence.scores["bleu"] - 26))
@@ -52,6 +52,18 @@ def test_bleu_at_a_share_is_interpolated_between_two_models(evidence: Evidence) 
     second.loc[second["lam"] > 0, "difference"] = -0.4
     two_seeds = replace(evidence, scores=pd.concat([evidence.scores, second], ignore_index=True))
     assert HALF(two_seeds).value == pytest.approx((-0.2 - 0.4) / 2)
+
+
+def test_the_share_left_is_the_mean_over_attention_types(evidence: Evidence) -> None:
+    """A shallower decoder counts by the share of its heads, not by their number."""
+    table = evidence.scores.copy()
+    for kind in ("decoder", "cross"):
+        table[f"{kind}_heads"] = [heads[:1] for heads in table[f"{kind}_heads"]]
+        table[f"{kind}_total"] = table[f"{kind}_heads"].map(sum)
+    [(shares, _)], _ = replace(evidence, scores=table).curve("all")
+    model = table[(table["scope"] == "all") & (table["lam"] == 0.01)].squeeze()
+    left = [model[f"{kind}_total"] / whole for kind, whole in (("encoder", 24), ("decoder", 8), ("cross", 8))]
+    assert np.isclose(shares, np.mean(left)).any()
 
 
 def test_the_reference_is_the_baseline_if_it_is_converged_else_lambda_0(evidence: Evidence) -> None:
@@ -84,7 +96,7 @@ def test_models_whose_gates_are_undecided_are_not_judged(evidence: Evidence) -> 
     table = evidence.scores
     some = table.assign(gates_decided=table["gates_decided"].where(table["lam"] != 0.02, 0.5))
     fifth = partial(of_scores.difference, scope="encoder", left=0.2)
-    assert "smallest model has 50%" in reason(fifth, replace(evidence, scores=some))
+    assert "smallest model has 50.0%" in reason(fifth, replace(evidence, scores=some))
     to_a_number = table.assign(gates_decided=0.5, asked=table["encoder_heads"].where(table["kind"] == "pruned"))
     HALF(replace(evidence, scores=to_a_number))  # whose gates are fixed for most of the training
     unknown = table.assign(gates_decided=np.nan)

@@ -319,10 +319,10 @@ def test_personal_pronouns_are_told_by_their_form_and_the_rest_by_its_tag(form: 
 
 
 def test_subjects_without_part_of_speech_are_said(stage, tmp_path):
-    write_parses(tmp_path / "en", [subject("I", "_"), subject("dogs", "_"), subject("cats", "NOUN")])
+    write_parses(tmp_path / "en", [subject("I", "_"), subject("dogs", "NNS"), subject("cats", "NOUN")])
     stem = stage("persons", {"titles": ["English"], "languages": ["en_US"]}, parses=[tmp_path / "en"])
     line = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()[4]
-    note = "2 subjects without part of speech, counted as other unless personal pronouns"
+    note = "2 subjects without a universal part of speech, counted as other unless personal pronouns"
     assert line == f"| English | 3 | 33.3 | 0.0 | 0.0 | 0.0 | 33.3 | 33.3 | {note} |"
 
 

@@ -122,19 +122,32 @@ def test_figure9_has_the_papers_table2_in_panels_of_its_own(make):
     assert titles == ["EN-FR", paper.WMT, paper.SUBTITLES]
 
 
-@pytest.mark.parametrize(("layers", "groups"), [(6, ["1-2", "3-4", "5-6"]), (3, ["1-2", "3"]), (1, ["1"])])
+def test_figure9_has_a_line_for_each_number_of_heads(make):
+    shallow = make.scores(6, 8, lambdas=(0.001, 0.01))
+    for kind in ("decoder", "cross"):
+        shallow[f"{kind}_heads"] = [heads[:2] for heads in shallow[f"{kind}_heads"]]
+        shallow[f"{kind}_total"] = shallow[f"{kind}_heads"].map(sum)
+    axes = figure9.draw(figure9.numbers({"EN-FR": shallow})).axes[0]
+    assert axes.get_ylabel() == "active heads, of 48/16/16"
+    alike = [line.get_ydata().tolist() for line in axes.lines if line.get_color() == figure9.ALIKE["color"]]
+    assert alike == [[48, 0], [16, 0]]
+
+
+@pytest.mark.parametrize(
+    ("layers", "groups"), [(6, ["1-2", "3-4", "5-6"]), (3, ["1-2", "3"]), (2, ["1", "2"]), (1, ["1"])]
+)
 def test_decoder_layers_in_pairs(layers, groups, make):
     scores = make.scores(layers, 8, seeds=(1, 2), lambdas=(0.001, 0.01))
     points = figure10.numbers({"EN-FR": scores})
     assert points["layers"].unique().tolist() == groups
     models = scores[(scores["scope"] == "all") & (scores["kind"] == "pruned") & (scores["lam"] == 0.001)]
     for kind in ("decoder", "cross"):
-        kept = np.stack(models[f"{kind}_heads"].to_list())[:, :2].sum(1)
+        kept = np.stack(models[f"{kind}_heads"].to_list())[:, : len(groups[0]) // 2 + 1].sum(1)
         point = points[(points["lam"] == 0.001) & (points["type"] == kind) & (points["layers"] == groups[0])].squeeze()
         assert point["active"] == kept.mean()
-        assert point["share"] == pytest.approx(kept.mean() / (8 * min(2, layers)))
+        assert point["share"] == pytest.approx(kept.mean() / (16 if "-" in groups[0] else 8))
     written = make.texts(figure10.draw(points))
-    assert ("layers 1–2 (16 heads)" if layers > 1 else "layer 1 (8 heads)") in written
+    assert ("layers 1–2 (16 heads)" if layers > 2 else "layer 1 (8 heads)") in written
 
 
 @pytest.mark.parametrize("bleu", [0.1, 0.7])  # the mean of three is above them, below them
@@ -218,7 +231,7 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
         ("o", [(8, 26.0), (8, 26.0), (16, 27.0)]),
     ]
     assert "pruned to a number of heads" in make.texts(figure)
-    for module, series in ((figure9, 3), (figure10, 1)):  # per attention type, per pair of layers
+    for module, series in ((figure9, 3), (figure10, 2)):  # per attention type, per layer
         figure = module.draw(module.numbers({"EN-FR": scores}))
         found = drawn(figure, 0)
         assert len(found) == 2 * series
@@ -229,7 +242,7 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
 
 
 @pytest.mark.parametrize("kept", ["lam", "asked"])
-@pytest.mark.parametrize(("module", "series"), [(figure7, 1), (figure9, 3), (figure10, 1)])
+@pytest.mark.parametrize(("module", "series"), [(figure7, 1), (figure9, 3), (figure10, 2)])
 def test_one_kind_of_target_alone_looks_the_same_whichever_it_is(module, series, kept, make):
     scores = mixed(make)
     points = module.numbers({"EN-FR": scores[scores[kept].notna() | (scores["kind"] == "baseline")]})

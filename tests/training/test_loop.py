@@ -43,7 +43,13 @@ PLAN = Plan(
     evaluate_every=4,
     gate_learning_rate=0.2,
 )
-WHOLE = replace(PLAN, updates=1, batch_tokens=10_000, micro_batch_tokens=10_000)  # one update on all the data
+
+
+def changed(plan: Plan, **settings: object) -> Plan:
+    return plan.model_copy(update=settings)
+
+
+WHOLE = changed(PLAN, updates=1, batch_tokens=10_000, micro_batch_tokens=10_000)  # one update on all the data
 MUON = {"optimizer": "muon", "muon_learning_rate": 0.03}
 
 
@@ -107,7 +113,7 @@ def test_resumed_equals_uninterrupted(
     gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[int, ...], settings: dict
 ) -> None:
     monkeypatch.setattr(loop, "matmul_precision", lambda precision, device: precision)  # whatever this processor has
-    plan = replace(PLAN, **settings)
+    plan = changed(PLAN, **settings)
     expected = finished(gated(), plan, data, tmp_path / "whole")
     for batch in at:
         interrupt(gated(), plan, data, tmp_path / "broken", batch)
@@ -118,7 +124,7 @@ def test_resumed_equals_uninterrupted(
 
 @pytest.mark.parametrize("at", [7, 25])
 def test_a_steered_run_resumes_with_the_state_of_its_steering(gated, data: Data, tmp_path: Path, at: int) -> None:
-    plan = replace(PLAN, checkpoints=(7,))  # the moment of the decision
+    plan = changed(PLAN, checkpoints=(7,))  # the moment of the decision
     expected = finished(gated(), plan, data, tmp_path / "whole", HeadCountController(3, PLAN.updates))
     interrupt(gated(), plan, data, tmp_path / "broken", at, HeadCountController(3, PLAN.updates))
     assert finished(gated(), plan, data, tmp_path / "broken", HeadCountController(3, PLAN.updates)) == expected
@@ -130,8 +136,8 @@ def test_a_steered_run_resumes_with_the_state_of_its_steering(gated, data: Data,
 
 
 def test_moments_of_another_run_are_not_taken_for_this_ones(gated, data: Data, tmp_path: Path) -> None:
-    plan = replace(PLAN, checkpoints=(7,))
-    other = replace(plan, learning_rate=0.02)
+    plan = changed(PLAN, checkpoints=(7,))
+    other = changed(plan, learning_rate=0.02)
     finished(gated(), plan, data, tmp_path / "whole")
     interrupt(gated(), plan, data, tmp_path / "broken", 22)  # after the moment, with a state
     with pytest.MonkeyPatch.context() as patch:  # another run passes its moment, and is killed without a state
@@ -145,7 +151,7 @@ def test_moments_of_another_run_are_not_taken_for_this_ones(gated, data: Data, t
 
 
 def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Path) -> None:
-    plan = replace(PLAN, learning_rate=0.02)
+    plan = changed(PLAN, learning_rate=0.02)
     expected = finished(gated(), plan, data, tmp_path / "clean")
     interrupt(gated(), PLAN, data, tmp_path / "broken", 13)
     assert finished(gated(), plan, data, tmp_path / "broken") == expected
@@ -167,7 +173,7 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data: Data, mon
         fingerprint(model=other_positions),
         fingerprint(model=frozen),
         fingerprint(model=other_weights),
-        fingerprint(plan=replace(PLAN, seed=2)),
+        fingerprint(plan=changed(PLAN, seed=2)),
         fingerprint(data=replace(data, hash="another")),
         fingerprint(penalty=Lambda(0.1, 0)),
         fingerprint(penalty=HeadCountController(2, PLAN.updates)),
@@ -190,7 +196,7 @@ def test_a_resumed_run_does_not_begin_again(gated, data: Data, tmp_path: Path, m
 
 
 def test_training_that_diverges_stops_and_says_so(gated, data: Data, tmp_path: Path) -> None:
-    plan = replace(PLAN, learning_rate=1e30, warmup=1)
+    plan = changed(PLAN, learning_rate=1e30, warmup=1)
     said = "update [24]: the loss is (nan|inf): training diverged; lower the learning rate"
     with pytest.raises(UserError, match=said):
         finished(gated(), plan, data, tmp_path)
@@ -221,7 +227,7 @@ def test_every_micro_batch_of_every_update_has_its_own_dropout(
         layer.feed_forward.expand.weight.data.zero_()
         layer.feed_forward.expand.bias.data.fill_(1.0)  # all that differs is the mask
         layer.feed_forward.requires_grad_(False)
-    finished(model, replace(PLAN, updates=4), Data(alike, alike, "alike"), tmp_path)
+    finished(model, changed(PLAN, updates=4), Data(alike, alike, "alike"), tmp_path)
     assert len(masks) >= 16
     assert len(set(masks)) > 0.9 * len(masks)
 
@@ -273,7 +279,7 @@ def test_gradient_is_that_of_cross_entropy_plus_penalty(gated, data: Data, tmp_p
 
 def test_micro_batches_add_up_to_the_batch_with_one_draw_of_the_gates(gated, data: Data, tmp_path: Path) -> None:
     whole = gradients(gated(dropout=0.0), WHOLE, data, tmp_path / "whole", 0.1)
-    parts = gradients(gated(dropout=0.0), replace(WHOLE, micro_batch_tokens=25), data, tmp_path / "parts", 0.1)
+    parts = gradients(gated(dropout=0.0), changed(WHOLE, micro_batch_tokens=25), data, tmp_path / "parts", 0.1)
     assert whole.keys() == parts.keys()
     for name, gradient in whole.items():
         assert torch.allclose(gradient, parts[name], rtol=1e-3, atol=1e-6), name
@@ -281,7 +287,7 @@ def test_micro_batches_add_up_to_the_batch_with_one_draw_of_the_gates(gated, dat
 
 def test_records(gated, data: Data, tmp_path: Path) -> None:
     model = gated(dropout=0.5)
-    finished(model, replace(PLAN, log_every=5, evaluate_every=4), data, tmp_path)
+    finished(model, changed(PLAN, log_every=5, evaluate_every=4), data, tmp_path)
     records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [r["update"] for r in records] == [4, 5, 8, 10, 12]
     assert [r["update"] for r in records if "dev_loss" in r] == [4, 8, 12]
@@ -297,7 +303,7 @@ def test_records(gated, data: Data, tmp_path: Path) -> None:
 
 
 def test_the_recorded_loss_is_per_target_token(tiny_model, data: Data, tmp_path: Path) -> None:
-    plan = replace(PLAN, learning_rate=1e-9, updates=24, log_every=24)
+    plan = changed(PLAN, learning_rate=1e-9, updates=24, log_every=24)
     model = tiny_model()
     finished(model, plan, data, tmp_path, None)
     record = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
@@ -309,8 +315,8 @@ def test_training_learns(tiny_model, store, sentences, tmp_path: Path) -> None:
     data = Data(store(sources, sources), store(sources[:40], sources[:40]), "copies")
     model = tiny_model(layers=1, vocabulary=10, width=16)
     before = evaluate(model, data.dev)
-    plan = replace(PLAN, updates=150, batch_tokens=300, micro_batch_tokens=300, learning_rate=0.02, warmup=20)
-    finished(model, replace(plan, log_every=150), data, tmp_path, None)
+    plan = changed(PLAN, updates=150, batch_tokens=300, micro_batch_tokens=300, learning_rate=0.02, warmup=20)
+    finished(model, changed(plan, log_every=150), data, tmp_path, None)
     assert evaluate(model, data.dev) < 0.35 < before / 3
 
 
@@ -318,7 +324,7 @@ def test_gates_have_their_own_learning_rate(gated, data: Data, tmp_path: Path) -
     model = gated(dropout=0.0)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     # Adam's first step is the learning rate in size, whatever the gradient.
-    plan = replace(WHOLE, warmup=1, learning_rate=0.004, gate_learning_rate=0.3)
+    plan = changed(WHOLE, warmup=1, learning_rate=0.004, gate_learning_rate=0.3)
     finished(model, plan, data, tmp_path, 10.0)
     for name, parameter in model.named_parameters():
         moved = float((parameter.detach() - before[name]).abs().max())
@@ -327,7 +333,7 @@ def test_gates_have_their_own_learning_rate(gated, data: Data, tmp_path: Path) -
 
 def test_gates_of_a_run_shorter_than_its_warm_up_close_under_a_penalty(gated, data: Data, tmp_path: Path) -> None:
     model = gated()
-    finished(model, replace(PLAN, warmup=100), data, tmp_path, 10.0)
+    finished(model, changed(PLAN, warmup=100), data, tmp_path, 10.0)
     assert all((attention.gate.log_alpha < 0.5).all() for attention in model.attentions())
 
 
@@ -340,7 +346,7 @@ def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(
     if frozen:
         model.decoder.requires_grad_(False)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    plan = replace(WHOLE, **MUON, warmup=1, learning_rate=0.004)
+    plan = changed(WHOLE, **MUON, warmup=1, learning_rate=0.004)
     finished(model, plan, data, tmp_path, None)
     for name, parameter in model.named_parameters():
         update = parameter.detach() - before[name]

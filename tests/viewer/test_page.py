@@ -56,7 +56,7 @@ def tree(text: str) -> list[Word]:
 
 
 def pruned(tiny_model: Callable[..., Transformer]) -> Transformer:
-    model = tiny_model(vocabulary=80)
+    model = tiny_model(vocabulary=80, head_width=6)
     model.keep_heads({"cross": [[1], [0, 1]]})
     return model
 
@@ -116,6 +116,7 @@ def test_sentences_are_the_first_that_qualify(made, files: dict[str, Path]) -> N
     shown = [sentence["text"] for sentence in data["sentences"]]
     assert shown == [TEXTS[number] for number in (1, 2, 3, 5, 6)]
     assert [sentence["text"] for sentence in data_of(made(sentences=2))["sentences"]] == shown[:2]
+    assert (data["perLayer"], data["layers"]) == (2, {"encoder": 2, "decoder": 2, "cross": 2})
     assert data["wanted"] == 5 and data["index"] == "../../../index.html"
 
 

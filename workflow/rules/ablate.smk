@@ -1,7 +1,7 @@
 # How much heads matter, one by one and in order of importance (Michel et al. 2019).
 
 
-rule importance:
+use rule stage as importance with:
     input:
         "results/{experiment}/{corpus}/models/{model}/seed{seed}/model.json",
         model="results/{experiment}/{corpus}/models/{model}/seed{seed}/model.safetensors",
@@ -14,14 +14,8 @@ rule importance:
         "results/{experiment}/{corpus}/benchmarks/importance_{model}_seed{seed}.tsv"
     wildcard_constraints:
         corpus=STUDIES,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("pruning.importance"),
-        flags=flags,
-        settings=settings(stages.device),
-    shell:
-        "python -m specialized_heads.pruning.importance {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("pruning.importance", stages.device),
 
 
 rule ablate:

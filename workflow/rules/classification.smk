@@ -2,7 +2,7 @@
 # pruning with gates are the rules of translation models, whose paths the tasks share.
 
 
-rule bert_vocabulary:
+use rule stage as bert_vocabulary with:
     input:
         text=planned(inputs.pretraining_text, resources=RESOURCES),
     output:
@@ -13,17 +13,11 @@ rule bert_vocabulary:
         "results/{experiment}/logs/bert_vocabulary.log",
     benchmark:
         "results/{experiment}/benchmarks/bert_vocabulary.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.vocabulary"),
-        flags=flags,
-        settings=settings(stages.vocabulary),
-    shell:
-        "python -m specialized_heads.classification.vocabulary {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.vocabulary", stages.vocabulary),
 
 
-rule pretrain_bert:
+use rule training as pretrain_bert with:
     input:
         vocabulary=rules.bert_vocabulary.output.vocabulary,
         train=rules.bert_vocabulary.output.train,
@@ -37,24 +31,16 @@ rule pretrain_bert:
     benchmark:
         "results/{experiment}/benchmarks/pretrain_bert.tsv"
     priority: 2  # everything else waits for it
-    conda:
-        "../../envs/pipeline.yaml"
     threads: 2
     params:
-        code=code("classification.pretrain"),
-        flags=flags,
-        launcher=launcher,
-        settings=settings(stages.pretrain),
+        **stage("classification.pretrain", stages.pretrain),
         state=subpath(output.records, parent=True),
     message:
         "pre-training a BERT; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.classification.pretrain {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # The encoder of all tasks, of another project.
-rule import_bert:
+use rule stage as import_bert with:
     input:
         planned(inputs.bert_files, root=ROOT),
     output:
@@ -65,18 +51,12 @@ rule import_bert:
         "results/{experiment}/logs/import_bert.log",
     benchmark:
         "results/{experiment}/benchmarks/import_bert.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.import_bert"),
-        flags=flags,
-        settings=settings(stages.import_bert, root=ROOT),
-    shell:
-        "python -m specialized_heads.classification.import_bert {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.import_bert", stages.import_bert, root=ROOT),
 
 
 # A classifier of another project that is fine-tuned already.
-rule import_classifier:
+use rule stage as import_classifier with:
     input:
         planned(inputs.bert_files, root=ROOT),
     output:
@@ -89,14 +69,8 @@ rule import_classifier:
         "results/{experiment}/{corpus}/benchmarks/import_classifier.tsv"
     wildcard_constraints:
         corpus=GIVEN_TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.import_bert"),
-        flags=flags,
-        settings=settings(stages.import_bert, root=ROOT),
-    shell:
-        "python -m specialized_heads.classification.import_bert {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.import_bert", stages.import_bert, root=ROOT),
 
 
 rule task_examples:
@@ -129,7 +103,7 @@ rule task_examples:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule task_tokens:
+use rule stage as task_tokens with:
     input:
         text="results/{experiment}/{corpus}/examples/{split}.parquet",
         vocabulary=planned(inputs.task_vocabulary),
@@ -142,17 +116,11 @@ rule task_tokens:
     wildcard_constraints:
         corpus=TASKS,
         split="train|dev|test|second",
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.tokens"),
-        flags=flags,
-        settings=settings(stages.task_tokens),
-    shell:
-        "python -m specialized_heads.classification.tokens {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.tokens", stages.task_tokens),
 
 
-rule task_baselines:
+use rule stage as task_baselines with:
     input:
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
         dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
@@ -166,18 +134,13 @@ rule task_baselines:
         "results/{experiment}/{corpus}/benchmarks/task_baselines.tsv"
     wildcard_constraints:
         corpus=TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.baselines"),
-        flags=flags,
-        settings=settings(stages.task_baselines),
-    shell:
-        "python -m specialized_heads.classification.baselines {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.baselines", stages.task_baselines),
 
 
-rule train_classifier:
+use rule training as train_classifier with:
     input:
+        planned(inputs.pretrained_description),
         pretrained=planned(inputs.pretrained),
         train=rules.task_baselines.input.train,
         dev=rules.task_baselines.input.dev,
@@ -192,21 +155,11 @@ rule train_classifier:
         "results/{experiment}/{corpus}/benchmarks/train_classifier_seed{seed}.tsv"
     wildcard_constraints:
         corpus=TASKS,
-    priority: 1
-    conda:
-        "../../envs/pipeline.yaml"
-    threads: 1
     params:
-        code=code("classification.finetune"),
-        flags=flags,
-        launcher=launcher,
-        settings=settings(stages.classifier),
+        **stage("classification.finetune", stages.classifier),
         state=subpath(output.records, parent=True),
     message:
         "fine-tuning BERT on {wildcards.corpus}; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.classification.finetune {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # A given classifier is the baseline of its task, with its loss on the development set for a log.
@@ -240,7 +193,7 @@ rule given_classifier:
 ruleorder: given_classifier > train_classifier
 
 
-rule score_task:
+use rule stage as score_task with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -255,14 +208,8 @@ rule score_task:
         "results/{experiment}/{corpus}/benchmarks/score_task_{model}_seed{seed}.tsv"
     wildcard_constraints:
         corpus=TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.score"),
-        flags=flags,
-        settings=settings(stages.task_score),
-    shell:
-        "python -m specialized_heads.classification.score {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.score", stages.task_score),
 
 
 rule ablate_task:
@@ -327,7 +274,7 @@ use rule ablate_task as prune_task_systematically with:
         "removing heads of {wildcards.model} of {wildcards.corpus} in order of importance; progress in {log}"
 
 
-rule measure_task_speed:
+use rule stage as measure_task_speed with:
     input:
         rules.train_classifier.output[1],
         model=rules.train_classifier.output[0],
@@ -341,13 +288,7 @@ rule measure_task_speed:
         "results/{experiment}/{corpus}/benchmarks/measure_task_speed_seed{seed}.tsv"
     wildcard_constraints:
         corpus=TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
     # All cores: nothing else may run while time is measured.
     threads: workflow.resource_settings.cores or 1
     params:
-        code=code("classification.speed"),
-        flags=flags,
-        settings=settings(stages.task_speed),
-    shell:
-        "python -m specialized_heads.classification.speed {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.speed", stages.task_speed),

@@ -215,6 +215,11 @@ def launcher(wildcards, resources):
     return several if processes > 1 else "python -m"
 
 
+def stage(module, function, /, **more):
+    """Parameters of a stage: its module, the hash of the code, and the settings."""
+    return {"module": module, "code": code(module), "settings": settings(function, **more)}
+
+
 def caption(name):
     """What the report says of a figure."""
     return Path(ROOT, "workflow", "report", f"{name}.rst").read_text(encoding="utf-8").strip()

@@ -1,7 +1,7 @@
 # Criteria for the heads to keep, side by side: the baseline cut by each, and trained further.
 
 
-rule cut:
+use rule stage as cut with:
     input:
         rules.train_baseline.output[1],
         model=rules.train_baseline.output[0],
@@ -14,17 +14,11 @@ rule cut:
         "results/{experiment}/{corpus}/logs/cut_{criterion}_{scope}_heads{heads}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/cut_{criterion}_{scope}_heads{heads}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("pruning.cut"),
-        flags=flags,
-        settings=settings(stages.cut),
-    shell:
-        "python -m specialized_heads.pruning.cut {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("pruning.cut", stages.cut),
 
 
-rule finetune:
+use rule training as finetune with:
     input:
         rules.cut.output[1],
         model=rules.cut.output[0],
@@ -38,24 +32,14 @@ rule finetune:
         "results/{experiment}/{corpus}/logs/finetune_{criterion}_{scope}_heads{heads}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/finetune_{criterion}_{scope}_heads{heads}_seed{seed}.tsv"
-    priority: 1  # before the short jobs, which fill the cores at the end
-    conda:
-        "../../envs/pipeline.yaml"
-    threads: 1
     params:
-        code=code("pruning.finetune"),
-        flags=flags,
-        launcher=launcher,
-        settings=settings(stages.finetune),
+        **stage("pruning.finetune", stages.finetune),
         state=subpath(output.records, parent=True),
     message:
         "training the {wildcards.heads} {wildcards.scope} heads of {wildcards.corpus} that {wildcards.criterion} keeps; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.pruning.finetune {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule compare_criteria:
+use rule stage as compare_criteria with:
     input:
         model=rules.train_baseline.output[1],
         heads=planned(inputs.rankings, by=("relevance", "confidence")),
@@ -68,11 +52,5 @@ rule compare_criteria:
         "results/{experiment}/{corpus}/logs/compare_criteria_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/compare_criteria_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("pruning.compare"),
-        flags=flags,
-        settings=settings(stages.compare),
-    shell:
-        "python -m specialized_heads.pruning.compare {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("pruning.compare", stages.compare),

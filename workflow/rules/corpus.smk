@@ -26,7 +26,7 @@ rule corpus_raw:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule corpus_clean:
+use rule stage as corpus_clean with:
     input:
         input=rules.corpus_raw.output[0],
     output:
@@ -36,17 +36,11 @@ rule corpus_clean:
         "results/{experiment}/{corpus}/logs/corpus_clean.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/corpus_clean.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("corpus.clean"),
-        flags=flags,
-        settings=settings(stages.clean),
-    shell:
-        "python -m specialized_heads.corpus.clean {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("corpus.clean", stages.clean),
 
 
-rule corpus_split:
+use rule stage as corpus_split with:
     input:
         input=rules.corpus_clean.output[0],
         raw_card=rules.corpus_raw.output.card,
@@ -61,17 +55,11 @@ rule corpus_split:
         "results/{experiment}/{corpus}/logs/corpus_split.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/corpus_split.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("corpus.split"),
-        flags=flags,
-        settings=settings(stages.split),
-    shell:
-        "python -m specialized_heads.corpus.split {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("corpus.split", stages.split),
 
 
-rule bpe:
+use rule stage as bpe with:
     input:
         train=rules.corpus_split.output.train,
     output:
@@ -81,14 +69,8 @@ rule bpe:
         "results/{experiment}/{corpus}/logs/bpe.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/bpe.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("corpus.bpe"),
-        flags=flags,
-        settings=settings(stages.bpe),
-    shell:
-        "python -m specialized_heads.corpus.bpe {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("corpus.bpe", stages.bpe),
 
 
 # The vocabularies of a baseline that was trained before.
@@ -119,7 +101,7 @@ rule given_bpe:
 ruleorder: given_bpe > bpe
 
 
-rule tokens:
+use rule stage as tokens with:
     input:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
@@ -131,14 +113,8 @@ rule tokens:
         "results/{experiment}/{corpus}/logs/tokens_{split}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/tokens_{split}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("corpus.tokens"),
-        flags=flags,
-        settings=settings(stages.tokens),
-    shell:
-        "python -m specialized_heads.corpus.tokens {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("corpus.tokens", stages.tokens),
 
 
 # The test set of another corpus, as the models of this one read it.

@@ -2,7 +2,7 @@
 # snakemake results/{experiment}/{corpus}/export/{model}/seed{seed}/model.json
 
 
-rule export:
+use rule stage as export with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -19,11 +19,5 @@ rule export:
         "results/{experiment}/{corpus}/logs/export_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/export_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("export"),
-        flags=flags,
-        settings=settings(stages.export),
-    shell:
-        "python -m specialized_heads.export {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("export", stages.export),

@@ -1,7 +1,7 @@
 # What is measured on the heads of a model: relevance, confidence, functions (sections 4 and 5), and their similarity.
 
 
-rule relevance:
+use rule stage as relevance with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -13,18 +13,11 @@ rule relevance:
         "results/{experiment}/{corpus}/logs/relevance_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/relevance_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("heads.relevance.measure"),
-        flags=flags,
-        settings=settings(stages.relevance),
-    shell:
-        "python -m specialized_heads.heads.relevance.measure {params.flags:q} --settings {params.settings:q}"
-        " > {log:q} 2>&1"
+        **stage("heads.relevance.measure", stages.relevance),
 
 
-rule analyse_heads:
+use rule stage as analyse_heads with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -42,17 +35,11 @@ rule analyse_heads:
         "results/{experiment}/{corpus}/logs/analyse_heads_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/analyse_heads_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("heads.analyse"),
-        flags=flags,
-        settings=settings(stages.analyse),
-    shell:
-        "python -m specialized_heads.heads.analyse {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("heads.analyse", stages.analyse),
 
 
-rule similarity:
+use rule stage as similarity with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -63,11 +50,5 @@ rule similarity:
         "results/{experiment}/{corpus}/logs/similarity_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/similarity_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("heads.similarity"),
-        flags=flags,
-        settings=settings(stages.similarity),
-    shell:
-        "python -m specialized_heads.heads.similarity {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("heads.similarity", stages.similarity),

@@ -46,7 +46,7 @@ rule parse:
         "python -m specialized_heads.parsing.parse {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule relations:
+use rule stage as relations with:
     input:
         parses=rules.parse.output[0],
     output:
@@ -55,11 +55,5 @@ rule relations:
         "results/{experiment}/{corpus}/logs/relations.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/relations.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("parsing.relations"),
-        flags=flags,
-        settings=settings(stages.relations),
-    shell:
-        "python -m specialized_heads.parsing.relations {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("parsing.relations", stages.relations),

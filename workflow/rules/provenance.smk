@@ -1,7 +1,7 @@
 # Where every result comes from, in the form that other tools read: the jobs that Snakemake has recorded, made last of all.
 
 
-rule provenance:
+use rule stage as provenance with:
     input:
         "results/{experiment}/tables/run_times.csv",
         # These two tables wait for everything else, of which a bucket must send copies.
@@ -22,11 +22,7 @@ rule provenance:
         "results/{experiment}/benchmarks/provenance.tsv"
     # The records are where Snakemake runs.
     localrule: True
-    conda:
-        "../../envs/pipeline.yaml"
     params:
+        module="provenance",
         code=code("provenance"),
-        flags=flags,
         settings=constant(experiment=experiment.experiment),
-    shell:
-        "python -m specialized_heads.provenance {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"

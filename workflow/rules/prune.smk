@@ -2,7 +2,7 @@
 # ones (section 6). The model with soft gates is written too, whether or not it is scored.
 
 
-rule prune:
+use rule training as prune with:
     input:
         rules.train_baseline.output[1],
         baseline=rules.train_baseline.output[0],
@@ -21,25 +21,15 @@ rule prune:
         "results/{experiment}/{corpus}/benchmarks/prune_{scope}_{target}_seed{seed}.tsv"
     wildcard_constraints:
         corpus=STUDIES,
-    priority: 1  # before the short jobs, which fill the cores at the end
-    conda:
-        "../../envs/pipeline.yaml"
-    threads: 1
     params:
-        code=code("pruning.prune"),
-        flags=flags,
-        launcher=launcher,
-        settings=settings(stages.prune),
+        **stage("pruning.prune", stages.prune),
         state=subpath(output.records, parent=True),
     message:
         "pruning {wildcards.scope} heads of {wildcards.corpus} with {wildcards.target}; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.pruning.prune {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # Which heads pruning removed, for all pruned models of a corpus.
-rule dead_heads:
+use rule stage as dead_heads with:
     input:
         gates=planned(inputs.pruned_gates),
     output:
@@ -50,11 +40,5 @@ rule dead_heads:
         "results/{experiment}/{corpus}/benchmarks/dead_heads.tsv"
     wildcard_constraints:
         corpus=STUDIES,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("pruning.dead_heads"),
-        flags=flags,
-        settings=settings(stages.dead_heads),
-    shell:
-        "python -m specialized_heads.pruning.dead_heads {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("pruning.dead_heads", stages.dead_heads),

@@ -30,7 +30,7 @@ for result in all_results(experiment):
             "> {log:q} 2>&1"
 
 
-rule configuration:
+use rule stage as configuration with:
     output:
         "results/{experiment}/configuration.yaml",
     log:
@@ -39,17 +39,13 @@ rule configuration:
         "results/{experiment}/benchmarks/configuration.tsv"
     group:
         "figures"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
+        module="report.configuration",
         code=code("report.configuration"),
-        flags=flags,
         settings=constant(**experiment.model_dump(mode="json")),
-    shell:
-        "python -m specialized_heads.report.configuration {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule latex:
+use rule stage as latex with:
     input:
         figures=[f"results/{{experiment}}/figures/figure{number}.pdf" for number in range(1, 11)],
         tables=[f"results/{{experiment}}/tables/table{number}.tex" for number in (1, 2)],
@@ -61,11 +57,7 @@ rule latex:
         "results/{experiment}/benchmarks/latex.tsv"
     group:
         "figures"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
+        module="report.latex",
         code=code("report.latex"),
-        flags=flags,
         settings=constant(captions=[caption(f"figure{number}") for number in range(1, 11)]),
-    shell:
-        "python -m specialized_heads.report.latex {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"

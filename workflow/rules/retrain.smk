@@ -2,7 +2,7 @@
 # heads spread evenly, and the pruning objective itself (footnote 8).
 
 
-rule train_from_scratch:
+use rule training as train_from_scratch with:
     input:
         like="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",
         train=rules.train_baseline.input.train,
@@ -15,21 +15,11 @@ rule train_from_scratch:
         "results/{experiment}/{corpus}/logs/train_from_scratch_{scope}_{target}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_from_scratch_{scope}_{target}_seed{seed}.tsv"
-    priority: 1  # before the short jobs, which fill the cores at the end
-    conda:
-        "../../envs/pipeline.yaml"
-    threads: 1
     params:
-        code=code("training.train"),
-        flags=flags,
-        launcher=launcher,
-        settings=settings(stages.from_scratch),
+        **stage("training.train", stages.from_scratch),
         state=subpath(output.records, parent=True),
     message:
         "training the heads of {wildcards.scope} {wildcards.target} of {wildcards.corpus} from scratch; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.training.train {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 use rule train_from_scratch as train_count with:
@@ -47,7 +37,7 @@ use rule train_from_scratch as train_count with:
         "training as many heads as {wildcards.scope} {wildcards.target} of {wildcards.corpus} from scratch; progress in {log}"
 
 
-rule train_regularised:
+use rule training as train_regularised with:
     input:
         like=rules.train_baseline.output[1],
         train=rules.train_baseline.input.train,
@@ -61,18 +51,8 @@ rule train_regularised:
         "results/{experiment}/{corpus}/logs/train_regularised_{scope}_{target}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_regularised_{scope}_{target}_seed{seed}.tsv"
-    priority: 1  # before the short jobs, which fill the cores at the end
-    conda:
-        "../../envs/pipeline.yaml"
-    threads: 1
     params:
-        code=code("pruning.regularised"),
-        flags=flags,
-        launcher=launcher,
-        settings=settings(stages.regularised),
+        **stage("pruning.regularised", stages.regularised),
         state=subpath(output.records, parent=True),
     message:
         "training {wildcards.corpus} with gates and {wildcards.scope} {wildcards.target} from scratch; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.pruning.regularised {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,7 +1,7 @@
 # Translate the test set with every model, score it, and gather the scores of a corpus in one table.
 
 
-rule translate:
+use rule stage as translate with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -14,17 +14,11 @@ rule translate:
         "results/{experiment}/{corpus}/logs/translate_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/translate_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("evaluation.translate"),
-        flags=flags,
-        settings=settings(stages.translate),
-    shell:
-        "python -m specialized_heads.evaluation.translate {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("evaluation.translate", stages.translate),
 
 
-rule score:
+use rule stage as score with:
     input:
         translation=rules.translate.output[0],
         tokenised=rules.translate.output.tokenised,
@@ -38,17 +32,11 @@ rule score:
         "results/{experiment}/{corpus}/benchmarks/score_{model}_seed{seed}.tsv"
     group:
         "scores"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("evaluation.score"),
-        flags=flags,
-        settings=settings(stages.score),
-    shell:
-        "python -m specialized_heads.evaluation.score {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("evaluation.score", stages.score),
 
 
-rule gather_scores:
+use rule stage as gather_scores with:
     input:
         models=planned(inputs.model_files, name="model.json"),
         scores=planned(inputs.model_files, name="score.json"),
@@ -58,17 +46,11 @@ rule gather_scores:
         "results/{experiment}/{corpus}/logs/gather_scores.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/gather_scores.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("evaluation.gather"),
-        flags=flags,
-        settings=settings(stages.gather),
-    shell:
-        "python -m specialized_heads.evaluation.gather {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("evaluation.gather", stages.gather),
 
 
-rule measure_speed:
+use rule stage as measure_speed with:
     input:
         baseline=rules.train_baseline.output[0],
         pruned=planned(inputs.timed_models),
@@ -79,13 +61,7 @@ rule measure_speed:
         "results/{experiment}/{corpus}/logs/measure_speed_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/measure_speed_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     # All cores: nothing else may run while time is measured.
     threads: workflow.resource_settings.cores or 1
     params:
-        code=code("evaluation.speed"),
-        flags=flags,
-        settings=settings(stages.speed),
-    shell:
-        "python -m specialized_heads.evaluation.speed {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("evaluation.speed", stages.speed),

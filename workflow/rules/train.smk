@@ -2,7 +2,7 @@
 # deletes when a job fails.
 
 
-rule train_baseline:
+use rule training as train_baseline with:
     input:
         train="results/{experiment}/{corpus}/corpus/tokens/train.safetensors",
         dev="results/{experiment}/{corpus}/corpus/tokens/dev.safetensors",
@@ -15,20 +15,12 @@ rule train_baseline:
         "results/{experiment}/{corpus}/logs/train_baseline_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_baseline_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     threads: 2
     params:
-        code=code("training.train"),
-        flags=flags,
-        launcher=launcher,
-        settings=settings(stages.baseline),
+        **stage("training.train", stages.baseline),
         state=subpath(output.records, parent=True),
     message:
         "training the baseline of {wildcards.corpus}; progress in {log}"
-    shell:
-        "{params.launcher} specialized_heads.training.train {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # A model on the Hugging Face hub.
@@ -52,7 +44,7 @@ rule fetch_model:
 
 
 # A model of another project, or one that was exported.
-rule import_model:
+use rule stage as import_model with:
     input:
         planned(inputs.imported_files, root=ROOT),
     output:
@@ -65,19 +57,14 @@ rule import_model:
         "results/{experiment}/{corpus}/logs/import_model.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/import_model.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("exchange.import_model"),
-        flags=flags,
-        settings=settings(stages.import_model, root=ROOT),
-    shell:
-        "python -m specialized_heads.exchange.import_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("exchange.import_model", stages.import_model, root=ROOT),
 
 
 # A baseline that was trained before: a kept one, used only if its data and settings match, or an imported one.
 rule given_baseline:
     input:
+        planned(inputs.imported_weights, root=ROOT),
         given=planned(inputs.given_file, name="baseline.json", root=ROOT),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
@@ -106,7 +93,7 @@ rule given_baseline:
 ruleorder: given_baseline > train_baseline
 
 
-rule baseline_checkpoint:
+use rule stage as baseline_checkpoint with:
     input:
         rules.train_baseline.output[1],
         baseline=rules.train_baseline.output[0],
@@ -120,11 +107,5 @@ rule baseline_checkpoint:
         "results/{experiment}/{corpus}/benchmarks/checkpoint_update{moment}_seed{seed}.tsv"
     wildcard_constraints:
         corpus=STUDIES,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("training.checkpoint"),
-        flags=flags,
-        settings=settings(stages.checkpoint),
-    shell:
-        "python -m specialized_heads.training.checkpoint {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("training.checkpoint", stages.checkpoint),

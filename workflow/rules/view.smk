@@ -11,6 +11,7 @@ rule view_heads:
         analysis=rules.analyse_heads.input.analysis,
         parses=rules.parse.output[0],
         heads=rules.analyse_heads.output[0],
+        whole=rules.train_baseline.output[1],
     output:
         "results/{experiment}/viewer/{corpus}/{model}/seed{seed}.html",
     log:

@@ -21,8 +21,9 @@ from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerpri
 from specialized_heads.tables import read_table, write_table
 
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
+NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
 SCORES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("score", "score_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
+    **dict.fromkeys(NUMBERS, pa.float64()),
     "sentences": pa.int64(),
     "metric": pa.string(),
 }
@@ -54,10 +55,9 @@ def predictions(model: Bert, tokens: Any, removals: list[Removal], state: State)
     return {removal: state.translations[removal] for removal in wanted}
 
 
-def main() -> None:
+@stage.command("model", "tokens", "output", "state", optional=("importance",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
-    files = stage.arguments(__doc__, files=("model", "tokens", "output", "state"), optional=("importance",))
-    settings = Settings.model_validate(files.settings)
     model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     if files.importance:
         table = read_table(files.importance).to_pandas()
@@ -80,7 +80,3 @@ def main() -> None:
     write_table(files.output, pa.Table.from_pylist([{n: row[n] for n in names.names} for row in rows], schema=names))
     state.finish()
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])
-
-
-if __name__ == "__main__":
-    stage.run(main)

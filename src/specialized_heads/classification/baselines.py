@@ -49,10 +49,9 @@ def fit(features: csr_matrix, labels: np.ndarray, *, kinds: int, penalty: float)
     return found.x.reshape(shape)
 
 
-def main() -> None:
+@stage.command("train", "dev", "test", "output", optional=("second",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Read the token files of all sets; write `--output`."""
-    files = stage.arguments(__doc__, files=("train", "dev", "test", "output"), optional=("second",))
-    settings = Settings.model_validate(files.settings)
     names = [name for name in ("train", "dev", "test", "second") if getattr(files, name)]
     stores = {name: load_tokens(getattr(files, name)) for name in names}
     size = int(max(store.source.max() for store in stores.values())) + 1
@@ -74,7 +73,3 @@ def main() -> None:
         written[name] = {"majority": same.score, "bag_of_words": bag._asdict()}
         stage.log.info("%s: majority %.1f, bag of words %.1f", name, same.score, bag.score)
     stage.write_json(files.output, written)
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -31,15 +31,9 @@ def classifier(pretrained: Bert, *, labels: int, dropout: float, seed: int) -> B
     return model
 
 
-def main() -> None:
-    names = ("pretrained", "train", "dev", "output", "records", "checkpoints", "state")
-    files = stage.arguments(__doc__, files=names)
-    settings = Settings.model_validate(files.settings)
+@stage.command("pretrained", "train", "dev", "output", "records", "checkpoints", "state", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     heads = {"labels": settings.labels, "dropout": settings.dropout, "seed": settings.seed}
     model = classifier(load(files.pretrained), **heads)
     job = settings.model_dump(include={"seed", "device", "moments"})
     train_and_save(model, settings.training, files, **job)
-
-
-if __name__ == "__main__":
-    stage.run(main)

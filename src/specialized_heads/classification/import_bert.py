@@ -14,10 +14,9 @@ class Settings(stage.Section):
     longest: int  # subwords of an input
 
 
-def main() -> None:
+@stage.command("output", "vocabulary", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Write the model to `--output` and its `--vocabulary`."""
-    files = stage.arguments(__doc__, files=("output", "vocabulary"))
-    settings = Settings.model_validate(files.settings)
     folder = Path(settings.folder)
     wordpiece.write_vocabulary(files.vocabulary, *read_vocabulary(folder))
     model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary), labels=settings.labels)
@@ -28,7 +27,3 @@ def main() -> None:
         )
     save(model, files.output, training={"imported": folder.name})
     stage.log.info("%s: %d layers, %d heads", folder, len(a.encoder), sum(map(len, a.encoder)))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -19,9 +19,8 @@ class Settings(stage.Section):
     device: str
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("vocabulary", "train", "dev", "output", "records", "state"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("vocabulary", "train", "dev", "output", "records", "state", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     vocabulary = read_vocabulary(files.vocabulary)
     architecture = BertArchitecture.full(
         **settings.model_dump(include={"layers", "heads", "width", "feed_forward"}),
@@ -35,7 +34,3 @@ def main() -> None:
     model = Bert(architecture, dropout=settings.dropout)
     initialise(model, seed=settings.seed)
     train_and_save(model, settings.training, files, seed=settings.seed, device=settings.device)
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -11,10 +11,9 @@ class Settings(stage.Section):
     device: str
 
 
-def main() -> None:
+@stage.command("model", "baseline", "test", "output", optional=("second",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, `--baseline`, `--test` and, if there is one, `--second`; write `--output`."""
-    files = stage.arguments(__doc__, files=("model", "baseline", "test", "output"), optional=("second",))
-    settings = Settings.model_validate(files.settings)
     model, baseline = (load_on(path, settings.device) for path in (files.model, files.baseline))
     heads = [len(layer) for layer in model.architecture.encoder]
     written = {"metric": settings.metric, "heads": sum(heads), "by_layer": heads}
@@ -28,7 +27,3 @@ def main() -> None:
         written[name] = found._asdict() | {"sentences": len(store)}
         stage.log.info("%s: %s %.2f", name, settings.metric, found.score)
     stage.write_json(files.output, written)
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -66,10 +66,9 @@ def seconds(model: Bert, store: TokenStore, batches: list[np.ndarray]) -> float:
     return clock(model.device) - started
 
 
-def main() -> None:
+@stage.command("model", "importance", "tokens", "output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, its `--importance` and `--tokens` of the test set; write `--output`."""
-    files = stage.arguments(__doc__, files=("model", "importance", "tokens", "output"))
-    settings = Settings.model_validate(files.settings)
     torch.set_num_threads(1)
     model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     order = ranking(read_table(files.importance).to_pandas(), "all", normalise=settings.normalise)
@@ -79,9 +78,7 @@ def main() -> None:
     rows = []
     for size in settings.batches:
         # Whole batches only; a small set is repeated.
-        batches = np.split(
-            np.resize(np.arange(len(store)), size * max(1, SENTENCES // size)), max(1, SENTENCES // size)
-        )
+        batches = list(np.resize(np.arange(len(store)), (max(1, SENTENCES // size), size)))
         times = [[seconds(each, store, batches) for each in (model, pruned)] for _ in range(ROUNDS)]
         gains = [whole / part - 1 for whole, part in times]
         for place, each in enumerate((model, pruned)):
@@ -93,7 +90,3 @@ def main() -> None:
             rows.append(row | gain)
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d batch sizes", len(settings.batches))
-
-
-if __name__ == "__main__":
-    stage.run(main)

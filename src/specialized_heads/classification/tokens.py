@@ -10,15 +10,10 @@ class Settings(stage.Section):
     longest: int  # subwords of an input
 
 
-def main() -> None:
+@stage.command("text", "vocabulary", "output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Read `--text`, the examples, and `--vocabulary`; write `--output`."""
-    files = stage.arguments(__doc__, files=("text", "vocabulary", "output"))
-    settings = Settings.model_validate(files.settings)
     table = read_table(files.text, schema=SCHEMA)
     columns = [table.column(name).to_pylist() for name in ("first", "second", "label")]
     write_inputs(files.output, read_vocabulary(files.vocabulary), *columns, longest=settings.longest)
     stage.log.info("%d examples", len(table))
-
-
-if __name__ == "__main__":
-    stage.run(main)

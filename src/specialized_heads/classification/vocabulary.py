@@ -12,17 +12,12 @@ class Settings(stage.Section):
     longest: int  # subwords of an input
 
 
-def main() -> None:
+@stage.command("vocabulary", "train", "dev", many=("text",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Read `--text`, the corpora; write `--vocabulary`, and the token ids `--train` and `--dev`."""
-    files = stage.arguments(__doc__, files=("vocabulary", "train", "dev"), many=("text",))
-    settings = Settings.model_validate(files.settings)
     sets = read_sentences(files.text)
     write_vocabulary(files.vocabulary, learn(sets["train"], size=settings.size), Cleaning())
     vocabulary = read_vocabulary(files.vocabulary)
     for name, texts in (("train", sets["train"]), ("dev", sets["dev"][:DEV])):
         write_inputs(getattr(files, name), vocabulary, texts, [None] * len(texts), longest=settings.longest)
     stage.log.info("%d tokens from %d sentences", vocabulary.size, len(sets["train"]))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -158,8 +158,9 @@ class Experiment(Section):
                 continue
             values.fine_tuning()
             values.retraining()
-            per_type = values.model.layers * values.model.heads
-            for key, most in (("heads", per_type), ("heads_all", 3 * per_type)):
+            encoder, decoder = values.model.layers, values.model.decoder_layers or values.model.layers
+            for key, layers in (("heads", encoder), ("heads_all", encoder + 2 * decoder)):
+                most = layers * values.model.heads
                 for wanted in getattr(values.pruning, key):
                     if wanted > most and not given:
                         raise ValueError(f"pruning.{key}: {wanted} heads requested, but the model of {name} has {most}")

@@ -12,6 +12,7 @@ It reports the first mistake with its line, or the name of the experiment, and r
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,16 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     return {loader.construct_object(key): loader.construct_object(value, deep=True) for key, value in node.value}
 
 
+def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
+    """A whole number; not 0100, which YAML reads as 64, or 1:30, which it reads as 90."""
+    if re.fullmatch(r"[-+]?0[0-9_]+|.*:.*", node.value):
+        raise UserError(
+            f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number; write it in decimal digits"
+        )
+    return loader.construct_yaml_int(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 

@@ -62,7 +62,7 @@ def imported_folder(experiment: Experiment, corpus: str, *, root: Path) -> Path 
         return None if any(path.glob(f"seed*/{DESCRIPTION}")) else path
     if not HUB_NAME.fullmatch(given.model):
         return None
-    return _hub_folder(experiment, given.model, given.revision)
+    return hub_folder(experiment, given.model, given.revision)
 
 
 def _existing(name: str, root: Path) -> Path:
@@ -71,7 +71,7 @@ def _existing(name: str, root: Path) -> Path:
     return path if path.exists() else root / path
 
 
-def _hub_folder(experiment: Experiment, model: str, revision: str | None) -> Path:
+def hub_folder(experiment: Experiment, model: str, revision: str | None) -> Path:
     """Where a model on the hub is fetched to."""
     name = model.replace("/", "--") + (f"@{revision.replace('/', '--')}" if revision else "")
     return Path(experiment.downloads.directory, "models", name)
@@ -95,7 +95,7 @@ def bert_folder(experiment: Experiment, *, root: str | Path, task: str = "") -> 
     if task or not (HUB_NAME.fullmatch(name) or re.fullmatch(r"[\w.-]+", name)):
         key = f"classification.tasks.{task}.model" if task else "classification.model"
         raise UserError(f"{key}: there is no folder {name}; check the path")
-    return _hub_folder(experiment, name, bert.revision)
+    return hub_folder(experiment, name, bert.revision)
 
 
 def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) -> Path | None:

@@ -58,7 +58,12 @@ class Vocabulary(Section):
 class Model(Section):
     """Transformer size and regularisation (appendix B.2: Transformer base)."""
 
-    layers: int = Field(6, ge=1, le=1000, description="layers of the encoder and of the decoder")
+    layers: int = Field(
+        6, ge=1, le=1000, description="layers in the encoder, and in the decoder unless decoder_layers is set"
+    )
+    decoder_layers: int | None = Field(
+        None, ge=1, le=1000, description="layers in the decoder; null: as many as in the encoder"
+    )
     heads: int = Field(8, ge=1, le=1000, description="heads per attention sub-layer")
     width: int = Field(512, ge=2, le=100_000, description="d_model")
     head_width: int | None = Field(

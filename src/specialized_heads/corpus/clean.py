@@ -29,7 +29,7 @@ from specialized_heads.corpus.filters import FILTERS, reasons
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_key
 from specialized_heads.corpus.normalise import STEPS, normalise
 from specialized_heads.corpus.pairs import HELD_OUT, SCHEMA, beside, read_blocks, write_blocks
-from specialized_heads.stage import Section, UserError, arguments, atomic, log, progress, run, write_json
+from specialized_heads.stage import Files, Section, UserError, atomic, command, log, progress, write_json
 
 # Why a pair is dropped, in order; a reason is stored as its position, and "" means that the pair is kept.
 REASONS = ("", *FILTERS, "duplicate", "near_duplicate")
@@ -177,16 +177,12 @@ def kept_blocks(everything: Path, pairs: pd.DataFrame) -> Iterator[pa.RecordBatc
             yield kept
 
 
-def main() -> None:
+@command("input", "output", "counts", settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Read `--input` (raw.parquet); write `--output` (clean.parquet) and `--counts` (clean.json)."""
-    files = arguments(__doc__, files=["input", "output", "counts"])
-    counts = clean(files.input, files.output, settings=Settings.model_validate(files.settings))
+    counts = clean(files.input, files.output, settings=settings)
     write_json(files.counts, counts)
     log.info(
         "clean: %d of %d pairs in %d groups; dropped %s",
         *(counts[name] for name in ("clean", "raw", "groups", "dropped_in_cleaning")),
     )
-
-
-if __name__ == "__main__":
-    run(main)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from specialized_heads.config.sources import Source
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.pairs import read_blocks, select, write_blocks
-from specialized_heads.stage import Section, UserError, arguments, atomic, file_hash, log, run, write_json
+from specialized_heads.stage import Files, Section, UserError, atomic, command, file_hash, log, read_json, write_json
 
 # Models of all seeds share the corpus, so the sample must not depend on a seed.
 LIMIT_SEED = 1
@@ -40,6 +40,9 @@ def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any
     for path, dataset in zip_longest(files, known):
         entry: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": file_hash(path)}
         if dataset:
+            fetched = path.with_name(f"{path.name}.json")
+            if fetched.exists() and read_json(fetched).get("sha256", entry["sha256"]) != entry["sha256"]:
+                raise UserError(f"{path}: was replaced after {fetched} was written; delete {fetched} and run again")
             if dataset.sha256 not in (None, entry["sha256"]):
                 raise UserError(
                     f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it and {path}.json to fetch it "
@@ -52,10 +55,9 @@ def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any
     return {"kind": source.kind, "files": entries} | shared | provenance
 
 
-def main() -> None:
+@command("output", "card", many=("resource",), settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Read the files `--resource` of a source; write `--output` and its `--card`."""
-    files = arguments(__doc__, files=["output", "card"], many=["resource"])
-    settings = Settings.model_validate(files.settings)
     source = settings.source
     for path in files.resource:
         if not path.is_file():
@@ -85,7 +87,3 @@ def main() -> None:
     described |= {"read": read, "dropped": dict(sorted(dropped.items())), "pairs": rows}
     write_json(files.card, described)
     log.info("raw: %d of %d pairs; dropped %s", rows, read, dict(dropped))
-
-
-if __name__ == "__main__":
-    run(main)

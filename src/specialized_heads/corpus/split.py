@@ -23,7 +23,7 @@ from specialized_heads.config.sections import Split
 from specialized_heads.corpus.filters import measure
 from specialized_heads.corpus.near_duplicates import fingerprint, fingerprints, sentence_bag, sentence_key
 from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, select, write_blocks
-from specialized_heads.stage import Section, UserError, arguments, log, progress, read_json, run, write_json
+from specialized_heads.stage import Files, Section, UserError, command, log, progress, read_json, write_json
 
 NAMES = ("train", "dev", "test", "analysis")
 # Never change it: another salt holds out other documents, which the embedded parses do not cover.
@@ -190,10 +190,9 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
     return {"pairs": len(table)} | sizes
 
 
-def main() -> None:
+@command("input", "raw-card", "clean-counts", *NAMES, "counts", settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Read `--input` with its `--raw-card` and `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis`, `--counts`."""
-    files = arguments(__doc__, files=["input", "raw-card", "clean-counts", *NAMES, "counts"])
-    settings = Settings.model_validate(files.settings)
     card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
     sets, dropped = divide(read_index(files.input), sizes=settings.split)
     write_blocks(files.train, select(files.input, sets["train"], columns=COLUMNS), schema=WRITTEN)
@@ -203,7 +202,3 @@ def main() -> None:
     counts = {"read": card["read"], "dropped_in_reading": card["dropped"]} | cleaning
     write_json(files.counts, counts | {"dropped_in_splitting": dropped, "splits": splits})
     log.info("split: %s; dropped %s", {name: splits[name]["pairs"] for name in NAMES}, dropped)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from pydantic import TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -27,7 +28,7 @@ from specialized_heads.corpus.bpe import encode_ids, load_bpe
 from specialized_heads.corpus.pairs import read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
-from specialized_heads.stage import Section, UserError, arguments, atomic, disk_errors, log, progress, read_json, run
+from specialized_heads.stage import Files, Section, UserError, atomic, command, disk_errors, log, progress, read_json
 
 SIDES = ("source", "target")
 # In the order of a safetensors file: wide types first, then by name.
@@ -84,7 +85,7 @@ def load_tokens(path: Path) -> TokenStore:
             arrays = {name: file.get_tensor(name).numpy() for name in DTYPES}
             metadata = file.metadata() or {}
         expected = metadata.get("sha256")
-        tokens = SpecialTokens.from_json(json.loads(metadata.get("tokens", "{}")))
+        tokens = TypeAdapter(SpecialTokens).validate_json(metadata.get("tokens", "{}"))
         if expected not in (None, content_hash(arrays)):
             raise ValueError("damaged: its content does not match its hash")
         for side in SIDES:
@@ -170,12 +171,11 @@ def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
     return pieces
 
 
-def main() -> None:
+@command("text", "source-model", "target-model", "output", optional=("special",), settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Read `--text` (one split), the two models and, for an imported model, its `--special` tokens; write `--output`."""
-    files = arguments(__doc__, files=["text", "source-model", "target-model", "output"], optional=["special"])
-    settings = Settings.model_validate(files.settings)
     models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
-    special = SpecialTokens.from_json(read_json(files.special)) if files.special else OURS
+    special = TypeAdapter(SpecialTokens).validate_python(read_json(files.special)) if files.special else OURS
     files.output.parent.mkdir(parents=True, exist_ok=True)
 
     def encoded(texts: list[str], side: str) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +187,3 @@ def main() -> None:
     offsets = write_tokens(files.output, encoded_blocks, special)
     source, target = (offsets[side] for side in SIDES)
     log.info("tokens: %d sentences, %d source and %d target subwords", len(source) - 1, source[-1], target[-1])
-
-
-if __name__ == "__main__":
-    run(main)

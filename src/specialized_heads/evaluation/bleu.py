@@ -8,7 +8,8 @@ from sacrebleu.metrics import BLEU
 
 from specialized_heads.languages import without_region
 
-UNSEGMENTED = {"zh": "zh", "yue": "zh"} | dict.fromkeys(("ja", "th", "lo", "km", "my", "bo", "dz"), "char")
+CHINESE = ("zh", "yue", "wuu", "lzh", "gan", "hak", "nan", "hsn", "cdo")
+UNSEGMENTED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "shn", "bo", "dz"), "char")
 
 
 def tokenizer(language: str) -> str:

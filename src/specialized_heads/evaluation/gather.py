@@ -41,9 +41,8 @@ class Settings(stage.Section):
     rows: list[Row]  # in the order of `--models` and `--scores`
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("output",), many=("models", "scores"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("output", many=("models", "scores"), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     rows = []
     for row, model_path, score_path in zip(settings.rows, files.models, files.scores, strict=True):
         model, score = stage.read_json(model_path), stage.read_json(score_path)
@@ -62,7 +61,3 @@ def main() -> None:
     columns |= {f"gates_{key}": pa.float64() for key in GATES}
     write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(columns)))
     stage.log.info("%d models", len(rows))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -68,9 +68,8 @@ def warn_of_bound(reference_tokens: list[str], references: list[str], language: 
         )
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("translation", "tokenised", "references", "output"), optional=("baseline",))
-    settings = Settings.model_validate(files.settings)
+@stage.command("translation", "tokenised", "references", "output", optional=("baseline",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
     references = read_table(files.references, columns=["target"]).column("target").to_pylist()
     translation = read_lines(files.translation, references=references)
@@ -99,7 +98,3 @@ def main() -> None:
         result |= {"difference_low": system.low, "difference_high": system.high}
     stage.write_json(files.output, result)
     stage.log.info("BLEU %.2f; chrF %.2f", result["bleu"], result["chrf"])
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -139,9 +139,8 @@ def encoder_heads(model: Transformer) -> int:
     return sum(len(attention.heads) for attention in model.attentions("encoder"))
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("baseline", "tokens", "output"), many=("pruned",))
-    settings = Settings.model_validate(files.settings)
+@stage.command("baseline", "tokens", "output", many=("pruned",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     torch.set_num_threads(1)
     baseline, store = load_on(files.baseline, settings.device), load_tokens(files.tokens)
     by_heads = {}
@@ -154,7 +153,3 @@ def main() -> None:
     rows = [row | {"device": device_name(baseline.device)} for row in measure(baseline, pruned, twins, store, settings)]
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d models at %d batch sizes", 1 + len(pruned), len(settings.batches))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -22,9 +22,8 @@ class Settings(stage.Section):
     device: str
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "output", "tokenised"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "tokens", "bpe", "output", "tokenised", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     model = load_on(files.model, settings.device)
     store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
     search = partial(translate, model, **settings.decoding.model_dump())
@@ -38,7 +37,3 @@ def main() -> None:
     for path, lines in ((files.output, detokenised), (files.tokenised, tokenised)):
         stage.write_file(path, "".join(line + "\n" for line in lines))
     stage.log.info("%d sentences translated", len(translations))
-
-
-if __name__ == "__main__":
-    stage.run(main)

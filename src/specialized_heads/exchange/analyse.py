@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Decoding, Heads, Mode
+from specialized_heads.config.sections import Decoding, Heads
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import apply, undo
@@ -64,6 +64,10 @@ def analyse(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name another folder") from None
+    if output.samefile(folder):
+        raise stage.UserError(f"{output}: holds the model, which the analysis would overwrite; name another folder")
+    sources = _lines(text)
+    targets = _lines(translations) if translations else None
     files = {name: output / name for name in ("model.safetensors", "source.model", "target.model", "tokens.json")}
     weights, source_model, target_model, special = files.values()
     model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])
@@ -71,23 +75,17 @@ def analyse(
     for path, content in ((source_model, tokenisers.source), (target_model, tokenisers.target)):
         path.write_bytes(content)
     stage.write_json(special, asdict(tokenisers.tokens))
-    sources = _lines(text)
-    text_settings = {
-        "preprocess": tokenisers.preprocess,
-        "source_language": languages[0],
-        "target_language": languages[1],
-    }
-    targets = (
-        _lines(translations)
-        if translations
-        else _translate(model, sources, source_model, target_model, **text_settings)
-    )
+    mode = tokenisers.preprocess
+    if targets is None:
+        read = apply(sources, language=languages[0], mode=mode)
+        targets = undo(_translate(model, read, source_model, target_model), language=languages[1], mode=mode)
     if len(targets) != len(sources):
         raise stage.UserError(
             f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence"
         )
     pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
     write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
+    text_settings = {"preprocess": mode, "source_language": languages[0], "target_language": languages[1]}
     run = partial(_run, models={"source-model": source_model, "target-model": target_model})
     run("corpus.tokens", text_settings, text=pairs, special=special, output=tokens)
     if parser == "none":
@@ -100,7 +98,7 @@ def analyse(
     measured = {name: heads[name] for name in heads if name.startswith("relevance_") or name == "bootstrap"}
     outputs = {"output": relevance, "report": output / "relevance.json"}
     _run("heads.relevance.measure", {"heads": measured, "device": device}, model=weights, dev=tokens, **outputs)
-    job = {"preprocess": tokenisers.preprocess, "language": languages[0], "seed": 1, "device": device}
+    job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     functions = {name: heads[name] for name in FUNCTION_KEYS}
     more = {"bpe": source_model, "train": tokens, "relevance": relevance}
@@ -124,10 +122,7 @@ def summary(table: Path) -> str:
 
 def _lines(path: Path) -> list[str]:
     """The sentences of a file, normalised as in the clean stage."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise stage.UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    lines = stage.read_text(path).splitlines()
     if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
         raise stage.UserError(f"{path}: line {empty[0]} is empty; remove it, and its translation")
     if not lines:
@@ -135,25 +130,14 @@ def _lines(path: Path) -> list[str]:
     return [normalise(line, entities=False)[0] for line in lines]
 
 
-def _translate(
-    model: Transformer,
-    sources: list[str],
-    source_model: Path,
-    target_model: Path,
-    *,
-    preprocess: Mode,
-    source_language: str,
-    target_language: str,
-) -> list[str]:
-    texts = apply(sources, language=source_language, mode=preprocess)
-    ids, lengths = encode(texts, load_bpe(source_model), model.architecture.tokens)
+def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:
+    ids, lengths = encode(sources, load_bpe(source_model), model.architecture.tokens)
     rows, start = [], 0
     for length in lengths.tolist():
         rows.append(ids[start : start + length].tolist())
         start += length
     bpe, search = load_bpe(target_model), partial(translate, model, **Decoding().model_dump())
-    outputs = [bpe.decode(row) for row in in_batches(search, rows, show=True)]
-    return undo(outputs, language=target_language, mode=preprocess)
+    return [bpe.decode(row) for row in in_batches(search, rows, show=True)]
 
 
 def _words(line: str) -> list[Word]:

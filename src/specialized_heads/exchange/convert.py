@@ -42,11 +42,17 @@ def _convert(path: Path, output: Path) -> None:
         raise UserError(
             f"{path}: not the weights of a model ({(str(error) or 'empty').splitlines()[0]}); fetch it again"
         ) from None
-    if not isinstance(stored, dict) or not all(isinstance(tensor, Tensor) for tensor in stored.values()):
+    if not isinstance(stored, dict) or not all(isinstance(name, str) and _dense(stored[name]) for name in stored):
         raise UserError(
             f"{path}: holds more than tensors; only weights as `save_pretrained` writes them can be converted"
         )
     first: dict[tuple, str] = {}  # of several names for the same memory, which safetensors does not allow
     for name in sorted(stored, key=lambda name: "shared" not in name):
-        first.setdefault((stored[name].data_ptr(), tuple(stored[name].shape), stored[name].stride()), name)
+        place = stored[name].data_ptr() or name  # empty tensors have no place in memory
+        first.setdefault((place, tuple(stored[name].shape), stored[name].stride()), name)
     write_tensors(output, {name: stored[name].clone().contiguous() for name in first.values()}, format="pt")
+
+
+def _dense(value: object) -> bool:
+    """Whether safetensors can hold it."""
+    return isinstance(value, Tensor) and value.layout == torch.strided and not value.is_quantized and not value.is_meta

@@ -5,6 +5,7 @@ A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Fa
 """
 
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -108,20 +109,35 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
         UserError: the model cannot be read, or the format cannot hold it.
     """
     translator = load_exported(folder, device="cpu")
+    _check_free(output)
+    sources = [ids for ids in translator.encode(texts) if 0 < len(ids) <= LONGEST]
+    # An earlier export stays until this one is complete.
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export") as made:
+        place = Path(made, output.name)
+        place.mkdir()
+        run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, place, quantization=quantization)
+        comparison = _compare(translator, sources, run(sources) if sources else [])
+        stage.write_file(place / README, _readme(translator, to=to, quantization=quantization, comparison=comparison))
+        written = {"files": sorted(path.name for path in place.iterdir())}
+        origin = {"original": str(folder), "to": to, "quantization": quantization}
+        stage.write_json(place / CHECK, origin | vars(comparison) | written)
+        shutil.rmtree(output, ignore_errors=True)
+        place.rename(output)
+    return comparison
+
+
+def _check_free(output: Path) -> None:
+    """Make the parents of the folder; a `UserError` if it holds anything but an earlier export."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name a new folder") from None
     if output.exists() and not output.is_dir():
         raise stage.UserError(f"{output}: is a file; name a new folder")
-    if output.is_dir() and any(output.iterdir()):
-        if not (output / CHECK).is_file():
-            raise stage.UserError(f"{output}: holds other files; name a new folder")
-        shutil.rmtree(output)  # an earlier export
-    output.mkdir(parents=True, exist_ok=True)
-    run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, output, quantization=quantization)
-    sources = [ids for ids in translator.encode(texts) if 0 < len(ids) <= LONGEST]
-    comparison = _compare(translator, sources, run(sources) if sources else [])
-    origin = {"original": str(folder), "to": to, "quantization": quantization}
-    stage.write_json(output / CHECK, origin | vars(comparison))
-    stage.write_file(output / README, _readme(translator, to=to, quantization=quantization, comparison=comparison))
-    return comparison
+    earlier = stage.read_json(output / CHECK).get("files", []) if (output / CHECK).is_file() else []
+    others = [path.name for path in output.iterdir() if path.name not in (CHECK, *earlier)] if output.is_dir() else []
+    if others:
+        raise stage.UserError(f"{output}: holds other files ({min(others)}); name a new folder")
 
 
 Run = Callable[[list[list[int]]], list[list[int]]]

@@ -25,10 +25,9 @@ class Settings(stage.Section):
     revision: str | None
 
 
-def main() -> None:
+@stage.command("output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Fetch the files into the folder of `--output`, their card."""
-    files = stage.arguments(__doc__, files=("output",))
-    settings = Settings.model_validate(files.settings)
     folder: Path = files.output.parent
     server = os.environ.get("HF_ENDPOINT")
     try:
@@ -70,7 +69,3 @@ def main() -> None:
 def _commit(card: Path) -> str | None:
     """The commit that a card names; None if there is no card."""
     return stage.read_json(card).get("commit") if card.is_file() else None
-
-
-if __name__ == "__main__":
-    stage.run(main)

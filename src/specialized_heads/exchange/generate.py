@@ -17,9 +17,8 @@ def generator(folder: Path, *, eos: int, max_length_ratio: float) -> Callable[[l
         outputs: list[list[int]] = []
         for length, same in groupby(sources, key=len):  # a batch has one limit, which depends on the length
             longest = int(max_length_ratio * length) + 10
-            outputs += model.generate(torch.tensor([[*ids, eos] for ids in same]), max_new_tokens=longest)[
-                :, 1:
-            ].tolist()
+            batch = torch.tensor([[*ids, eos] for ids in same])
+            outputs += model.generate(batch, max_new_tokens=longest)[:, 1:].tolist()  # without the start token
         return [row[: row.index(eos)] if eos in row else row for row in outputs]
 
     return generate

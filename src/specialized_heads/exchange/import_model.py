@@ -50,10 +50,9 @@ def read_model(
     )
 
 
-def main() -> None:
+@stage.command("output", "source-model", "target-model", "special", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Write the model to `--output`, its tokenisers to `--source-model` and `--target-model`, and its `--special` tokens."""
-    files = stage.arguments(__doc__, files=("output", "source-model", "target-model", "special"))
-    settings = Settings.model_validate(files.settings)
     folder = Path(settings.folder)
     model, tokenisers = read_model(folder, source_tag=settings.source_tag, target_tag=settings.target_tag)
     if tokenisers.preprocess != "none":
@@ -70,7 +69,3 @@ def main() -> None:
         "%s: %d + %d layers, %d encoder heads of width %d",
         *(folder, len(a.encoder), len(a.decoder), sum(map(len, a.encoder)), a.head_width),
     )
-
-
-if __name__ == "__main__":
-    stage.run(main)

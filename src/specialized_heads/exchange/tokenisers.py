@@ -182,6 +182,23 @@ def _ids(folder: Path, name: str) -> dict[str, int]:
 
 def _added_tokens(folder: Path, ids: dict[str, int], config: Config) -> dict[str, int]:
     """Tokens that are not in the table of ids, such as languages: several files may name them."""
+    try:
+        added = _named_tokens(folder, ids)
+        tokens = {str(token): int(number) for token, number in added.items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        files = ", ".join((SPECIAL, TOKENIZER_CONFIG, ADDED, TOKENIZER))
+        raise UserError(f"{folder}: one of {files} names its tokens in another form; fetch them again") from None
+    if not config.marian and not any(map(LANGUAGE.fullmatch, ids | tokens)) and config.vocab_size > len(ids):
+        if config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
+            raise UserError(
+                f"{folder}: no file names the languages of the model; fetch {SPECIAL} and {TOKENIZER_CONFIG} too"
+            )
+        tokens |= {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
+    return {token: number for token, number in tokens.items() if token not in ids}
+
+
+def _named_tokens(folder: Path, ids: dict[str, int]) -> dict[str, int]:
+    """The tokens of these files with their ids, unchecked."""
     added: dict[str, int] = {}
     if (path := folder / SPECIAL).is_file():  # numbered from the end of the table
         names = read_json(path).get("additional_special_tokens") or []
@@ -194,13 +211,7 @@ def _added_tokens(folder: Path, ids: dict[str, int], config: Config) -> dict[str
         added |= read_json(path)
     if (path := folder / TOKENIZER).is_file():
         added |= {token["content"]: token["id"] for token in read_json(path).get("added_tokens", [])}
-    if not config.marian and not any(map(LANGUAGE.fullmatch, ids | added)) and config.vocab_size > len(ids):
-        if config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
-            raise UserError(
-                f"{folder}: no file names the languages of the model; fetch {SPECIAL} and {TOKENIZER_CONFIG} too"
-            )
-        added |= {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
-    return {token: number for token, number in added.items() if token not in ids}
+    return added
 
 
 def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool) -> tuple[int, ...]:

@@ -33,13 +33,21 @@ class Settings(stage.Section):
     device: str
 
 
-def main() -> None:
+@stage.command(
+    "model",
+    "bpe",
+    "text",
+    "analysis",
+    "train",
+    "parses",
+    "relevance",
+    "output",
+    "examples",
+    "report",
+    settings=Settings,
+)
+def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output` (one row per head), `--examples` (maps for figure 5) and `--report` (counts behind the table)."""
-    files = stage.arguments(
-        __doc__,
-        files=("model", "bpe", "text", "analysis", "train", "parses", "relevance", "output", "examples", "report"),
-    )
-    settings = Settings.model_validate(files.settings)
     model = load_on(files.model, settings.device)
     relevance, rules = read_relevance(files.relevance)
     bpe = load_bpe(files.bpe)
@@ -81,7 +89,3 @@ def main() -> None:
     }
     stage.write_json(files.report, report)
     stage.log.info("%d heads; %d of %d sentences aligned with their parses", len(rows), len(sentences), len(texts))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -74,8 +74,9 @@ def measure(
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     heads = {kind: len(maps.head_numbers(model, kind)) for kind in KINDS}
-    # Sums per head: confidence, entropy, attention on EOS.
-    sums = {kind: torch.zeros(3, heads[kind], dtype=torch.float64) for kind in KINDS}
+    # Sums per head: confidence and entropy; attention on EOS, which the decoder's input does not have.
+    sums = {kind: torch.zeros(2, heads[kind], dtype=torch.float64) for kind in KINDS}
+    eos = {kind: torch.zeros(heads[kind], dtype=torch.float64) for kind in ("encoder", "cross")}
     offsets = {kind: torch.zeros(2, heads[kind], 2 * reach + 1, dtype=torch.long) for kind in KINDS}
     visible = {kind: torch.zeros(2, 2, 2 * reach + 1, dtype=torch.float64) for kind in KINDS}
     number_of_queries = dict.fromkeys(KINDS, 0)
@@ -87,10 +88,9 @@ def measure(
         for kind in KINDS:
             weights, queries, keys = batch.weights[kind], batch.queries[kind], batch.keys[kind]
             number_of_queries[kind] += int(queries.sum())
-            measured = [confidence(weights, queries, keys), entropy(weights, queries), torch.zeros(heads[kind])]
-            if kind != "decoder":  # its input has no EOS
-                measured[2] = parked(weights, queries, batch.source == store.tokens.eos)
-            sums[kind] += torch.stack(measured)
+            sums[kind] += torch.stack([confidence(weights, queries, keys), entropy(weights, queries)])
+            if kind in eos:
+                eos[kind] += parked(weights, queries, batch.source == store.tokens.eos)
             best = maps.argmax(weights, keys)
             positioned = positional.choosing(kind, queries)
             origin = positional.expected(kind, positioned, keys)
@@ -119,7 +119,7 @@ def measure(
         queries=number_of_queries,
         confidence={kind: values[0] for kind, values in means.items()},
         entropy={kind: values[1] for kind, values in means.items()},
-        eos={kind: means[kind][2] for kind in ("encoder", "cross")},
+        eos={kind: (total / number_of_queries[kind]).numpy() for kind, total in eos.items()},
         offsets={kind: counts.numpy() for kind, counts in offsets.items()},
         visible={kind: counts.numpy() for kind, counts in visible.items()},
         rare=rare.numpy(),

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+NEIGHBOURS = (-1, 0, 1)  # relative positions whose shares the table of heads gives for every head
 NEAR = 1  # source tokens; a cross-attention maximum this close to the preferred position counts as on it
 
 

@@ -71,10 +71,9 @@ def spread(count: int, most: int) -> list[int]:
     return [number * count // size for number in range(size)]
 
 
-def main() -> None:
+@stage.command("model", "analysis", "output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output`: one row per pair of heads of one type."""
-    files = stage.arguments(__doc__, files=("model", "analysis", "output"))
-    settings = Settings.model_validate(files.settings)
     model = load_on(files.model, settings.device)
     store = load_tokens(files.analysis)
     chosen = spread(len(store), settings.sentences)
@@ -87,7 +86,3 @@ def main() -> None:
             rows.append(dict(zip(SCHEMA.names, pair)))
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("%d pairs of heads compared on %d of %d sentences", len(rows), len(chosen), len(store))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -20,6 +20,7 @@ def table_schema(relations: list[str], rules: list[str]) -> pa.Schema:
     columns += [(name, pa.float64()) for name in ("confidence", "entropy", "eos_weight")]
     columns += [("positional_offset", pa.int32())]
     columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
+    columns += [(f"share_{offset:+d}", pa.float64()) for offset in positional.NEIGHBOURS]
     for relation, names in zip(relations, syntactic.score_names(relations)):
         columns += [(f"{relation}_arcs", pa.int64())]
         columns += [(name + ending, pa.float64()) for name in names for ending in syntactic.ENDINGS]
@@ -84,7 +85,8 @@ def head_rows(
                     f"the table of relevances has no {kind} head {layer}-{head}: it belongs to another model; delete it and "
                     "run again"
                 )
-            place = positional.preferred(kind, counted.offsets[kind][:, number].sum(0), possible)
+            counts = counted.offsets[kind][:, number].sum(0)
+            place = positional.preferred(kind, counts, possible)
             row = {"type": kind, "layer": layer, "head": head, **relevance[kind, layer, head]}
             row |= {"confidence": counted.confidence[kind][number], "entropy": counted.entropy[kind][number]}
             row |= {"positional_offset": place.offset, "positional_share": place.share}
@@ -92,6 +94,8 @@ def head_rows(
                 row["positional_chance"] = positional.share_at(kind, place.offset, chance, possible)
             if kind != "cross":
                 row["positional_share_raw"] = place.share_raw
+                for offset in positional.NEIGHBOURS[: 3 if kind == "encoder" else 2]:  # the decoder sees no next token
+                    row[f"share_{offset:+d}"] = positional.share_at(kind, offset, counts, possible)
             if kind != "decoder":
                 row["eos_weight"] = counted.eos[kind][number]
             if kind == "encoder":

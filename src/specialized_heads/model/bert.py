@@ -10,36 +10,48 @@ Shapes: B sentences, S tokens, D width, V vocabulary, L labels.
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from specialized_heads.corpus.vocabulary import STRICT, Id
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout
-from specialized_heads.model.transformer import ACTIVATIONS, KINDS, EncoderLayer, Heads, LayerNorm, Network
+from specialized_heads.model.transformer import (
+    ACTIVATIONS,
+    EncoderLayer,
+    Epsilon,
+    Heads,
+    LayerNorm,
+    Network,
+    Size,
+    Vocabulary,
+    Width,
+)
 
 
 @dataclass(frozen=True)
 class BertArchitecture:
     """Everything that determines what the weights compute; the defaults are those of bert-base-uncased."""
 
-    vocabulary: int
-    width: int
-    feed_forward: int
-    head_width: int
+    __pydantic_config__ = STRICT
+    vocabulary: Vocabulary
+    width: Width
+    feed_forward: Size
+    head_width: Size
     encoder: Heads
-    labels: int  # of the classifier; 0: the model predicts masked tokens
-    decoder: Heads = ()
-    cross: Heads = ()
-    positions: int = 512  # longest input
-    segments: int = 2
-    activation: str = "gelu"
-    norm_epsilon: float = 1e-12
-    pad: int = 0
-    separator: int = 102  # id of [SEP], after which the second segment begins
-    mask: int = 103  # id of [MASK]
+    labels: Id  # of the classifier; 0: the model predicts masked tokens
+    decoder: tuple[()] = ()
+    cross: tuple[()] = ()
+    positions: Size = 512  # longest input
+    segments: Size = 2
+    activation: Literal["relu", "gelu"] = "gelu"
+    norm_epsilon: Epsilon = 1e-12
+    pad: Id = 0
+    separator: Id = 102  # id of [SEP], after which the second segment begins
+    mask: Id = 103  # id of [MASK]
 
     # What the layers also ask for.
     post_norm: ClassVar[bool] = True
@@ -50,12 +62,6 @@ class BertArchitecture:
     def full(cls, *, layers: int, heads: int, width: int, **sizes: Any) -> "BertArchitecture":
         """`layers` layers with `heads` heads each; `sizes` are the remaining fields."""
         return cls(width=width, head_width=width // heads, encoder=(tuple(range(heads)),) * layers, **sizes)
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "BertArchitecture":
-        """Inverse of `dataclasses.asdict`."""
-        heads = {kind: tuple(tuple(layer) for layer in values[kind]) for kind in KINDS}
-        return cls(**{**values, **heads})
 
 
 class Bert(Network):

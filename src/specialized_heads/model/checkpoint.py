@@ -9,97 +9,25 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field, ValidationError, model_validator
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from specialized_heads import __version__
-from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Architecture, Network, Transformer
-from specialized_heads.stage import Section, UserError, atomic, first_line, read_json, write_json
-
-Layers = Annotated[list[list[Annotated[int, Field(ge=0)]]], Field(max_length=1000)]
+from specialized_heads.stage import UserError, atomic, first_line, read_json, write_json
 
 OUTPUT_EMBEDDING = (
     "output_embedding",
     "softmax_embedding",
 )  # name in the model, name in weight files (of all versions)
-
-
-class Tokens(Section):
-    """`corpus.vocabulary.SpecialTokens`."""
-
-    pad: int = Field(PAD, ge=0)
-    unknown: int = Field(UNKNOWN, ge=0)
-    start: int = Field(BOS, ge=0)
-    eos: int = Field(EOS, ge=0)
-    source_tags: list[Annotated[int, Field(ge=0)]] = []
-    target_tags: list[Annotated[int, Field(ge=0)]] = []
-    source_size: int = Field(0, ge=0)
-    target_size: int = Field(0, ge=0)
-
-
-class Sizes(Section):
-    """`model.transformer.Architecture`, validated when it is read from a file."""
-
-    source_vocabulary: int = Field(ge=4)
-    target_vocabulary: int = Field(ge=4)
-    width: int = Field(ge=2)
-    feed_forward: int = Field(ge=1)
-    head_width: int = Field(ge=1)
-    encoder: Layers
-    decoder: Layers
-    cross: Layers
-    position_frequency: float = Field(1.0, gt=0, allow_inf_nan=False)
-    position_base: float = Field(1e4, gt=1, allow_inf_nan=False)
-    position_scale: float = Field(1.0, gt=0, allow_inf_nan=False)
-    position_start: int = Field(0, ge=0, le=1000)
-    position_last: bool = True
-    fixed_patterns: bool = False
-    post_norm: bool = False
-    activation: Literal["relu", "gelu", "swish"] = "relu"
-    attention_bias: bool = False
-    output_bias: bool = False
-    norm_epsilon: float = Field(1e-6, gt=0, le=1)
-    scale_embeddings: bool = True
-    tied: Literal["", "output", "all"] = ""
-    tokens: Tokens = Tokens()
-
-    @model_validator(mode="after")
-    def _tokens_exist(self) -> "Sizes":
-        t = self.tokens
-        both = (t.pad, t.unknown, t.eos)
-        on_target = max(*both, t.start, *t.target_tags)
-        if max(*both, *t.source_tags) >= self.source_vocabulary or on_target >= self.target_vocabulary:
-            raise ValueError("the special tokens are not all in the vocabularies")
-        return self
-
-
-class BertSizes(Section):
-    """`model.bert.BertArchitecture`, validated when it is read from a file."""
-
-    vocabulary: int = Field(ge=4)
-    width: int = Field(ge=2)
-    feed_forward: int = Field(ge=1)
-    head_width: int = Field(ge=1)
-    encoder: Layers
-    labels: int = Field(ge=0)
-    decoder: Annotated[Layers, Field(max_length=0)] = []
-    cross: Annotated[Layers, Field(max_length=0)] = []
-    positions: int = Field(512, ge=1)
-    segments: int = Field(2, ge=1)
-    activation: Literal["relu", "gelu"] = "gelu"
-    norm_epsilon: float = Field(1e-12, gt=0, le=1)
-    pad: int = Field(0, ge=0)
-    separator: int = Field(102, ge=0)
-    mask: int = Field(103, ge=0)
 
 
 def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
@@ -237,10 +165,19 @@ def architecture_of(weights: Path) -> Any:
     """
     path = weights.with_suffix(".json")
     try:
-        stored = read_json(path)["architecture"]
-        bert = "labels" in stored
-        sizes = (BertSizes if bert else Sizes).model_validate(stored)
-    except (KeyError, TypeError, ValidationError) as error:
+        return architecture_from(read_json(path)["architecture"])
+    except (KeyError, TypeError, ValueError) as error:
         problem = f"architecture.{first_line(error)}" if isinstance(error, ValidationError) else error
         raise UserError(f"{path}: not the description of a model ({problem}); delete it and run again") from None
-    return (BertArchitecture if bert else Architecture).from_json(sizes.model_dump())
+
+
+def architecture_from(stored: dict[str, Any]) -> Architecture | BertArchitecture:
+    """Inverse of `dataclasses.asdict`; a `ValueError` for anything else."""
+    if "labels" in stored:
+        return TypeAdapter(BertArchitecture).validate_python(stored)
+    a = TypeAdapter(Architecture).validate_python(stored)
+    t = a.tokens
+    both = (t.pad, t.unknown, t.eos)
+    if max(*both, *t.source_tags) >= a.source_vocabulary or max(*both, t.start, *t.target_tags) >= a.target_vocabulary:
+        raise ValueError("the special tokens are not all in the vocabularies")
+    return a

@@ -12,18 +12,24 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Annotated, Literal, Self
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
 
-from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
+from specialized_heads.corpus.vocabulary import OURS, STRICT, Id, SpecialTokens
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.functional import dropout
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
-Heads = tuple[tuple[int, ...], ...]  # numbers of the heads of each layer, from 0
+Heads = Annotated[tuple[tuple[Id, ...], ...], Field(max_length=1000)]  # numbers of the heads of each layer, from 0
+Size = Annotated[int, Field(ge=1)]
+Vocabulary = Annotated[int, Field(ge=4)]
+Width = Annotated[int, Field(ge=2)]
+Positive = Annotated[float, Field(gt=0)]
+Epsilon = Annotated[float, Field(gt=0, le=1)]
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
@@ -31,46 +37,50 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 class Architecture:
     """Everything that determines what the weights compute. The defaults are the paper's."""
 
-    source_vocabulary: int
-    target_vocabulary: int
-    width: int
-    feed_forward: int
-    head_width: int
+    __pydantic_config__ = STRICT
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    width: Width
+    feed_forward: Size
+    head_width: Size
     encoder: Heads
     decoder: Heads
     cross: Heads
-    position_frequency: float = 1.0  # highest frequency of the sinusoids, radians per token
-    position_base: float = 1e4  # ratio of their highest to their lowest frequency
-    position_scale: float = 1.0  # their amplitude
-    position_start: int = 0  # position of a sentence's first token
+    position_frequency: Positive = 1.0  # highest frequency of the sinusoids, radians per token
+    position_base: Annotated[float, Field(gt=1)] = 1e4  # ratio of their highest to their lowest frequency
+    position_scale: Positive = 1.0  # their amplitude
+    position_start: Annotated[int, Field(ge=0, le=1000)] = 0  # position of a sentence's first token
     position_last: bool = True  # the lowest frequency is 1 / base; False: the next after it would be
     fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `patterns`
     post_norm: bool = False  # normalise the sum after each sub-layer, not its input, and nothing after the last layer
-    activation: str = "relu"  # of the feed-forward sub-layers: one of `ACTIVATIONS`
+    activation: Literal["relu", "gelu", "swish"] = "relu"  # of the feed-forward sub-layers: one of `ACTIVATIONS`
     attention_bias: bool = False  # biases in the four projections of attention
     output_bias: bool = False  # a constant bias on the logits
-    norm_epsilon: float = 1e-6  # ε of LayerNorm
+    norm_epsilon: Epsilon = 1e-6  # ε of LayerNorm
     scale_embeddings: bool = True  # by √d
-    tied: str = ""  # embeddings that are one matrix: "output" (target and output), "all", or none
+    # Embeddings that are one matrix: "output" (target and output), "all", or none.
+    tied: Literal["", "output", "all"] = ""
     tokens: SpecialTokens = OURS
 
     @classmethod
     def full(
-        cls, *, layers: int, heads: int, width: int, head_width: int | None = None, **sizes: float
+        cls,
+        *,
+        layers: int,
+        heads: int,
+        width: int,
+        decoder_layers: int | None = None,
+        head_width: int | None = None,
+        **sizes: float,
     ) -> "Architecture":
-        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` + `layers` layers.
+        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` + `decoder_layers` layers.
 
-        Heads are `width` / `heads` wide unless `head_width` is given; `sizes` are the remaining fields.
+        The decoder has as many layers as the encoder unless `decoder_layers` is given, and heads are `width` / `heads` wide
+        unless `head_width` is; `sizes` are the remaining fields.
         """
-        all_heads = tuple(tuple(range(heads)) for _ in range(layers))
-        by_type = dict.fromkeys(KINDS, all_heads)
+        encoder, decoder = ((tuple(range(heads)),) * depth for depth in (layers, decoder_layers or layers))
+        by_type = {"encoder": encoder, "decoder": decoder, "cross": decoder}
         return cls(width=width, head_width=head_width or width // heads, **by_type, **sizes)
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "Architecture":
-        """Inverse of `dataclasses.asdict`."""
-        heads = {kind: tuple(tuple(layer) for layer in values[kind]) for kind in KINDS}
-        return cls(**{**values, **heads, "tokens": SpecialTokens.from_json(values.get("tokens", {}))})
 
 
 class LayerNorm(nn.LayerNorm):

@@ -21,6 +21,7 @@ from specialized_heads.parsing.words import Word, letters, word_spans
 from specialized_heads.stage import UserError, file_hash
 
 COLUMNS = 10
+LEAST = 0.1  # share of the sentences that must have a tree in the file, which otherwise is of another text
 NUMBER = re.compile(r"(\d{1,9})(?:(-|\.)(\d{1,9}))?")
 HEAD = re.compile(r"\d{1,9}")
 TEXT = re.compile(r"#\s*text\s*=\s*(.*)")
@@ -151,7 +152,7 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         whose tree spells other words.
 
     Raises:
-        UserError: the file is not CoNLL-U, or no sentence has a tree in it.
+        UserError: the file is not CoNLL-U, or fewer than `LEAST` of the sentences have a tree in it.
     """
     trees = read_trees(path)
     known: dict[str, Tree] = {}
@@ -172,6 +173,11 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         raise UserError(
             f"{path}: none of the {len(texts)} analysis sentences has a tree among the {len(trees)} of this file; parser.path "
             "must hold parses of corpus/analysis.parquet, or corpora.*.source.analysis the sentences of the treebank"
+        )
+    if sum(map(bool, parses)) < LEAST * len(texts):
+        raise UserError(
+            f"{path}: only {sum(map(bool, parses))} of the {len(texts)} analysis sentences have a tree in this file, perhaps by "
+            "chance; parser.path must hold parses of corpus/analysis.parquet"
         )
     return [words or [] for words in parses], {
         "engine": "conllu",

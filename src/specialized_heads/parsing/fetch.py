@@ -7,7 +7,7 @@ are not downloaded again. The manifest lists each file of each model with its ha
 from pydantic import Field
 
 from specialized_heads.parsing import stanza_engine
-from specialized_heads.stage import Section, arguments, log, run, write_json
+from specialized_heads.stage import Files, Section, command, log, write_json
 
 
 class Models(Section):
@@ -25,10 +25,9 @@ class Settings(Section):
     models: list[Models] = Field(min_length=1)
 
 
-def main() -> None:
+@command("output", settings=Settings)
+def main(args: Files, settings: Settings) -> None:
     """Write `--output`, a JSON list with one entry per pipeline."""
-    args = arguments(__doc__, files=("output",))
-    settings = Settings.model_validate(args.settings)
     manifest = []
     for wanted in settings.models:
         pipeline = stanza_engine.fetch(**wanted.model_dump())
@@ -36,7 +35,3 @@ def main() -> None:
         manifest.append(about | {"sha256": stanza_engine.hashes(pipeline)})
         log.info("Stanza models for %r: %s", wanted.language, about["model"])
     write_json(args.output, manifest)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -10,7 +10,7 @@ from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.parsing.conllu import conllu_parses
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses
-from specialized_heads.stage import arguments, log, run, write_json
+from specialized_heads.stage import Files, command, log, write_json
 
 
 class Settings(Parser):
@@ -19,13 +19,12 @@ class Settings(Parser):
     language: str
 
 
-def main() -> None:
+@command("text", "output", "report", optional=("resource",), settings=Settings)
+def main(args: Files, settings: Settings) -> None:
     """Write `--output` (parses/analysis.parquet) and `--report` (analysis.json) from `--text` (analysis.parquet).
 
     `--resource` is the file of trees for `embedded` and `conllu`.
     """
-    args = arguments(__doc__, files=("text", "output", "report"), optional=("resource",))
-    settings = Settings.model_validate(args.settings)
     texts = read_pairs(args.text).source
     match settings.engine:
         case "embedded":
@@ -54,7 +53,3 @@ def main() -> None:
     }
     write_json(args.report, report)
     log.info("%(sentences_parsed)d of %(sentences)d sentences parsed with %(engine)s: %(words)d words", report)
-
-
-if __name__ == "__main__":
-    run(main)

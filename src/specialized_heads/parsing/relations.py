@@ -18,7 +18,7 @@ from pydantic import Field
 
 from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.stage import Section, UserError, arguments, log, run
+from specialized_heads.stage import Files, Section, UserError, command, log
 from specialized_heads.tables import write_table
 
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
@@ -105,10 +105,9 @@ def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> 
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
-def main() -> None:
+@command("parses", "output", settings=Settings)
+def main(args: Files, settings: Settings) -> None:
     """Write `--output` (relations.parquet) from `--parses` (parses/analysis.parquet)."""
-    args = arguments(__doc__, files=("parses", "output"))
-    settings = Settings.model_validate(args.settings)
     parses = read_parses(args.parses)
     table = relation_table((arcs(words, settings.relations) for words in parses.values()), settings.relations)
     arcs_of = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))
@@ -120,7 +119,3 @@ def main() -> None:
     if absent:
         log.warning("%s: no arc of %s", args.parses, explain_absent(absent, parses.values()))
     write_table(args.output, table, compression="zstd")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -44,10 +44,10 @@ def fetch(*, language: str, directory: str | None, package: str, download: bool)
         if not download:
             raise
     log.info("fetching %s", _what(**where))
+    wanted = f"'{without_region(language)}', model_dir='DIR', package='{package}', processors='{','.join(PROCESSORS)}'"
     remedy = (
-        'They could not be fetched; fetch them where there is a network (python -c "import stanza; '
-        f"stanza.download('{language}', model_dir='DIR', package='{package}', processors='{','.join(PROCESSORS)}')\"), copy the "
-        "folder here and set parser.directory to it"
+        f'They could not be fetched; fetch them where there is a network (python -c "import stanza; stanza.download({wanted})"), '
+        "copy the folder here and set parser.directory to it"
     )
     return _build(**where, method="reuse_resources", remedy=remedy)
 
@@ -88,8 +88,10 @@ def _build(*, language: str, directory: str | None, package: str, method: str | 
 
 def _code(language: str, *, known: Container[str]) -> str:
     """Stanza's code of a language: the whole one ("zh-hant"), or else the part before the region."""
-    whole = language.lower().replace("_", "-")
-    return next((code for code in (language.lower(), whole, without_region(language)) if code in known), whole)
+    whole, short = language.lower().replace("_", "-"), without_region(language)
+    parts = whole.split("-")[1:]
+    script = "hant" if {"tw", "hk", "mo"} & set(parts) else next((part for part in parts if len(part) == 4), "")
+    return next((code for code in (language.lower(), whole, f"{short}-{script}", short) if code in known), whole)
 
 
 def parse_sentences(pipeline: stanza.Pipeline, texts: list[str]) -> list[list[Word]]:

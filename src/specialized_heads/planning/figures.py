@@ -335,8 +335,9 @@ def _claimed(experiment: Experiment, corpus: str) -> dict[str, Any]:
 
 def _listed(experiment: Experiment, names: Iterable[str], *kinds: str) -> dict[str, Any]:
     """The models of these corpora and tasks, and the seeds."""
-    listed = [
-        {"name": name, "title": experiment.studies[name].title, "models": models(experiment, name, *kinds)}
-        for name in names
-    ]
+    listed = []
+    for name in names:
+        checkpoints = [run.model for run in emerging(experiment) if run.corpus == name]
+        made = list(dict.fromkeys([*models(experiment, name, *kinds), *checkpoints]))
+        listed.append({"name": name, "title": experiment.studies[name].title, "models": made})
     return {"corpora": listed, "seeds": experiment.seeds}

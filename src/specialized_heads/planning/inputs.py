@@ -10,7 +10,7 @@ from typing import Any
 
 from specialized_heads.config.classification import Glue
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.config.kept import bert_folder, given_folder, imported_folder
+from specialized_heads.config.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
 from specialized_heads.parsing import spacy_models
 from specialized_heads.planning.models import KINDS, Run, models, paths, runs, viewed
@@ -184,6 +184,13 @@ def given_file(
     return os.path.relpath(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
 
 
+def imported_weights(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
+    """The weights of an imported model, whose description does not depend on them; that of a kept one has their hash."""
+    if not imported_folder(experiment, corpus, root=Path(root)):
+        return []
+    return given_file(experiment, corpus=corpus, name="model.safetensors", root=root)
+
+
 def imported_files(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> list[str]:
     """The files of the model that a corpus imports, or for one on the hub the card of its download."""
     folder = imported_folder(experiment, corpus, root=Path(root))
@@ -196,13 +203,16 @@ def imported_files(experiment: Experiment, /, *, corpus: str, root: str, **_: st
 def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
     """Name and revision of each model that is fetched from the hub, by its folder."""
     models: dict[Path, dict[str, str | None]] = {}
-    bert, hub = experiment.classification, Path(experiment.downloads.directory, "models")
-    if bert and bert.model and (folder := bert_folder(experiment, root=root)).parent == hub:
-        models[folder] = {"name": bert.model, "revision": bert.revision}
+    bert = experiment.classification
+    if bert and bert.model:
+        folder = hub_folder(experiment, bert.model, bert.revision)
+        if bert_folder(experiment, root=root) == folder:
+            models[folder] = {"name": bert.model, "revision": bert.revision}
     for corpus, values in experiment.corpora.items():
-        folder = imported_folder(experiment, corpus, root=Path(root))
-        if folder and values.baseline and folder.parent == hub:
-            models[folder] = {"name": values.baseline.model, "revision": values.baseline.revision}
+        if given := values.baseline:
+            folder = hub_folder(experiment, given.model, given.revision)
+            if imported_folder(experiment, corpus, root=Path(root)) == folder:
+                models[folder] = {"name": given.model, "revision": given.revision}
     return models
 
 
@@ -337,6 +347,11 @@ def pretrained(experiment: Experiment, /, **_: str) -> str:
     """The model that all tasks fine-tune."""
     kind = "imported" if bert_of(experiment).model else "pretrained"
     return f"results/{experiment.experiment}/bert/{kind}/model.safetensors"
+
+
+def pretrained_description(experiment: Experiment, /, **_: str) -> str:
+    """The description beside its weights."""
+    return str(Path(pretrained(experiment)).with_suffix(".json"))
 
 
 def task_vocabulary(experiment: Experiment, /, *, corpus: str, **_: str) -> str:

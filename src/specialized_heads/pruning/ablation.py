@@ -4,7 +4,6 @@ All three attention types. Heads are masked, not removed; `masking` translates w
 the whole model has the p-value and the interval of a paired bootstrap.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ def score_removals(
 
 
 def write_scores(
-    wanted: list[tuple[dict[str, Any], Removal]], settings: Decoded, files: argparse.Namespace, *, schema: pa.Schema
+    wanted: list[tuple[dict[str, Any], Removal]], settings: Decoded, files: stage.Files, *, schema: pa.Schema
 ) -> None:
     """Score removals and write one row for each, which begins with the columns that stand beside the removal."""
     inputs = {name: getattr(files, name) for name in ("model", "tokens", "bpe", "references", "state")}
@@ -106,11 +105,6 @@ def write_scores(
     stage.log.info("%d removals scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "tokens", "bpe", "references", "output", "state"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "tokens", "bpe", "references", "output", "state", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     write_scores(removals(architecture_of(files.model), alone=settings.alone), settings, files, schema=SCHEMA)
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -41,9 +41,8 @@ class Settings(stage.Section):
     column: str  # of importance
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "output"), optional=("heads", "importance"), many=("gates", "cut"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "output", optional=("heads", "importance"), many=("gates", "cut"), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     architecture = architecture_of(files.model)
     gates = dict(zip(settings.gates, files.gates, strict=True))
     kept: dict[tuple[str, str, Head], list[int]] = {}
@@ -72,7 +71,3 @@ def main() -> None:
                 rows.append(row | {"counts": kept.get((scope, criterion, head), [])})
     write_table(files.output, pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)))
     stage.log.info("%d criteria", len(settings.criteria))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -20,9 +20,8 @@ class Settings(stage.Section):
     seed: int  # of the random order
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "output"), optional=("table", "like"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "output", optional=("table", "like"), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     model = load(files.model)
     heads = heads_of(model.architecture, scope=settings.scope)
     if settings.heads > len(heads):
@@ -45,7 +44,3 @@ def main() -> None:
     baseline = stage.read_json(files.model.with_suffix(".json"))["training"]
     save(model, files.output, training={**baseline, "cut": files.settings})
     stage.log.info("%d of %d heads kept", len(kept), len(heads))
-
-
-if __name__ == "__main__":
-    stage.run(main)

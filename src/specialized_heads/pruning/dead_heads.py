@@ -20,9 +20,8 @@ class Settings(stage.Section):
     rows: list[Row]
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("output",), many=("gates",))
-    settings = Settings.model_validate(files.settings)
+@stage.command("output", many=("gates",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     models = []
     for row, path in zip(settings.rows, files.gates, strict=True):
         gates = stage.read_json(path)
@@ -34,7 +33,3 @@ def main() -> None:
         models.append(model)
     stage.write_json(files.output, models)
     stage.log.info("%d models", len(models))
-
-
-if __name__ == "__main__":
-    stage.run(main)

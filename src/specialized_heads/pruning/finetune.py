@@ -21,14 +21,9 @@ class Settings(stage.Section):
     device: str
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "train", "dev", "output", "records", "state"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "train", "dev", "output", "records", "state", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     model = load(files.model, dropout=settings.dropout)
     cut = stage.read_json(files.model.with_suffix(".json"))["training"]["cut"]
     freeze(model, scope=settings.scope)
     train_and_save(model, settings.training, files, seed=settings.seed, device=settings.device, cut=cut)
-
-
-if __name__ == "__main__":
-    stage.run(main)

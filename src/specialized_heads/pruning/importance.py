@@ -94,15 +94,10 @@ def table(model: Network, importances: dict[tuple[str, int], np.ndarray]) -> lis
     return rows
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "dev", "output"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "dev", "output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     model = load_on(files.model, settings.device)
     dev = load_tokens(files.dev)
     rows = table(model, importance(model, dev))
     write_table(files.output, pa.Table.from_pylist(rows, schema=SCHEMA))
     stage.log.info("importance of %d heads over %d sentences", len(rows), len(dev))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -10,7 +10,6 @@ weights; with a number of heads, those of the update at which the heads were cho
 gates. The development losses of both models at that update show what rounding the gates to 0 or 1 costs.
 """
 
-import argparse
 import copy
 from pathlib import Path
 from typing import Any, Literal
@@ -108,7 +107,7 @@ def fold_soft_gates(model: Transformer) -> None:
 
 
 def train_gates(
-    model: Transformer, settings: Settings, files: argparse.Namespace, *, soft_model: Path | None, updates_key: str
+    model: Transformer, settings: Settings, files: stage.Files, *, soft_model: Path | None, updates_key: str
 ) -> None:
     """Train a model with gates, remove the closed heads, and write the result.
 
@@ -181,14 +180,8 @@ def train_gates(
         finish(files.state)
 
 
-def main() -> None:
-    names = ("baseline", "train", "dev", "output", "records", "state", "gates", "soft")
-    files = stage.arguments(__doc__, files=names)
-    settings = Settings.model_validate(files.settings)
+@stage.command("baseline", "train", "dev", "output", "records", "state", "gates", "soft", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     model = load(files.baseline, dropout=settings.dropout)
     freeze(model, scope=settings.scope)
     train_gates(model, settings, files, soft_model=files.soft, updates_key="pruning.updates")
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -10,13 +10,8 @@ from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning.prune import Settings, train_gates
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("like", "train", "dev", "output", "records", "state", "gates"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("like", "train", "dev", "output", "records", "state", "gates", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     model = Transformer(architecture_of(files.like), dropout=settings.dropout)
     initialise(model, seed=settings.seed)
     train_gates(model, settings, files, soft_model=None, updates_key="pruning.retrain_updates")
-
-
-if __name__ == "__main__":
-    stage.run(main)

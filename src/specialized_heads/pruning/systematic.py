@@ -59,13 +59,8 @@ def removals(importance: pd.DataFrame, *, step: float, normalise: bool) -> list[
     return rows
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("model", "importance", "tokens", "bpe", "references", "output", "state"))
-    settings = Settings.model_validate(files.settings)
+@stage.command("model", "importance", "tokens", "bpe", "references", "output", "state", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     importance = read_table(files.importance).to_pandas()
     wanted = removals(importance, step=settings.step, normalise=settings.normalise)
     write_scores(wanted, settings, files, schema=SCHEMA)
-
-
-if __name__ == "__main__":
-    stage.run(main)

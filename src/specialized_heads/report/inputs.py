@@ -22,6 +22,7 @@ ABLATION_COLUMNS = ("what", "type", "layer", "head", "bleu", "bleu_full", "delta
 SYSTEMATIC_COLUMNS = (
     "pruned", "removed", "heads", "share", "bleu", "bleu_full", "delta", "p_value", "sentences",
 )  # fmt: skip
+SCORES = {f"score{end}": f"bleu{end}" for end in ("", "_low", "_high", "_full")}  # of classification: called as BLEU is
 
 
 class Files(NamedTuple):
@@ -72,7 +73,7 @@ def read_table(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
 
     What the tables of classification call a score has the names of BLEU.
     """
-    frame = tables.read_table(path).to_pandas().rename(columns={"score": "bleu", "score_full": "bleu_full"})
+    frame = tables.read_table(path).to_pandas().rename(columns=SCORES)
     if missing := [column for column in columns if column not in frame]:
         raise UserError(f"{path}: column {missing[0]} is missing")
     return frame

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from specialized_heads.report.inputs import read_table
-from specialized_heads.stage import UserError, arguments, log, run
+from specialized_heads.stage import Files, UserError, command, log
 
 NEEDED = ["configuration.yaml", "claims.md", "claims.csv"]
 KEPT = [*NEEDED, "ro-crate-metadata.json", "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv"]
@@ -47,10 +47,6 @@ def keep(results: Path, output: Path) -> int:
     return sum(path.is_file() for path in output.rglob("*"))
 
 
-def main() -> None:
-    files = arguments(__doc__, files=("results", "output"))
+@command("results", "output")
+def main(files: Files) -> None:
     log.info("%d files kept in %s", keep(files.results, files.output), files.output)
-
-
-if __name__ == "__main__":
-    run(main)

@@ -11,7 +11,7 @@ from pathlib import Path
 from specialized_heads.report import style
 from specialized_heads.report.inputs import one_per_file
 from specialized_heads.report.output import escape_latex
-from specialized_heads.stage import Section, UserError, arguments, run, write_file
+from specialized_heads.stage import Files, Section, UserError, command, write_file
 
 POINT = 1 / 72  # inches
 DOCUMENT = r"""% The figures and tables of this experiment that correspond to those of Voita et al. (2019).
@@ -79,17 +79,12 @@ def document(figures: list[tuple[str, str, float]], tables: list[str]) -> str:
     return DOCUMENT.replace("%s", "\n\n".join(parts))
 
 
-def main() -> None:
-    args = arguments(__doc__, files=["output"], many=["figures", "tables"])
-    captions = Settings.model_validate(args.settings).captions
-    one_per_file("captions", captions, args.figures)
+@command("output", many=("figures", "tables"), settings=Settings)
+def main(args: Files, settings: Settings) -> None:
+    one_per_file("captions", settings.captions, args.figures)
 
     def relative(path: Path) -> str:
         return Path(os.path.relpath(path, args.output.parent)).as_posix()
 
-    figures = [(relative(path), text, width(path)) for path, text in zip(args.figures, captions, strict=True)]
+    figures = [(relative(path), text, width(path)) for path, text in zip(args.figures, settings.captions, strict=True)]
     write_file(args.output, document(figures, list(map(relative, args.tables))))
-
-
-if __name__ == "__main__":
-    run(main)

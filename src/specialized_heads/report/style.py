@@ -243,7 +243,8 @@ def heat_map(
         colours: from that of `low` to that of `high`.
         low, high: values of the first and the last colour.
         first: coordinate of the first row and of the first column.
-        digits, size: format of the numbers in the cells, such as "z.2f" ("": none), and their size in points.
+        digits, size: format of the numbers in the cells, such as "z.2f" ("": none), and their size in points, a fifth less for
+            long ones.
         options: for `pcolormesh`.
     """
     rows, columns = values.shape
@@ -255,7 +256,8 @@ def heat_map(
         text = minus(f"{value:{digits}}").replace("+0.0", "0.0")
         colour = "white" if is_dark(colours((value - low) / (high - low))) else "black"
         place = column + first, row + first
-        axes.text(*place, text, size=size, ha="center", va="center", color=colour)
+        points = size if len(text) < 5 else 0.8 * size  # as "−0.01" beside "0.01"
+        axes.text(*place, text, size=points, ha="center", va="center", color=colour)
     axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
     bare(axes)
     return mesh

@@ -11,9 +11,9 @@ class Settings(stage.Section):
     update: int
 
 
-def main() -> None:
-    files = stage.arguments(__doc__, files=("baseline", "checkpoints", "output"))
-    update = Settings.model_validate(files.settings).update
+@stage.command("baseline", "checkpoints", "output", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    update = settings.update
     prefix, stored = f"update{update}/", read_tensors(files.checkpoints)
     weights = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
     if not weights:
@@ -23,7 +23,3 @@ def main() -> None:
     model = assemble(architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline)
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]
     save(model, files.output, training={**training, "moment": update})
-
-
-if __name__ == "__main__":
-    stage.run(main)

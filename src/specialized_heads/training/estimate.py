@@ -7,7 +7,6 @@ measured are at most `TOKENS` source tokens per processor core, and scaled to th
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +62,15 @@ def seconds_per_update(experiment: Experiment) -> float:
     architecture = Architecture.full(**sizes, **model.model_dump(exclude={"dropout"}))
     store = made_up(source=vocabulary.source, target=vocabulary.target)
     tokens = min(experiment.training.batch_tokens, TOKENS * torch.get_num_threads())
-    plan = Plan(seed=1, **experiment.training.model_dump())
-    plan = replace(plan, batch_tokens=tokens, warmup=1, log_every=10**9, evaluate_every=10**9, average=1, compile=False)
+    quiet = {
+        "batch_tokens": tokens,
+        "warmup": 1,
+        "log_every": 10**9,
+        "evaluate_every": 10**9,
+        "average": 1,
+        "compile": False,
+    }
+    plan = Plan(seed=1, **experiment.training.model_dump()).model_copy(update=quiet)
     data = Data(store, TokenStore(store.source[:9], np.array([0, 9]), store.target[:9], np.array([0, 9])), "")
     taken = []
     for updates in (1, 1, 1 + UPDATES):  # the first warms up, the second has the costs of every start
@@ -73,7 +79,7 @@ def seconds_per_update(experiment: Experiment) -> float:
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             files = {"state": Path(folder, "state"), "records": Path(folder, "log")}
-            train(network, replace(plan, updates=updates), data, **files)
+            train(network, plan.model_copy(update={"updates": updates}), data, **files)
             taken.append(time.perf_counter() - started)
     return max(taken[2] - taken[1], 0.0) / UPDATES * experiment.training.batch_tokens / tokens
 

@@ -16,9 +16,9 @@ import torch
 
 from specialized_heads import stage
 from specialized_heads.config.kept import DESCRIPTION, Kept, read_kept
-from specialized_heads.model.checkpoint import Sizes, assemble, load, read_tensors, save
+from specialized_heads.model.checkpoint import architecture_from, assemble, load, read_tensors, save
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.plan import load_data
@@ -72,7 +72,7 @@ def load_kept(folder: Path) -> tuple[Kept, Transformer]:
     kept = read_kept(folder)
     check_files(folder, kept)
     tensors = {name: tensor.float() for name, tensor in read_tensors(folder / WEIGHTS).items()}
-    architecture = Architecture.from_json(Sizes.model_validate(kept.architecture).model_dump())
+    architecture = architecture_from(kept.architecture)
     model = assemble(architecture, tensors, weights=folder / WEIGHTS, like=folder / DESCRIPTION).eval()
     check_logits(folder, model)
     return kept, model
@@ -90,9 +90,9 @@ def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, record
     stage.log.info("development loss %.3f", loss)
 
 
-def main() -> None:
+@stage.command("given", *SPLITS, "output", "records")
+def main(files: stage.Files) -> None:
     """Write the model, its description and the log of its training, as the training stage would."""
-    files = stage.arguments(__doc__, files=("given", *SPLITS, "output", "records"))
     folder = files.given.parent
     if files.given.name != DESCRIPTION:
         take_imported(folder / WEIGHTS, files.train, files.dev, output=files.output, records=files.records)
@@ -103,7 +103,3 @@ def main() -> None:
     with stage.atomic(files.records) as temporary:
         shutil.copyfile(folder / LOG, temporary)
     stage.log.info("%s: %.1f hours of training on %s", folder, kept.hours, kept.machine)
-
-
-if __name__ == "__main__":
-    stage.run(main)

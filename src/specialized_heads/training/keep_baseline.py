@@ -77,6 +77,10 @@ def main() -> None:
     files = parser.parse_args()
     values = read(files.configuration)
     experiment = load_configuration(values, origin=str(files.configuration))
+    if files.corpus not in experiment.corpora:
+        raise stage.UserError(f"--corpus: {files.corpus} is not one of {', '.join(experiment.corpora)}")
+    if experiment.corpora[files.corpus].baseline:
+        raise stage.UserError(f"--corpus: the baseline of {files.corpus} is given, not trained")
     corpus = experiment.corpora[files.corpus].model_dump(mode="json", include=set(CORPUS))
     for seed in files.seeds or experiment.seeds:
         results = Path("results") / experiment.experiment / files.corpus

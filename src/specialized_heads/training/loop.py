@@ -347,7 +347,7 @@ def _fingerprint(
     """
     described = [
         asdict(model.architecture),
-        asdict(plan),
+        plan.model_dump(),
         repr(penalty),
         data.hash,
         model.dropout,

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -49,7 +50,8 @@ def distributed(device: str) -> Iterator[tuple[DistributedContext, torch.device]
         yield DistributedContext(), choose_device(device)
         return
     gpu = use_gpu(device)
-    dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo")
+    # Without it, processes that wait for GPUs to become free would give up after half an hour.
+    dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", timeout=timedelta(days=7))
     try:
         chosen = torch.device("cuda", _share(dist.get_rank())) if gpu else torch.device("cpu")
         yield DistributedContext(dist.get_rank(), dist.get_world_size()), chosen

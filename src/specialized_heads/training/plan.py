@@ -6,34 +6,18 @@ from typing import Protocol
 
 from torch import Tensor
 
+from specialized_heads.config.sections import Training
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.stage import file_hash
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Training settings; `config.sections.Training` and `Pruning` explain the fields."""
+class Plan(Training):
+    """Settings of one training; checkpoints: the updates whose weights are kept, see `state`."""
 
     seed: int
-    updates: int
-    batch_tokens: int
-    micro_batch_tokens: int
-    schedule: str
-    learning_rate: float
-    warmup: int
-    label_smoothing: float
-    precision: str
-    log_every: int
-    evaluate_every: int
-    join: int = 1
-    optimizer: str = "adam"
-    muon_learning_rate: float = 0.02  # peak; follows the same schedule as Adam's
-    average: int = 1
-    average_every: int = 1000
-    compile: bool = False
     gate_learning_rate: float = 0.0  # peak, for log α; follows the same schedule
-    checkpoints: tuple[int, ...] = ()  # updates whose weights are kept, see `state`
+    checkpoints: tuple[int, ...] = ()
 
 
 class Penalty(Protocol):

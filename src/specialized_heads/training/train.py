@@ -8,7 +8,6 @@ With `--checkpoints`, the weights after the updates `moments` are also written, 
 are not averaged, even if the final model is an average.
 """
 
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -49,7 +48,7 @@ def spread_evenly(architecture: Architecture) -> Architecture:
 def train_and_save(
     model: Network,
     training: Training,
-    files: Namespace,
+    files: stage.Files,
     *,
     seed: int,
     device: str,
@@ -79,11 +78,8 @@ def train_and_save(
             finish(files.state)
 
 
-def main() -> None:
-    files = stage.arguments(
-        __doc__, files=("train", "dev", "output", "records", "state"), optional=("like", "checkpoints")
-    )
-    settings = Settings.model_validate(files.settings)
+@stage.command("train", "dev", "output", "records", "state", optional=("like", "checkpoints"), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     updates = settings.training.updates
     if late := [update for update in settings.moments if update > updates]:
         raise stage.UserError(f"settings: moments: {late[0]} is after the last of {updates} updates; remove it")
@@ -102,7 +98,3 @@ def main() -> None:
     initialise(model, seed=settings.seed)
     job = settings.model_dump(include={"seed", "device", "moments"})
     train_and_save(model, settings.training, files, **job)
-
-
-if __name__ == "__main__":
-    stage.run(main)

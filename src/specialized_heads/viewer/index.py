@@ -50,12 +50,7 @@ def index(settings: Settings, tables: list[Path]) -> str:
     return "\n".join([*parts, "</table>", "</body>", "</html>", ""])
 
 
-def main() -> None:
+@stage.command("output", many=("heads",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output` from the tables `--heads`, in the order of the settings."""
-    files = stage.arguments(__doc__, files=("output",), many=("heads",))
-    settings = Settings.model_validate(files.settings)
     stage.write_file(files.output, index(settings, files.heads))
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -22,6 +22,9 @@ const NAMES = {
   eos_weight: "Attention on </s>",
   positional_share: "Largest weights at one offset",
   positional_share_raw: "Largest weights at that offset, of all tokens",
+  "share_-1": "… on the previous token",
+  "share_+0": "… on the token itself",
+  "share_+1": "… on the next token",
   rarest: "Largest weights on the rarest subword",
   two_rarest: "… on one of the two rarest",
 };

@@ -26,7 +26,7 @@ from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
 from specialized_heads.heads.trees import align
-from specialized_heads.model.checkpoint import load_on
+from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import KINDS, Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
@@ -147,12 +147,15 @@ def page(data: Json) -> str:
     return shell.replace("/* DATA */", text)
 
 
-def main() -> None:
-    """Write `--output`, the page, from a model, its table of heads, and the analysis set with its parses."""
-    files = stage.arguments(
-        __doc__, files=("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "heads", "output")
-    )
-    settings = Settings.model_validate(files.settings)
+NAMES = ("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "heads", "output")
+
+
+@stage.command(*NAMES, optional=("whole",), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    """Write `--output`, the page, from a model, its table of heads, and the analysis set with its parses.
+
+    `--whole` is the description of the model before pruning; without it, nothing was pruned.
+    """
     model = load_on(files.model, settings.device)
     source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
     store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
@@ -177,15 +180,16 @@ def main() -> None:
             {"text": pairs.source[number], "translation": pairs.target[number], "source": subwords}
             | {"target": translation, "words": words, "maps": weights}
         )
-    a = model.architecture
+    whole = architecture_of(files.whole or files.model)
+    numbers = [head for kind in KINDS for layer in getattr(whole, kind) for head in layer]
     data = {
         "title": settings.title,
         "model": settings.model,
         "seed": settings.seed,
         "wanted": settings.sentences,
         "index": "" if settings.alone else "../" * (len(settings.model.split("/")) + 1) + "index.html",
-        "perLayer": a.width // a.head_width,
-        "layers": {kind: len(getattr(a, kind)) for kind in KINDS},
+        "perLayer": max(numbers, default=-1) + 1,
+        "layers": {kind: len(getattr(whole, kind)) for kind in KINDS},
         "order": {kind: maps.head_numbers(model, kind) for kind in KINDS},
         "heads": read_heads(files.heads),
         "sentences": sentences,
@@ -193,7 +197,3 @@ def main() -> None:
     stage.write_file(files.output, page(data))
     sizes = len(sentences), len(store), settings.sentences, files.output.stat().st_size / 1e6
     stage.log.info("page with %d of %d sentences of the analysis set, %d requested; %.1f MB", *sizes)
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -69,6 +69,19 @@ def test_a_changed_byte_is_found(packed: dict[str, Path], kind: str) -> None:
         check(packed[kind])
 
 
+@pytest.mark.parametrize(("suffix", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_streams_after_the_first_count_and_their_damage_is_found(tmp_path: Path, suffix: str, pack) -> None:
+    one, path = pack(b"a\n" * 1000), tmp_path / f"two{suffix}"
+    path.write_bytes(one + one + bytes(8))  # with padding
+    assert sum(1 for _ in lines(path)) == 2000
+    damaged = bytearray(one + one)
+    damaged[len(one) + 1] ^= 255
+    for content in (damaged, one + one[:-5]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="not a complete"):
+            list(lines(path))
+
+
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_another_content_than_the_suffix_says(packed: dict[str, Path], kind: str) -> None:
     packed[kind].write_bytes(b"<html>" * 100)

@@ -83,7 +83,7 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     sentences += [("g", "", "", "analysis"), ("h", "i", "", "analysis")]
     assert read(**paths) == sentences
     # A held-out set without documents is one.
-    documents = ["book", "letters", "test", "analysis", "analysis"]
+    documents = ["book", "letters", "test\n", "analysis\n", "analysis\n"]  # no column holds a line feed
     assert [row[2] for row in read(**paths, group_by="document")] == documents
 
 
@@ -102,6 +102,11 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", r"line 2: not UTF-8"),
         (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", r"line 1: a carriage return within .* line feed"),
         (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", r"line 2: a carriage return within"),
+        (
+            "A cat.\tUn chat.\n".encode("utf-16-be"),
+            "sentence",
+            r"line 1: a NUL or escape character, as in text in UTF-16",
+        ),
         (b"", "sentence", r"own\.tsv: the file is empty"),
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],

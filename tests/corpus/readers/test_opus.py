@@ -44,6 +44,10 @@ def test_documents_come_from_the_ids(tmp_path: Path) -> None:
     assert [row[2] for row in rows(path, group_by="document")] == ["en/a.xml.gz", "en/a.xml.gz", "en/b.xml.gz"]
     with pytest.raises(UserError, match=r"no files end in \.en-ru\.ids.*set group_by to 'sentence'"):
         rows(release(tmp_path / "none.zip", texts), group_by="document")
+    with pytest.raises(UserError, match=r"line 2 of the \.ids file names no document; set group_by"):
+        first, second, *rest = IDS.splitlines(keepends=True)
+        nameless = "".join([first, second[second.index("\t") :], *rest])
+        rows(release(tmp_path / "nameless.zip", texts | {"Books.en-ru.ids": nameless}), group_by="document")
     short = release(tmp_path / "short.zip", texts | {"Books.en-ru.ids": IDS[: IDS.index("\n") + 1]})
     with pytest.raises(UserError, match=r"short\.zip: the text and the \.ids file .* the second ends after line 1"):
         rows(short, group_by="document")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from specialized_heads.stage import UserError, arguments, file_hash, log, run
+from specialized_heads.stage import Files, UserError, command, file_hash, log
 
 # Read after the system's configuration, to clear its hooks.
 CONFIGURATION = """\
@@ -118,12 +118,8 @@ def stanzas(text: str) -> Iterator[dict[str, str]]:
             yield fields
 
 
-def main() -> None:
+@command("index")
+def main(files: Files) -> None:
     """Write `--index`, a folder with apt's state."""
-    files = arguments(__doc__, files=["index"])
     Apt(files.index).update(languages=[])
     log.info("debian_index: %s", files.index)
-
-
-if __name__ == "__main__":
-    run(main)

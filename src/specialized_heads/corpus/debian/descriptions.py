@@ -19,7 +19,7 @@ from specialized_heads.corpus.debian.apt import Apt, stanzas
 from specialized_heads.corpus.debian.package import pack
 from specialized_heads.corpus.readers.archives import lines, member, members
 from specialized_heads.corpus.readers.sentences import divide
-from specialized_heads.stage import Section, UserError, arguments, file_hash, log, run
+from specialized_heads.stage import Files, Section, UserError, command, file_hash, log
 
 RELEASE = ("Origin", "Suite", "Codename", "Version", "Date")
 ITEM = re.compile(r"\s*(?:[*+o•·]|--?|–)\s+(?=\S)")
@@ -118,10 +118,10 @@ def releases(lists: Path) -> list[dict[str, str]]:
     return entries
 
 
-def main() -> None:
+@command("output", settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Write `--output` (a .tar.gz)."""
-    files = arguments(__doc__, files=["output"])
-    language = Settings.model_validate(files.settings).language
+    language = settings.language
     with tempfile.TemporaryDirectory() as folder:
         Apt(Path(folder) / "index").update(languages=["en", language])
         lists = Path(folder) / "index" / "lists"
@@ -130,7 +130,3 @@ def main() -> None:
         contents = [(name, path.read_bytes()) for name, path in texts.items()]
         pack(files.output, [("index.json", json.dumps(card, indent=2).encode()), *contents])
     log.info("debian_descriptions: %s; %s", card["releases"], ", ".join(texts) or "none")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from specialized_heads.corpus.debian.apt import Apt, stanzas
 from specialized_heads.corpus.readers.archives import walk
-from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
+from specialized_heads.stage import Files, Section, UserError, atomic, command, log
 
 TEXT = re.compile(r".+/LC_MESSAGES/[^/]+\.mo|.+\.(html|page)(\.gz)?|usr/share/doc/[^/]+/copyright")
 
@@ -64,10 +64,9 @@ def pack(path: Path, contents: Iterable[tuple[str, bytes]]) -> None:
             archive.addfile(member, io.BytesIO(data))
 
 
-def main() -> None:
+@command("index", "output", settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Fetch with the state in `--index`; write `--output`."""
-    files = arguments(__doc__, files=["index", "output"])
-    settings = Settings.model_validate(files.settings)
     apt, card = Apt(files.index), []
     packages = apt.packages(settings.package)
 
@@ -86,7 +85,3 @@ def main() -> None:
     files.output.parent.mkdir(parents=True, exist_ok=True)
     pack(files.output, contents())
     log.info("debian_package: %s", ", ".join(f"{package.name} {package.version}" for package in packages))
-
-
-if __name__ == "__main__":
-    run(main)

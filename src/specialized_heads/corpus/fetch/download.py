@@ -31,7 +31,7 @@ from pydantic import Field
 
 from specialized_heads.config.sources import Downloads
 from specialized_heads.corpus.readers import archives
-from specialized_heads.stage import NO_ROOM, Section, UserError, arguments, file_hash, log, read_json, run, write_json
+from specialized_heads.stage import NO_ROOM, Files, Section, UserError, command, file_hash, log, read_json, write_json
 
 CHUNK = 1 << 18
 FIRST_BYTES = 512  # enough to tell a page from an archive
@@ -375,11 +375,7 @@ def verify(transfer: Transfer) -> str:
     return sha256
 
 
-def main() -> None:
+@command("output", "card", settings=Wanted)
+def main(files: Files, wanted: Wanted) -> None:
     """Fetch `--output`, and describe it in `--card`."""
-    files = arguments(__doc__, files=["output", "card"])
-    fetch(files.output, card=files.card, wanted=Wanted.model_validate(files.settings))
-
-
-if __name__ == "__main__":
-    run(main)
+    fetch(files.output, card=files.card, wanted=wanted)

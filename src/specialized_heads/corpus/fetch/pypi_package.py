@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from specialized_heads.stage import Section, UserError, arguments, atomic, log, run
+from specialized_heads.stage import Files, Section, UserError, atomic, command, log
 
 # Source distributions that the project uses, with their sha256.
 KNOWN = {"nmt==0.0.6": "65db964c0afd5b0dbc4baecdce736f53222f63b791958176b5771db78a005096"}
@@ -90,14 +90,9 @@ def fetch(requirement: str, folder: Path, *, sha256: str | None = None) -> Path:
     return path
 
 
-def main() -> None:
+@command("output", settings=Settings)
+def main(files: Files, settings: Settings) -> None:
     """Write `--output`."""
-    files = arguments(__doc__, files=["output"])
-    settings = Settings.model_validate(files.settings)
     with atomic(files.output) as temporary, tempfile.TemporaryDirectory(dir=files.output.parent) as folder:
         os.replace(fetch(settings.requirement, Path(folder), sha256=settings.sha256), temporary)
     log.info("pypi_package: %s", settings.requirement)
-
-
-if __name__ == "__main__":
-    run(main)

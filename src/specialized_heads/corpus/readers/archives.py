@@ -31,8 +31,8 @@ LARGEST = 64 << 20  # bytes of one document
 LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
 STREAMS: dict[str, Callable[[Path], BinaryIO]] = {
     ".gz": gzip.open,
-    ".xz": lzma.open,
-    ".bz2": bz2.open,
+    ".xz": lambda path: _Streams(path, lzma.LZMADecompressor),
+    ".bz2": lambda path: _Streams(path, bz2.BZ2Decompressor),
     ".zst": lambda path: pa.input_stream(str(path), compression="zstd"),
 }
 ARCHIVES = ("zip", "tar")
@@ -48,6 +48,43 @@ MAGIC = {
 }
 # pyarrow reports damaged zstd as OSError; zipfile reports what it cannot read, such as passwords, as RuntimeError.
 DAMAGE = (EOFError, OSError, RuntimeError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+
+
+class _Streams(io.RawIOBase):
+    """The bytes of one or more compressed streams in a file.
+
+    Python's own readers take a damaged stream after the first for padding, and leave it out without an error.
+    """
+
+    def __init__(self, path: Path, new: Callable[[], Any]) -> None:
+        self.file, self.new = path.open("rb"), new
+        self.unpack, self.packed = new(), b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        data = b""
+        while not data:
+            if not self.packed and (self.unpack.eof or self.unpack.needs_input):
+                self.packed = self.file.read(BUFFER)
+                if not self.packed and not self.unpack.eof:
+                    raise EOFError("it ends within a stream")
+                if not self.packed:
+                    return 0
+            if self.unpack.eof:
+                self.packed = self.packed.lstrip(b"\0")  # padding
+                if not self.packed:
+                    continue
+                self.unpack = self.new()
+            data = self.unpack.decompress(self.packed, len(buffer))
+            self.packed = self.unpack.unused_data
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
 
 
 class _Unpacked(io.RawIOBase):

@@ -89,7 +89,7 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
             if source is None or target is None:
                 nulls += 1
                 continue
-            if group_by == "document" and not (document := document or set_):
+            if group_by == "document" and not (document := document or (f"{set_}\n" if set_ else "")):
                 raise UserError(f"{path}: {where}: no document for this pair; {GROUP}")
             pairs += 1
             yield source, target, document if group_by == "document" else ""
@@ -105,6 +105,10 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file. Lines that end in a carriage return alone, as on old Macs, would pass for one pair."""
     for number, line in enumerate(lines(path), start=1):
+        if "\0" in line or "\x1b" in line:
+            raise UserError(
+                f"{path}: line {number}: a NUL or escape character, as in text in UTF-16 or ISO-2022; convert the file to UTF-8"
+            )
         if "\r" in line:
             raise UserError(
                 f"{path}: line {number}: a carriage return within the line; end each line with a line feed (`tr '\\r' '\\n'` "

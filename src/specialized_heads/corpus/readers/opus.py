@@ -39,6 +39,14 @@ def read(
         if source.group_by == "document":
             documents = (line.partition("\t")[0] for line in of("ids"))
             named = aligned(rows, documents, name=f"{archive}: the text and the .ids file of {pair}")
-            yield from blocks((*row, document) for row, document in named)
+            yield from blocks(_documents(named, archive))
         else:
             yield from blocks((*row, "") for row in rows)
+
+
+def _documents(named: Iterator[tuple[tuple[str, str], str]], archive: Path) -> Iterator[tuple[str, str, str]]:
+    """Source, target and document of each pair; a pair without a document is a `UserError`."""
+    for number, (row, document) in enumerate(named, start=1):
+        if not document.strip():
+            raise UserError(f"{archive}: line {number} of the .ids file names no document; set group_by to 'sentence'")
+        yield *row, document

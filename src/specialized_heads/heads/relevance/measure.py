@@ -22,10 +22,9 @@ class Settings(stage.Section):
     device: str
 
 
-def main() -> None:
+@stage.command("model", "dev", "output", "report", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output`, the table, and `--report`."""
-    files = stage.arguments(__doc__, files=("model", "dev", "output", "report"))
-    settings = Settings.model_validate(files.settings)
     model = load_on(files.model, settings.device)
     if not settings.heads.relevance_epsilon:
         model.double()  # without a stabiliser, rounding in float32 exceeds the relevance of heads
@@ -49,7 +48,3 @@ def main() -> None:
         stage.log.info("%s: %d predictions, relevance conserved to %.1e", rule, report["steps"], worst)
     write_table(files.output, pa.table(columns, schema=schema))
     stage.write_json(files.report, report)
-
-
-if __name__ == "__main__":
-    stage.run(main)

@@ -20,10 +20,11 @@ from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import Files, read_log
 
 COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head"]
-NEEDED = ("type", "layer", "head", "relevance", "positional_offset", "positional_share", "rarest")
+# Columns of the table of heads.
+SHARES = {"share_-1": "previous token", "share_+0": "same token", "share_+1": "next token"}
+NEEDED = ("type", "layer", "head", "relevance", *SHARES, "rarest")
 READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="trainings")}
 BACKWARDS = "dependent → head"
-NEIGHBOURS = {-1: "previous token", 0: "same token", 1: "next token"}
 PANELS = {  # measure: title of its panel
     "loss": "development loss, nats/token",
     "neighbours": "share at a neighbour",
@@ -55,8 +56,8 @@ def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]
 
 def curves(encoder: pd.DataFrame) -> Iterator[tuple[str, str, pd.Series]]:
     """For each curve but the loss: its panel, its name, and the value of each encoder head."""
-    for offset, name in NEIGHBOURS.items():
-        yield "neighbours", name, encoder["positional_share"].where(encoder["positional_offset"] == offset, 0.0)
+    for column, name in SHARES.items():
+        yield "neighbours", name, encoder[column]
     for column in encoder.columns:
         relation, _, ending = column.rpartition("_margin")
         if relation.endswith(DIRECTIONS) and not ending:

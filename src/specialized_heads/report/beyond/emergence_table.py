@@ -22,12 +22,14 @@ def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]
     geometric mean over seeds.
     """
     points = emergence.numbers(heads, records)
-    first = points.loc[points["measure"] != "loss", "update"].min()
+    first = points[points["measure"] != "loss"].groupby("corpus")["update"].min()  # checkpoint
     rows = []
     for curve, own in points.groupby(["corpus", "measure", "name"], sort=False):
         ends, halves = [], []
         for _, same in own.sort_values("update").groupby("seed"):
-            if same["update"].min() > first:  # the curve does not show where it began
+            start = first.get(curve[0], same["update"].min())
+            same = same[same["update"] >= start]
+            if start not in set(same["update"]):  # the curve does not show where it began
                 continue
             values = same["value"].to_numpy()
             ends.append((values[0], values[-1]))

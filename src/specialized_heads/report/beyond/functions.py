@@ -7,16 +7,16 @@ text trained by different recipes (config/recipes.yaml), which makes this the ta
 import pandas as pd
 
 from specialized_heads.parsing.relations import DIRECTIONS
-from specialized_heads.report.beyond.emergence import NEIGHBOURS, relation_name
+from specialized_heads.report.beyond.emergence import SHARES, relation_name
 from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import Files, read_log
 
-NEEDED = ("type", "layer", "head", "functions", "relations_certain", "positional_offset", "positional_share", "rarest")
+NEEDED = ("type", "layer", "head", "functions", "relations_certain", *SHARES, "rarest")
 READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="runs")}
 CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
-    "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset with its 95% interval "
-    "and its relation; best share of argmaxes at the least frequent token; number of heads with each label "
+    "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset, for a single seed with "
+    "its 95% interval and its relation; best share of argmaxes at the least frequent token; number of heads with each label "
     "(positional, syntactic with an interval above zero, rare words), of all. With several seeds: lowest to highest."
 )
 
@@ -24,7 +24,7 @@ CAPTION = (
 def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
     """One row per baseline, from its table of heads and the log of its training.
 
-    heads: of the encoder; `share_<offset>`: the best share at each neighbour; margin: the largest, with interval and relation;
+    heads: of the encoder; `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and relation;
     positional, syntactic, rare_words: heads with this label.
     """
     rows = []
@@ -33,9 +33,7 @@ def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]
         measured = records[of].dropna(subset="dev_loss").iloc[-1]
         row = {"corpus": of.corpus, "seed": of.seed, "updates": int(measured["update"])}
         row |= {"dev_loss": measured["dev_loss"], "heads": len(encoder)}
-        for offset in NEIGHBOURS:
-            at_offset = encoder.loc[encoder["positional_offset"] == offset, "positional_share"]
-            row[f"share_{offset:+d}"] = at_offset.max() if len(at_offset) else 0.0
+        row |= encoder[list(SHARES)].max().to_dict()
         margins = encoder[[c for c in encoder.columns if c.endswith(tuple(f"{d}_margin" for d in DIRECTIONS))]]
         head, column = margins.stack().idxmax()
         row |= {"relation": column.removesuffix("_margin"), "margin": encoder.at[head, column]}
@@ -55,10 +53,14 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         best = seeds.loc[seeds["margin"].idxmax()]
         line = {"corpus": corpus, "seeds": str(len(seeds)), "updates": f"{best['updates']:,}"}
         line["dev loss"] = between(seeds["dev_loss"], "{:.3f}")
-        for offset, name in NEIGHBOURS.items():
-            line[name] = between(seeds[f"share_{offset:+d}"], "{:.2f}")
-        interval = f"[{100 * best['margin_low']:.0f}, {100 * best['margin_high']:.0f}]"
-        line["syntactic margin, points"] = f"{100 * best['margin']:+.0f} {interval} {relation_name(best['relation'])}"
+        for column, name in SHARES.items():
+            line[name] = between(seeds[column], "{:.2f}")
+        margin = between(100 * seeds["margin"], "{:+.0f}")
+        if len(seeds) == 1:
+            margin += (
+                f" [{100 * best['margin_low']:.0f}, {100 * best['margin_high']:.0f}] {relation_name(best['relation'])}"
+            )
+        line["syntactic margin, points"] = margin
         line["rarest"] = between(seeds["rarest"], "{:.2f}")
         for label in ("positional", "syntactic", "rare_words"):
             line[f"{label.replace('_', ' ')} heads"] = between(seeds[label], "{:.0f}") + f" of {best['heads']}"

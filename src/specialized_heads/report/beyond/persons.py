@@ -28,19 +28,24 @@ FORMS = {"en": {form: person for person, forms in ENGLISH.items() for form in fo
 # Parsers do not tag every "I" as a pronoun, so the form decides before the tag; for these forms a noun's tag wins.
 NOUNS_TOO = {"it", "me", "mine", "us"}
 NOUNS = ("NOUN", "PROPN")
+UNIVERSAL = {
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB",
+    "X",
+}  # fmt: skip
 COLUMNS = ["corpus", "language", "subjects", "untagged", "person", "count", "share"]
 
 
 def numbers(parses: dict[str, list[list[Word]]], *, languages: list[str]) -> pd.DataFrame:
     """One row per corpus and person; count and share are missing where the language has no list of pronouns.
 
-    subjects: arcs of nsubj; untagged: those without a part of speech; `languages`: of each corpus, such as `en` or `en-GB`.
+    subjects: arcs of nsubj; untagged: those without a universal part of speech; `languages`: of each corpus, such as `en` or
+    `en-GB`.
     """
     one_per_file("languages", languages, parses)
     rows = []
     for (title, trees), language in zip(parses.items(), languages, strict=True):
         subjects = [words[arc.dependent] for words in trees for arc in arcs(words, ["nsubj"])]
-        untagged = sum(word.upos in (None, "", "_") for word in subjects)
+        untagged = sum(word.upos not in UNIVERSAL for word in subjects)
         forms = FORMS.get(without_region(language))
         persons = [person_of(word, forms) for word in subjects] if forms else []
         for person in PERSONS:
@@ -70,7 +75,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         if pd.isna(first["count"]):
             line["note"] = f"no list of pronouns for language {first['language']}"
         elif first["untagged"]:
-            untagged = f"{first['untagged']:,} subjects without part of speech"
+            untagged = f"{first['untagged']:,} subjects without a universal part of speech"
             line["note"] = f"{untagged}, counted as other unless personal pronouns"
         lines.append(line)
     table = pd.DataFrame(lines)

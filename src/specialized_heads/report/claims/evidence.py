@@ -134,15 +134,16 @@ class Evidence:
     def curve(self, scope: str) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
         """For each seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
 
-        Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The
-        last point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval.
+        The share is the mean over attention types, whose numbers of heads differ if encoder and decoder have different depths.
+        Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The last
+        point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval.
         """
         columns = [f"{kind}_total" for kind in SCOPES[scope]]
-        whole = self.baselines()[columns].iloc[0].sum()
+        whole = self.baselines()[columns].iloc[0]
         models, reference = self.compared(scope)
         curves = []
         for _, same in models.groupby("seed"):
-            points = same.assign(share=same[columns].sum(axis=1) / whole).groupby("share")[INTERVAL].mean()
+            points = same.assign(share=(same[columns] / whole).mean(axis=1)).groupby("share")[INTERVAL].mean()
             points.loc[1.0] = 0.0
             points = points.sort_index()
             curves.append((points.index.to_numpy(float), points.to_numpy(float)))

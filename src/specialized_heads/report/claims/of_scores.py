@@ -10,6 +10,7 @@ from specialized_heads.report.claims.claim import Measured
 from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, require
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
+ROUNDING = 1e-9
 ALIKE = 0.05  # of the heads: two models within this difference have about as many heads
 
 
@@ -27,7 +28,9 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     evidence.require_bleu()
     values = []
     for shares, differences in curves:
-        require(shares[0] <= left, f"the smallest model has {shares[0]:.0%} of its heads left, not {left:.0%}")
+        require(
+            shares[0] <= left + ROUNDING, f"the smallest model has {shares[0]:.1%} of its heads left, not {left:.1%}"
+        )
         require_near(shares, left)
         values.append([np.interp(left, shares, column) for column in differences.T])
     sentences = int(evidence.scores["sentences"].iloc[0])
@@ -36,7 +39,7 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
 
 def require_near(shares: np.ndarray, share: float) -> None:
     """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to interpolate."""
-    below, above = shares[shares <= share].max(), shares[shares >= share].min()
+    below, above = shares[shares <= share + ROUNDING].max(), shares[shares >= share - ROUNDING].min()
     too_far = f"no model between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}"
     require(above - below <= WIDEST, too_far)
 

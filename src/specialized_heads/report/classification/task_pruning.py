@@ -1,8 +1,9 @@
 """Figure: the score of each task against the share of BERT's heads that is left, by the methods of both papers.
 
 Left, heads removed in order of importance without training (Michel et al. 2019, figure 3); right, heads removed by gates during
-fine-tuning (Voita et al. 2019). Bars are 95% bootstrap intervals over sentences, or the range over seeds. A hollow marker differs
-from the whole model at p < 0.01. The dotted line is the share of heads without which the paper's BERT loses nothing.
+fine-tuning (Voita et al. 2019). Bars are 95% bootstrap intervals of the score over sentences, or the range over seeds.
+A hollow marker differs from the whole model at p < 0.01. The dotted line is the share of heads without which the paper's BERT
+loses nothing.
 """
 
 from math import nan
@@ -18,7 +19,7 @@ from specialized_heads.report.voita import paper, sweep
 from specialized_heads.report.voita.paper import SIGNIFICANT
 from specialized_heads.stage import read_json
 
-INTERVAL = ("delta_low", "delta_high")
+INTERVAL = ("bleu_low", "bleu_high")
 READS = {
     "tables": Files((*SYSTEMATIC_COLUMNS, *INTERVAL), by="runs"),
     "pruned": Files(read_json, by="models"),
@@ -33,8 +34,7 @@ REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 def numbers(tables: dict[Model, pd.DataFrame], pruned: dict[Model, Any]) -> pd.DataFrame:
     """One row per task, method and number of heads left; the score is called bleu, as in the tables of translation."""
     steps = stack_models(tables, (*SYSTEMATIC_COLUMNS, *INTERVAL)).rename(columns={"corpus": "task", "heads": "total"})
-    ends = {f"bleu_{end}": steps["bleu_full"] + steps[f"delta_{end}"] for end in ("low", "high")}
-    steps = steps.assign(method="importance", heads=steps["total"] - steps["removed"], lam=nan, asked=nan, **ends)
+    steps = steps.assign(method="importance", heads=steps["total"] - steps["removed"], lam=nan, asked=nan)
     gates = [
         {"task": of.corpus, "method": "gates", "lam": of.lam, "asked": of.asked, "seed": of.seed}
         | {"heads": found["heads"], "total": found["total"], "delta": found["test"]["delta"]}

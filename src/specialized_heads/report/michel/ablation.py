@@ -61,16 +61,16 @@ def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
         if same.empty:
             style.message(axes, "no heads", inches=1.5)
         else:
-            mesh = _grid(axes, same, layers=int(corpora[corpus]["layer"].max()), limit=limit)
+            mesh = _grid(axes, same, limit=limit)
     style.colour_bar(drawn, mesh, panels, f"difference in {metric}", fraction=0.025, aspect=25)
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
     drawn.legend([frame], [f"differs from the whole model, p < {SIGNIFICANT}"], loc="outside lower center")
     return drawn
 
 
-def _grid(axes: Axes, heads: pd.DataFrame, *, layers: int, limit: float) -> QuadMesh:
+def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
     """The heads of one type by number and, downwards, by layer; a head that the model lacks is empty."""
-    width = int(heads["head"].max())
+    layers, width = int(heads["layer"].max()), int(heads["head"].max())
     values = heads.pivot(index="layer", columns="head", values="delta")
     values = values.reindex(index=range(1, layers + 1), columns=range(1, width + 1)).to_numpy(float)
     size = min(6.0, (style.DOUBLE / 3 - 0.45) / width * 72 / 3.2)

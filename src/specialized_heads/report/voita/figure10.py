@@ -1,7 +1,7 @@
 """Figure 10: in which layers of the decoder heads stay active as more heads are pruned (section 6.3.2).
 
-Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd. The figure shows shares of the
-group's heads instead of counts, so that a pair and a single layer can be compared.
+Scope `all`; layers in pairs, as in the paper, the last one alone where their number is odd, and both alone where there are two.
+The figure shows shares of the group's heads instead of counts, so that a pair and a single layer can be compared.
 """
 
 import numpy as np
@@ -40,9 +40,9 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def _groups(models: pd.DataFrame, kind: str) -> list[pd.DataFrame]:
     """The models once per group of layers, with the heads of this type that are active there."""
     kept = np.stack(models[f"{kind}_heads"].to_list())  # (models, L)
-    groups = []
-    for first in range(0, kept.shape[1], 2):
-        last = min(first + 2, kept.shape[1])
+    groups, size = [], 2 if kept.shape[1] > 2 else 1
+    for first in range(0, kept.shape[1], size):
+        last = min(first + size, kept.shape[1])
         heads, active = kept.max(axis=0)[first:last].sum(), kept[:, first:last].sum(axis=1)
         layers = f"{first + 1}-{last}" if last > first + 1 else f"{last}"
         groups.append(models.assign(type=kind, layers=layers, heads=heads, active=active, share=active / heads))

@@ -51,6 +51,11 @@ def _reported() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _whole_text(heads: pd.Series) -> str:
+    """The number of heads before pruning, or one per attention type where the decoder has another depth."""
+    return "/".join(f"{whole:.0f}" for whole in (heads[:1] if heads.nunique() == 1 else heads))
+
+
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, ours and the paper's."""
     if points.empty:
@@ -62,10 +67,11 @@ def draw(points: pd.DataFrame) -> Figure:
         for kind, (_, look) in style.TYPES.items():
             for series, line in sweep.split(rows[rows["type"] == kind], look, both=both):
                 sweep.line(axes, series, x="pruned", y="active", look=line)
-        heads = rows.groupby("type")["heads"].first()
-        axes.plot([0, heads.sum()], [heads.max(), 0], zorder=0, **ALIKE)
+        heads = rows.groupby("type", sort=False)["heads"].first()
+        for whole in heads.unique():
+            axes.plot([0, heads.sum()], [whole, 0], zorder=0, **ALIKE)
         axes.set(xlim=(-0.02 * heads.sum(), heads.sum()), ylim=(-0.03 * heads.max(), 1.05 * heads.max()))
-        axes.set(xlabel=f"heads pruned, of {heads.sum():.0f}", ylabel=f"active heads, of {heads.max():.0f}")
+        axes.set(xlabel=f"heads pruned, of {heads.sum():.0f}", ylabel=f"active heads, of {_whole_text(heads)}")
         title = corpus + sweep.seeds_note(rows)
         axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.1, size=7), size=7)
         axes.grid(axis="y")
