@@ -55,10 +55,14 @@ def last_results(experiment: Experiment, everything_else: list[str]) -> list[Res
     """The tables about all jobs. They are made last and, as all that is measured, differ from run to run."""
     last = partial(row, experiment, "beyond", RUNS, needs=everything_else)
     studied = [*corpora(experiment), *tasks(experiment)]
+    times = _listed(experiment, studied, *KINDS)
+    for corpus in times["corpora"]:
+        analysed = [run.model for run in emerging(experiment) if run.corpus == corpus["name"]]
+        corpus["models"] = list(dict.fromkeys([*corpus["models"], *analysed]))
     engines = [experiment.for_corpus(name).parser.engine for name in corpora(experiment)]
     machine = {"engines": engines, "device": experiment.device}
     return [
-        last("tables/run_times", "Run times", folder=True, settings=_listed(experiment, studied, *KINDS)),
+        last("tables/run_times", "Run times", folder=True, settings=times),
         last("tables/environment", "Environment", settings=machine),
     ]
 
@@ -335,9 +339,8 @@ def _claimed(experiment: Experiment, corpus: str) -> dict[str, Any]:
 
 def _listed(experiment: Experiment, names: Iterable[str], *kinds: str) -> dict[str, Any]:
     """The models of these corpora and tasks, and the seeds."""
-    listed = []
-    for name in names:
-        checkpoints = [run.model for run in emerging(experiment) if run.corpus == name]
-        made = list(dict.fromkeys([*models(experiment, name, *kinds), *checkpoints]))
-        listed.append({"name": name, "title": experiment.studies[name].title, "models": made})
+    listed = [
+        {"name": name, "title": experiment.studies[name].title, "models": models(experiment, name, *kinds)}
+        for name in names
+    ]
     return {"corpora": listed, "seeds": experiment.seeds}
