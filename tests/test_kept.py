@@ -102,3 +102,10 @@ def test_another_language_or_seed_and_checkpoints_are_errors(values: dict[str, A
     ):
         with pytest.raises(UserError, match=said):
             check(values | changed)
+
+
+def test_a_bert_that_does_not_exist_is_an_error_that_names_the_key() -> None:
+    values = {"experiment": "e", "classification": {"model": "no/such/folder", "tasks": {}}}
+    values["classification"]["tasks"] = {"a": {"title": "t", "source": {"kind": "shift"}}}
+    with pytest.raises(UserError, match="classification.model: there is no folder no/such/folder"):
+        check(values)

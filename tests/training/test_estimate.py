@@ -31,6 +31,15 @@ def test_a_kept_baseline_is_not_trained() -> None:
     assert not estimate.updates_by_kind(load(VALUES | {"corpora": given}))["a"].total()
 
 
+def test_what_only_pruned_corpora_must_obey_does_not_stop_the_estimate_of_others() -> None:
+    unpruned = {"a": CORPUS | {"prune": False}}
+    training = VALUES["training"] | {"average": 3, "average_every": 10}
+    pruning = {"retrain_updates": 10}
+    values = VALUES | {"corpora": unpruned, "training": training, "pruning": pruning, "comparison": {}}
+    counts = estimate.updates_by_kind(load(values))
+    assert +counts["a"] == {"baseline": 2 * 50}
+
+
 def test_the_time_is_that_of_real_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 <= estimate.seconds_per_update(load(VALUES)) < 60
     monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment: 20.0)

@@ -114,11 +114,15 @@ def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) 
 
 
 def check_given(experiment: Experiment, *, root: Path) -> None:
-    """Compare the configuration with what given baselines were made from.
+    """Compare the configuration with what given models were made from.
 
     Raises:
-        UserError: a given baseline does not exist for a seed, or was trained in another way than the configuration says.
+        UserError: a given model does not exist, or a baseline was trained in another way than the configuration says.
     """
+    bert = experiment.classification
+    classifiers = [name for name, task in experiment.tasks.items() if task.model]
+    for task in [*([""] if bert and bert.model else []), *classifiers]:
+        bert_folder(experiment, root=root, task=task)
     remedy = "train the baseline instead: leave out `baseline`, as config/from_scratch.yaml does"
     for corpus, values in experiment.corpora.items():
         merged = experiment.for_corpus(corpus)

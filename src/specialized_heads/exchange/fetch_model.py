@@ -37,7 +37,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         pickles = {huggingface.PICKLE, huggingface.PICKLE_INDEX} & set(names)
         if not weights and not pickles:
             raise stage.UserError(f"{settings.name}: has weights neither as safetensors nor as pickles of PyTorch")
-        if not weights and info.sha != _commit(files.output):  # what was converted from another commit
+        if not weights:  # what was converted from pickles, perhaps of another commit
             for path in folder.glob("model*.safetensors*"):
                 path.unlink()
         weights = [*weights, "model-*.safetensors"] if weights else [*pickles, "pytorch_model-*.bin"]
@@ -64,8 +64,3 @@ def main(files: stage.Files, settings: Settings) -> None:
         },
     }
     stage.write_json(files.output, card)
-
-
-def _commit(card: Path) -> str | None:
-    """The commit that a card names; None if there is no card."""
-    return stage.read_json(card).get("commit") if card.is_file() else None

@@ -39,8 +39,9 @@ def updates_by_kind(experiment: Experiment) -> dict[str, Counter[str]]:
         }
         counts[name] = Counter()
         for kind in TRAINED:
-            updates = per_kind.get(kind, values.retraining().updates)
-            counts[name][kind] += updates * len(models(experiment, name, kind)) * len(experiment.seeds)
+            if trained := models(experiment, name, kind):
+                updates = per_kind[kind] if kind in per_kind else values.retraining().updates
+                counts[name][kind] += updates * len(trained) * len(experiment.seeds)
     return counts
 
 
