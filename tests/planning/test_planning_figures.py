@@ -79,10 +79,11 @@ def test_run_times_list_the_checkpoints_whose_heads_are_analysed(experiment: Exp
 def test_training_curves_show_only_models_that_have_a_log(experiment: Experiment) -> None:
     heads = experiment.heads.model_copy(update={"checkpoints": [1]})
     results = all_results(experiment.model_copy(update={"heads": heads}))
-    curves = next(result for result in results if result.path.endswith("figures/training_curves"))
+    curves = next(result for result in results if result.rule == "training_curves")
     for corpus in curves.settings["corpora"]:
         for model in corpus["models"]:
-            assert f"results/{experiment.name}/{corpus['name']}/models/{model}/seed1/log.jsonl" in curves.needs
+            for seed in curves.settings["seeds"]:
+                assert f"results/e/{corpus['name']}/models/{model}/seed{seed}/log.jsonl" in curves.needs
 
 
 def test_an_experiment_of_tasks_alone_asks_for_nothing_of_translation() -> None:
