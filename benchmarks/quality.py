@@ -122,21 +122,21 @@ def untrained(size: Size, seed: int, **changes: float) -> Transformer:
 
 def ours_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: str) -> Training:
     """This engine: the recipe of the paper, or that of the shipped experiments."""
-    plan = replace(
-        ours.PLAN,
-        seed=seed,
-        updates=updates,
-        batch_tokens=BATCH_TOKENS,
-        micro_batch_tokens=2500,
-        schedule="linear",
-        learning_rate=rate,
-        warmup=WARMUP,
-        precision="bf16",
-    )
+    settings = {
+        "seed": seed,
+        "updates": updates,
+        "batch_tokens": BATCH_TOKENS,
+        "micro_batch_tokens": 2500,
+        "schedule": "linear",
+        "learning_rate": rate,
+        "warmup": WARMUP,
+        "precision": "bf16",
+    }
     changes = {}
     if recipe == "shipped":
-        plan = replace(plan, optimizer="muon", join=3)
-        changes = {"position_base": 30.0, "position_scale": 3.0, "head_width": 32}
+        settings |= {"optimizer": "muon", "join": 3}
+        changes = {"position_frequency": 2.0, "position_base": 30.0, "position_scale": 3.0, "head_width": 32}
+    plan = ours.PLAN.model_copy(update=settings)
     model = untrained(corpus.size, seed, **changes).train()
     data = load_data(corpus.tokens("train"), corpus.tokens("dev"))
     prepare_cpu()

@@ -6,7 +6,6 @@ a GPU it is one. Decoding: `model.decoding.translate`, in the batches that `eval
 """
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +47,9 @@ class System:
         model = load(self.workload.weights, dropout=DROPOUT, device=self.device).train()
         data = load_data(self.workload.tokens, self.workload.tokens)
         self.micro_batches = 1 if self.device.type == "cuda" else self.threads
-        plan = replace(PLAN, precision=variant)
+        plan = PLAN.model_copy(update={"precision": variant})
         self.run = _Run(
-            model, plan, data, Path(os.devnull), None, workers=self.micro_batches, context=DistributedContext()
+            model, plan, data, Path(os.devnull), None, None, workers=self.micro_batches, context=DistributedContext()
         )
         self.run.working.train()
 

@@ -26,9 +26,8 @@ from safetensors.numpy import save_file
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.tokens import TokenStore, cut, load_tokens
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
-from specialized_heads.evaluation import translate as translation
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.decoding import translate
+from specialized_heads.model.decoding import TOKENS, translate
 from specialized_heads.model.transformer import Architecture, Transformer, initialise
 from specialized_heads.training.batching import make_batch
 
@@ -157,7 +156,7 @@ def make(size: Size, folder: Path, *, batch_tokens: int, updates: int) -> Worklo
     sample = random.choice(len(store), size.sentences, replace=False)
     source = store.source_lengths[sample] + 1
     order = np.argsort(source, kind="stable")
-    decode = [sample[piece].tolist() for piece in cut(source[order], order, translation.TOKENS)]
+    decode = [sample[piece].tolist() for piece in cut(source[order], order, TOKENS)]
 
     model = Transformer(size.architecture, dropout=0.0).eval()
     initialise(model, seed=SEED)

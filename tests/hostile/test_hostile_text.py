@@ -91,13 +91,8 @@ def test_text_that_cannot_be_read(run, refused, folder: Path, name: str) -> None
 LINES = "".join(f"one {a} {b}\tun {b} {a}\n" for a, b in zip(WORDS[:100], WORDS[37:])).encode()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n"), LINES.replace(b" ", b" \0", 50)],
-    ids=["byte_order_mark_and_crlf", "zero_bytes"],
-)
-def test_odd_text_that_is_read_as_what_it_is(run, folder: Path, content: bytes) -> None:
-    (folder / "pairs.tsv").write_bytes(content)
+def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_text(run, folder: Path) -> None:
+    (folder / "pairs.tsv").write_bytes(b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n"))
     raw, clean = (folder / "out" / f"{name}.parquet" for name in ("raw", "clean"))
     source = {"source": {"kind": "local", "path": "pairs.tsv"}} | LANGUAGES
     filters = {"filters": Filters().model_dump()} | LANGUAGES
