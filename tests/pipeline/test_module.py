@@ -105,6 +105,17 @@ def test_a_changed_resource_makes_the_text_of_a_module_stale(importer: Path, pro
     assert "Params have changed" in snakemake(importer, raw, "--dry-run")
 
 
+def test_the_text_of_a_bert_is_found_by_a_module(importer: Path, project: Workflow) -> None:
+    bert = yaml.safe_load((project.root / "config/bert_small.yaml").read_text(encoding="utf-8"))
+    bert["classification"]["text"] = ["libreoffice_en_ru"]
+    values = {"heads": bert | {"experiment": "imported"}}
+    (importer / "config.yaml").write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+
+    wanted = ["bert/tokens/dev.safetensors", "shift/examples/dev.parquet"]
+    snakemake(importer, *(f"results/imported/{name}" for name in wanted))
+    assert all((importer / "results/imported" / name).exists() for name in wanted)
+
+
 def test_the_table_of_run_times_knows_the_rules_of_a_module_by_their_own_names(importer: Path) -> None:
     for target, prefix in (("results/imported", ""), ("second/results/imported", "second/")):
         printed = snakemake(importer, f"{target}/tables/run_times.md", "--dry-run", "--printshellcmds")

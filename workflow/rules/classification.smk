@@ -15,6 +15,8 @@ use rule stage as bert_vocabulary with:
         "results/{experiment}/benchmarks/bert_vocabulary.tsv"
     params:
         **stage("classification.vocabulary", stages.vocabulary),
+        deployed=deployed(inputs.pretraining_text, resources=RESOURCES),
+        flags=flags_with(text=partial(inputs.pretraining_text, resources=RESOURCES)),
 
 
 use rule training as pretrain_bert with:
@@ -73,12 +75,18 @@ use rule stage as import_classifier with:
         **stage("classification.import_bert", stages.import_bert, root=ROOT),
 
 
+TASK_TEXTS = {
+    domain: partial(inputs.task_texts, resources=RESOURCES, domain=domain, file=file)
+    for domain, file in (("matched", "corpus.parquet"), ("mismatched", "corpus.parquet"), ("trees", "parses.parquet"))
+}
+
+
 rule task_examples:
     input:
         planned(inputs.task_archive, cards=True),
-        matched=planned(inputs.task_texts, resources=RESOURCES, domain="matched", file="corpus.parquet"),
-        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain="mismatched", file="corpus.parquet"),
-        trees=planned(inputs.task_texts, resources=RESOURCES, domain="trees", file="parses.parquet"),
+        matched=planned(TASK_TEXTS["matched"]),
+        mismatched=planned(TASK_TEXTS["mismatched"]),
+        trees=planned(TASK_TEXTS["trees"]),
     output:
         train="results/{experiment}/{corpus}/examples/train.parquet",
         dev="results/{experiment}/{corpus}/examples/dev.parquet",
@@ -95,7 +103,8 @@ rule task_examples:
         "../../envs/pipeline.yaml"
     params:
         code=code("classification.examples"),
-        flags=flags,
+        deployed=deployed(*TASK_TEXTS.values()),
+        flags=flags_with(**TASK_TEXTS),
         archive=planned(inputs.task_archive),
         settings=settings(stages.examples),
     shell:

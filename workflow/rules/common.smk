@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -185,12 +186,15 @@ def located(argument, function, /, **more):
     return path
 
 
-def flags_with(argument, function, /, **more):
-    """As `flags`, with such a file."""
+def flags_with(**functions):
+    """As `flags`, with the deployed ones among the files that these functions of `planning.inputs` name, by argument."""
 
     def all_flags(wildcards, input, output):
-        file = function(experiment, **wildcards, **more)
-        return flags(wildcards, input, output) + ([f"--{argument}", file] if file and is_deployed(file) else [])
+        named = {argument: function(experiment, **wildcards) for argument, function in functions.items()}
+        groups = {argument: [files] if isinstance(files, str) else files for argument, files in named.items()}
+        files = {argument: list(filter(is_deployed, group)) for argument, group in groups.items()}
+        parts = [part for argument, group in files.items() if group for part in (f"--{argument}", *group)]
+        return flags(wildcards, input, output) + parts
 
     return all_flags
 

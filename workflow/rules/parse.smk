@@ -39,7 +39,7 @@ rule parse:
     params:
         code=code("parsing.parse"),
         deployed=deployed(inputs.parser_description, inputs.given_parses, resources=RESOURCES),
-        flags=flags_with("resource", inputs.given_parses, resources=RESOURCES),
+        flags=flags_with(resource=partial(inputs.given_parses, resources=RESOURCES)),
         settings=settings(stages.parse),
         spacy=settings(inputs.spacy_model),
     shell:

@@ -85,7 +85,7 @@ rule given_baseline:
     params:
         code=code("training.given"),
         deployed=deployed(inputs.given_file, name="baseline.json", root=ROOT),
-        flags=flags_with("given", inputs.given_file, name="baseline.json", root=ROOT),
+        flags=flags_with(given=partial(inputs.given_file, name="baseline.json", root=ROOT)),
     shell:
         "python -m specialized_heads.training.given {params.flags:q} > {log:q} 2>&1"
 
