@@ -37,13 +37,16 @@ def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hou
         settings: of the corpus in the configuration: source, languages, filters and split.
         hours: that its training took.
     """
-    output.mkdir(parents=True, exist_ok=True)
     trained = corpus / "models" / "baseline" / f"seed{seed}"
+    tokens = {split: corpus / "corpus" / "tokens" / f"{split}.safetensors" for split in SPLITS}
+    for path in (trained / WEIGHTS, *tokens.values()):
+        if not path.is_file():
+            raise stage.UserError(f"{path}: no such file; finish the experiment, or make this file with snakemake")
+    output.mkdir(parents=True, exist_ok=True)
     model, description = load(trained / WEIGHTS), stage.read_json(trained / "model.json")
     narrow = {name: tensor.bfloat16() for name, tensor in weights_of(model).items()}
     write_tensors(output / WEIGHTS, narrow)
     set_weights(model, narrow)
-    tokens = {split: corpus / "corpus" / "tokens" / f"{split}.safetensors" for split in SPLITS}
     store = load_tokens(tokens["dev"])
     batch = make_batch(store, torch.arange(min(SENTENCES, len(store))).numpy())
     kept = {"source": batch.source, "target_in": batch.target_in, "logits": logits(model, batch)}
