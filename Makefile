@@ -13,7 +13,7 @@ reproduce: $(INSTALLED)
 	$(VENV)/bin/specialized-heads estimate config.yaml
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The studies kept in docs/reference/. They take two hours on two cores and can be interrupted and resumed at any time.
+# The main studies kept in docs/reference/. They take two hours on two cores and can be interrupted and resumed at any time.
 KEEP = $(VENV)/bin/python -m specialized_heads.report.keep --results results/$(1) --output docs/reference/$(1)
 
 reference: reproduce

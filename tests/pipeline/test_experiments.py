@@ -30,6 +30,7 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
         "config/libreoffice.yaml",
         "config/local.yaml",
         "config/pruning.yaml",
+        "config/retrain.yaml",
         "config/smoke.yaml",
     ],
 )
@@ -38,7 +39,8 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     (project.root / "data" / "en-de.tsv").write_text("one\teins\n", encoding="utf-8")
     run = type(project)(project.root, name).run("--dry-run")
     assert run.status == 0, run.printed
-    baseline = "given_baseline" if name in ("config.yaml", "config/pruning.yaml") else "train_baseline"
+    given = name in ("config.yaml", "config/pruning.yaml", "config/retrain.yaml")
+    baseline = "given_baseline" if given else "train_baseline"
     assert {baseline, "prune", "figure7"} <= set(run.printed.split())
 
 
