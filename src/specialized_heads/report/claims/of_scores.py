@@ -47,9 +47,10 @@ def require_near(shares: np.ndarray, share: float) -> None:
 def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
-    The controls need as many updates as the baseline, and those of pruning too unless the baseline is converged. The interval
-    treats both models as independent; both are scored on the same sentences, so it is too wide rather than too narrow. Pairs of
-    another scope count only if there is none of `scope`.
+    The controls need as many updates as the baseline, and those of pruning too unless the baseline is converged; controls with
+    fewer count only if they are at least as good, since more updates could only widen their lead. The interval treats both
+    models as independent; both are scored on the same sentences, so it is too wide rather than too narrow. Pairs of another
+    scope count only if there is none of `scope`.
     """
     scores, baselines = evidence.scores, evidence.baselines()
     controls = scores[scores["kind"] == control]
@@ -67,11 +68,13 @@ def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     if not all(map(evidence.converged, scopes)):
         needed += int(pairs["updates"].max())  # what pruning trains on may be what gains
     updates = int(pairs["updates_control"].min())
-    require(updates >= needed, f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}")
     gain = (pairs["bleu"] - pairs["bleu_control"]).mean()
+    trained = f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}"
+    require(updates >= needed or gain <= 0, trained)
+    note = f"scope {' and '.join(scopes)}" + ("" if updates >= needed else f"; {trained}")
     halves = [(pairs[f"difference_high{end}"] - pairs[f"difference_low{end}"]) / 2 for end in ("", "_control")]
     half = float(np.hypot(*halves).mean())
-    return Measured(gain, gain - half, gain + half, len(pairs), "pairs of models", f"scope {' and '.join(scopes)}")
+    return Measured(gain, gain - half, gain + half, len(pairs), "pairs of models", note)
 
 
 def gates_decided(evidence: Evidence) -> Measured:
