@@ -74,7 +74,7 @@ def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     note = f"scope {' and '.join(scopes)}" + ("" if updates >= needed else f"; {trained}")
     halves = [(pairs[f"difference_high{end}"] - pairs[f"difference_low{end}"]) / 2 for end in ("", "_control")]
     half = float(np.hypot(*halves).mean())
-    return Measured(gain, gain - half, gain + half, len(pairs), "pairs of models", note)
+    return Measured(gain, gain - half, gain + half, len(pairs), "model pairs", note)
 
 
 def gates_decided(evidence: Evidence) -> Measured:
