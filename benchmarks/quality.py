@@ -205,10 +205,14 @@ class Trainings:
     def __init__(self, corpus: Corpus, path: Path) -> None:
         self.corpus, self.path, self.done = corpus, path, read(path)
 
+    def kept(self, *which: str | float) -> Result | None:
+        """The result with this system, rate, length and seed, if it is done."""
+        matches = (each for each in self.done if (each.system, each.learning_rate, each.updates, each.seed) == which)
+        return next(matches, None)
+
     def result(self, system: str, rate: float, updates: int, seed: int) -> Result:
-        for each in self.done:
-            if (each.system, each.learning_rate, each.updates, each.seed) == (system, rate, updates, seed):
-                return each
+        if kept := self.kept(system, rate, updates, seed):
+            return kept
         say(f"{SYSTEMS[system].title}: {updates} updates, learning rate {rate:g}, seed {seed}")
         training = SYSTEMS[system].train(self.corpus, rate, updates, seed)
         loss, score = self.corpus.score(finish(training))
@@ -221,12 +225,15 @@ class Trainings:
         return self.done[-1]
 
     def lengths(self, system: str, seed: int, *, longest: int) -> list[Result]:
-        """Trainings of doubling length with the best rate, until both goals are reached."""
+        """Trainings of doubling length with the best rate, until both goals are reached; those after `longest` only if done."""
         tuned = [self.result(system, rate, SHORTEST, 1) for rate in SYSTEMS[system].rates]
         rate = min(tuned, key=lambda result: result.dev_loss).learning_rate
         results = [self.result(system, rate, SHORTEST, seed)]
-        while not reached(results[-1]) and results[-1].updates < longest:
-            results.append(self.result(system, rate, 2 * results[-1].updates, seed))
+        while not reached(results[-1]):
+            which = system, rate, 2 * results[-1].updates, seed
+            if which[2] > longest and not self.kept(*which):
+                break
+            results.append(self.result(*which))
         return results
 
 
@@ -357,7 +364,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, help="folder with bpe.target.model, test.parquet and tokens/")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--longest", type=int, default=LONGEST, help="updates of the longest schedule")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="updates of the longest schedule to train")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument(
         "--train-only", action="store_true", help="do not measure seconds; for a machine with other work"

@@ -55,7 +55,8 @@ def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twic
     assert trained == [(0.1, 500, 1), (0.2, 500, 1), (0.1, 500, 2), (0.1, 1000, 2), (0.1, 2000, 2)]
     assert Trainings(Corpus(), path).lengths("ours", 2, longest=4000) == lengths
     assert len(trained) == 5
-    assert len(Trainings(Corpus(), path).lengths("ours", 2, longest=1000)) == 2
+    assert Trainings(Corpus(), path).lengths("ours", 2, longest=1000) == lengths  # what is done counts
+    assert Trainings(Corpus(), tmp_path / "other.csv").lengths("ours", 2, longest=1000) == lengths[:2]
 
 
 def test_joeynmts_weights_come_back(tiny_model: Callable) -> None:
