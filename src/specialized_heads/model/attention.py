@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from specialized_heads.model import packing
 from specialized_heads.model.functional import dropout, softmax
+from specialized_heads.model.packing import Blocks
 from specialized_heads.model.patterns import LABELS, fixed_weights
 
 # Recorded by a forward pass for analysis: tensors by (attention type or sub-layer, layer, name).
@@ -59,7 +61,11 @@ class MultiHeadAttention(nn.Module):
         self.gate: nn.Module | None = None  # returns (H,) or (B, H), multiplies the heads' outputs
 
     def forward(
-        self, x: Tensor, memory: Tensor | None, attn_mask: Tensor | None, activations: Activations | None = None
+        self,
+        x: Tensor,
+        memory: Tensor | None,
+        attn_mask: Tensor | Blocks | None,
+        activations: Activations | None = None,
     ) -> Tensor:
         """Attend from x to memory, or to x itself if memory is None.
 
@@ -74,12 +80,27 @@ class MultiHeadAttention(nn.Module):
         """
         if not self.heads:
             return torch.zeros_like(x) if self.output_bias is None else self.output_bias.expand_as(x)
+        if isinstance(attn_mask, Blocks):
+            return self.attend_packed(x, memory, attn_mask)
         query, key, value = self.project(x, memory)
         context = self.attend(query, key, value, attn_mask, activations)
         if activations is not None:
             activations[self.kind, self.layer, "input"] = x
             activations[self.kind, self.layer, "keys_input"] = x if memory is None else memory
         return self.combine(context)
+
+    def attend_packed(self, x: Tensor, memory: Tensor | None, blocks: Blocks) -> Tensor:
+        """As `forward`, for lists of tokens: x (N, D), memory (M, D) or None."""
+        if memory is None:
+            query, pair = self.joint(x, "query", "key", "value"), None
+        else:
+            query, pair = self.joint(x, "query"), self.joint(memory, "key", "value")
+        rate = self.dropout if self.training else 0.0
+        context = packing.attend(query, pair, blocks, heads=len(self.heads), dropout=rate)
+        if self.gate is not None:
+            heads = context.view(-1, len(self.heads), self.head_width)
+            context = (heads * self.gate()[:, None].to(context.dtype)).view_as(context)
+        return F.linear(context, self.output, self.output_bias)
 
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, H, T, K), keys and values (B, H, S, K); with a single matrix product for self-attention."""
@@ -99,9 +120,13 @@ class MultiHeadAttention(nn.Module):
 
     def linear(self, x: Tensor, *names: str) -> tuple[Tensor, ...]:
         """Several projections of x in a single matrix product, each (B, P, H*K)."""
+        return self.joint(x, *names).chunk(len(names), dim=-1)
+
+    def joint(self, x: Tensor, *names: str) -> Tensor:
+        """Several projections of x side by side, (..., number*H*K)."""
         weight = torch.cat([getattr(self, name) for name in names])
         bias = None if self.query_bias is None else torch.cat([getattr(self, f"{name}_bias") for name in names])
-        return F.linear(x.to(weight.dtype), weight, bias).chunk(len(names), dim=-1)
+        return F.linear(x.to(weight.dtype), weight, bias)
 
     def attend(
         self,

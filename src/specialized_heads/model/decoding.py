@@ -61,7 +61,7 @@ def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Ten
         cache: the new keys and values are appended to it.
     """
     b, w = tokens.shape
-    x = model.embed(model.target_embedding, tokens.view(b * w, 1), start=position)
+    x = model.embed(model.target_embedding, tokens.view(b * w, 1), model.encodings(position, position + 1))
     for number, layer in enumerate(model.decoder):
         x = layer.sublayer(x, layer.attention_norm, partial(attend_to_prefix, layer, cache=cache, number=number))
         x = layer.sublayer(x, layer.cross_norm, partial(attend_to_memory, layer, cache=cache, number=number, beam=w))

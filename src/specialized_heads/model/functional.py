@@ -5,6 +5,7 @@ needed. The tests compare each function with PyTorch's own, which is used on a G
 """
 
 import ctypes
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -62,11 +63,19 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
         return x
     if x.is_cuda:
         return F.dropout(x, rate)
+    return x * keep_mask(x, rate)
+
+
+def keep_mask(x: Tensor, rate: float) -> Tensor | None:
+    """Factors of dropout in the shape and type of x: 0 with probability `rate`, else 1 / (1 - rate); None: all are 1."""
+    threshold = round(rate * 2**16)
+    if threshold == 0:
+        return None
     # One 64-bit draw serves four elements. NumPy draws twice as fast as torch and does not block other threads.
     draws = _generator().integers(0, 2**64 - 1, (x.numel() + 3) // 4, np.uint64, endpoint=True)
     uniform = torch.from_numpy(draws.view(np.int16)[: x.numel()]).view(x.shape)
     kept = uniform.clamp_(threshold - 2**15 - 1, threshold - 2**15).sub_(threshold - 2**15 - 1)  # 0 or 1
-    return x * kept.to(x.dtype).mul_(1.0 / (1.0 - threshold / 2**16))
+    return kept.to(x.dtype).mul_(1.0 / (1.0 - threshold / 2**16))
 
 
 def _generator() -> np.random.Generator:
@@ -83,14 +92,27 @@ def softmax(scores: Tensor) -> Tensor:
     return _Softmax.apply(scores)
 
 
+def softmax_(scores: Tensor) -> Tensor:
+    """Softmax over the last axis, in place and without a gradient."""
+    if scores.shape[-1] >= LANES:
+        return torch.softmax(scores, -1, out=scores)
+    scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    return scores.div_(scores.sum(-1, keepdim=True))
+
+
+def empty(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Uninitialised memory for a shape that changes often, in one of few sizes, so that freed memory fits again."""
+    size = math.prod(shape)
+    step = max(2 ** (size.bit_length() - 4), 1)
+    return torch.empty(-(-size // step) * step, dtype=dtype)[:size].view(shape)
+
+
 class _Softmax(torch.autograd.Function):
     """Softmax from whole-tensor operations, whose speed does not depend on the length of the rows."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, scores: Tensor) -> Tensor:
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-        p = (scores - scores.amax(-1, keepdim=True)).exp_()
-        p = p.div_(p.sum(-1, keepdim=True))
+        p = softmax_(scores.to(torch.promote_types(scores.dtype, torch.float32), copy=True))
         ctx.save_for_backward(p)
         return p
 
@@ -144,24 +166,32 @@ class _CrossEntropy(torch.autograd.Function):
         states_gradient = torch.empty_like(states) if want_states else None
         table_gradient = torch.zeros_like(table, dtype=torch.float32) if want_table else None
         bias_gradient = torch.zeros_like(bias, dtype=torch.float32) if want_bias else None
-        for start in range(0, len(states), rows := GPU_LOSS_ROWS if states.is_cuda else LOSS_ROWS):
+        rows = GPU_LOSS_ROWS if states.is_cuda else LOSS_ROWS
+        logits, probabilities = torch.empty(2, rows, size, dtype=states.dtype, device=states.device)
+        for start in range(0, len(states), rows):
             block, label = slice(start, start + rows), labels[start : start + rows, None]
-            z = states[block] @ narrow.T  # (rows, V)
+            z = torch.mm(states[block], narrow.T, out=logits[: len(label)])  # (rows, V)
             if bias is not None:
                 z += bias.to(z.dtype)
-            p, lse = _softmax_with_sum(z, label)
             gold = z.gather(1, label).float()
+            p = torch.softmax(z, -1, out=probabilities[: len(label)])
+            lse = _log_sum_exp(z, p.gather(1, label).float(), gold)
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
             if want_states or want_table or want_bias:
-                # d loss / d z = softmax(z) - smoothing / V - (1 - smoothing) [label]
-                at_label = p.gather(1, label) - (smoothing / size + 1 - smoothing)
-                gradient = torch.sub(p, smoothing / size, out=z).scatter_(1, label, at_label.to(z.dtype))
+                # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V, the last of which is left for the end.
+                gradient = p.scatter_(1, label, p.gather(1, label) - (1 - smoothing))
                 if want_states:
-                    states_gradient[block] = (gradient @ narrow) * real[block].to(z.dtype)
+                    torch.mm(gradient, narrow, out=states_gradient[block])
                 if want_table:
                     table_gradient += gradient.T @ counted[block]
                 if want_bias:
                     bias_gradient += (gradient.float() * real[block]).sum(0)
+        if want_states:
+            states_gradient = (states_gradient - smoothing * narrow.mean(0)) * real.to(states.dtype)
+        if want_table:
+            table_gradient -= smoothing / size * counted.float().sum(0)
+        if want_bias:
+            bias_gradient -= smoothing / size * real.sum()
         ctx.save_for_backward(states_gradient, table_gradient, bias_gradient)
         ctx.dtypes = [x if x is None else x.dtype for x in (states, table, bias)]
         return loss
@@ -172,14 +202,8 @@ class _CrossEntropy(torch.autograd.Function):
         return (*(None if x is None else (x * scale).to(dtype) for x, dtype in gradients), None, None, None)
 
 
-def _softmax_with_sum(z: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-    """Softmax (rows, V) in float32, and log Σ exp z (rows, 1)."""
-    if z.is_cuda:
-        z = z.float()
-        lse = torch.logsumexp(z, -1, keepdim=True)
-        return (z - lse).exp_(), lse
-    p = torch.softmax(z, -1, dtype=torch.float32)
-    chosen = p.gather(1, label)
-    if float(chosen.min()) > torch.finfo(torch.float32).tiny:
-        return p, z.gather(1, label).float() - chosen.log()  # the softmax kernel has already computed the sum
-    return p, torch.logsumexp(z.float(), -1, keepdim=True)
+def _log_sum_exp(z: Tensor, chosen: Tensor, gold: Tensor) -> Tensor:
+    """log Σ exp z (rows, 1), given the softmax of z and z itself at the labels."""
+    if z.is_cuda or float(chosen.min()) <= torch.finfo(torch.float32).tiny:
+        return torch.logsumexp(z.float(), -1, keepdim=True)
+    return gold - chosen.log()  # the softmax kernel has already computed the sum

@@ -10,6 +10,7 @@ order, so the result does not depend on the number of threads. With n processes 
 micro-batch. A background thread prepares the batches of the next update.
 """
 
+import gc
 import hashlib
 import json
 import math
@@ -82,6 +83,7 @@ def train(
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
     run.working.train()
+    gc.freeze()  # garbage collections need not look at what lasts
     log_file = records if context.is_main else Path(os.devnull)
     with disk_errors(log_file), open(log_file, "w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
@@ -99,6 +101,7 @@ def train(
             if context.is_main and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
                 run.save(fingerprint)
                 saved = time.monotonic()
+    gc.unfreeze()
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()

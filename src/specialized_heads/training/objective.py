@@ -16,6 +16,7 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.functional import cross_entropy
+from specialized_heads.model.packing import Packing
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.training.batching import Batch, in_order, make_batch
 
@@ -124,11 +125,17 @@ def cross_entropy_sum(
     model: Transformer, batch: Batch, *, label_smoothing: float, activations: Activations | None = None
 ) -> Tensor:
     """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
-    states = model(batch.source, batch.target_in, activations)
+    if activations is None and model.packs():
+        real = Packing(batch.real(batch.source)), Packing(batch.real(batch.target_out))
+        states = model.forward_packed(batch.source, batch.target_in, real)
+        labels = real[1].pack(batch.target_out, filler=batch.tokens.pad)
+    else:
+        states = model(batch.source, batch.target_in, activations).flatten(0, 1)
+        labels = batch.target_out.flatten()
     return cross_entropy(
-        states.flatten(0, 1),
+        states,
         model.output_embedding,
-        batch.target_out.flatten(),
+        labels,
         bias=model.output_bias,
         smoothing=label_smoothing,
         ignore=batch.tokens.pad,

@@ -1,0 +1,95 @@
+"""Training without padding: losses and gradients of padded batches, and filler that takes no part."""
+
+import numpy as np
+import pytest
+import torch
+
+from specialized_heads.model.functional import dropout_seed
+from specialized_heads.model.gates import HardConcrete
+from specialized_heads.model.packing import ROWS, Packing
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.training.batching import Batch, make_batch
+from specialized_heads.training.objective import cross_entropy_sum
+
+LENGTHS = [(1, 2), (3, 1), (7, 20), (7, 6), (2, 18), (19, 3)]  # on both sides of 16 keys, where the softmax changes
+
+
+@pytest.fixture
+def batch(store) -> Batch:
+    random = np.random.default_rng(5)
+    sides = zip(*LENGTHS, strict=True)
+    sources, targets = ([random.integers(4, 20, length).tolist() for length in side] for side in sides)
+    return make_batch(store(sources, targets), np.arange(len(LENGTHS)))
+
+
+def loss_and_gradients(model: Transformer, batch: Batch) -> list[torch.Tensor]:
+    loss = cross_entropy_sum(model, batch, label_smoothing=0.1)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.numel()]
+    return [loss.detach(), *torch.autograd.grad(loss, trained, materialize_grads=True)]
+
+
+def plain(model: Transformer) -> None:
+    pass
+
+
+def pruned(model: Transformer) -> None:
+    """Layers with one head and with none."""
+    model.keep_heads({"encoder": [[1], []], "decoder": [[0, 1], [0]], "cross": [[], [0, 1]]})
+
+
+def gated(model: Transformer) -> None:
+    for attention in model.attentions():
+        attention.gate = HardConcrete(len(attention.heads), log_alpha=0.3).double()
+
+
+@pytest.mark.parametrize("change", [plain, pruned, gated])
+@pytest.mark.parametrize(
+    "sizes",
+    [{}, {"post_norm": True, "attention_bias": True, "output_bias": True, "tied": "output", "position_start": 2}],
+)
+def test_losses_and_gradients_equal_those_of_padded_batches(tiny_model, batch: Batch, change, sizes: dict) -> None:
+    model = tiny_model(**sizes).double().train()
+    change(model)
+    assert model.packs()
+    packed = loss_and_gradients(model, batch)
+    model.packs = lambda: False
+    for found, expected in zip(packed, loss_and_gradients(model, batch), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)  # the loss is summed in float32
+
+
+def test_dropout_is_drawn_in_packed_attention(tiny_model, batch: Batch) -> None:
+    model = tiny_model(dropout=0.0).train()
+    exact = loss_and_gradients(model, batch)[0]
+    for attention in model.attentions():
+        attention.dropout = 0.5
+    losses = []
+    for seed in (1, 1, 2):
+        with dropout_seed(seed, model.device):
+            losses.append(float(loss_and_gradients(model, batch)[0]))
+    assert losses[0] == losses[1] != losses[2] and float(exact) not in losses
+
+
+def test_lists_of_tokens() -> None:
+    real = torch.tensor([[True, True, False], [True, True, True]])
+    packing = Packing(real)
+    packed = packing.pack(torch.tensor([[5, 6, 0], [7, 8, 9]]), filler=3)
+    assert packed.tolist() == [5, 6, 7, 8, 9] + [3] * (ROWS - 5)
+    assert packing.position[:5].tolist() == [0, 1, 0, 1, 2]
+    full = Packing(torch.ones(4, ROWS, dtype=torch.bool))
+    assert full.rows == 5 * ROWS  # there is always a row of filler
+
+
+def test_vectors_of_heads_go_there_and_back() -> None:
+    packing = Packing(torch.tensor([[True, True, False], [True, True, True]]))
+    x = torch.randn(packing.rows, 2 * 3 * 4)  # two parts, three heads of width 4
+    there, back = packing.heads(2, 3)
+    unpacked = x.view(-1, 4)[there].view(2, 2, 3, 3, 4)  # parts, B, H, P, K
+    assert torch.equal(unpacked[1, 0, 2, 1], x[1].view(2, 3, 4)[1, 2])
+    assert torch.equal(unpacked[0, 1, 0, 2], x[4].view(2, 3, 4)[0, 0])
+    assert torch.equal(unpacked.reshape(-1, 4)[back].view_as(x)[:5], x[:5])
+
+
+def test_analysis_and_evaluation_keep_padding(tiny_model) -> None:
+    model = tiny_model()
+    assert not model.eval().packs()
+    assert not tiny_model(fixed_patterns=True, heads=8, width=16).train().packs()
