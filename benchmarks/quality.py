@@ -44,7 +44,7 @@ from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.bleu import bleu
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.batching import epoch_updates
@@ -107,7 +107,7 @@ class Corpus:
         settings = {"beam": BEAM, "length_penalty": LENGTH_PENALTY, "max_length_ratio": MAX_LENGTH_RATIO}
         test, bpe = load_tokens(self.tokens("test")), load_bpe(self.folder / "bpe.target.model")
         sources = [test.source_ids(sentence).tolist() for sentence in range(len(test))]
-        outputs = [bpe.decode(ids) for ids in in_batches(partial(translate, model.eval(), **settings), sources)]
+        outputs = [bpe.decode(ids) for ids in translate_all(model.eval(), sources, **settings)]
         references = pq.read_table(self.folder / "test.parquet", columns=["target"])["target"].to_pylist()
         score = bleu("fr", lowercase=False).corpus_score(outputs, [references]).score
         return evaluate(model, load_tokens(self.tokens("dev"))), score

@@ -26,7 +26,7 @@ from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD, UNKNOWN
 from specialized_heads.model.checkpoint import load_on
-from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Architecture, Transformer
 
 FORMAT = 1
@@ -119,8 +119,8 @@ class Translator:
             if len(pieces) > 1:
                 number = sum(map(len, pieces))
                 stage.log.warning("%d subwords are translated in %d parts: %.40s...", number, len(pieces), line)
-        search = partial(translate, self.model, **self.decoding.model_dump())
-        outputs = iter(in_batches(search, [ids for pieces in parts for ids in pieces]))
+        sources = [ids for pieces in parts for ids in pieces]
+        outputs = iter(translate_all(self.model, sources, **self.decoding.model_dump()))
         raw = [" ".join(self.target.decode(next(outputs)).replace("\n", " ") for _ in pieces) for pieces in parts]
         return undo(raw, language=self.card.target_language, mode=self.card.preprocess)
 

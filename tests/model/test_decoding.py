@@ -1,9 +1,12 @@
 """Beam search against plain loops over the uncached decoder."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from specialized_heads.model import decoding
 from specialized_heads.model.decoding import Cache, in_batches, step, translate
 from specialized_heads.model.transformer import Transformer
 
@@ -75,6 +78,17 @@ def test_batches_are_within_the_limit_and_outputs_in_the_order_of_the_sources(to
     assert len(batches) == {1: 5, 7: 4, 2000: 1}[tokens]
     assert all(len(batch) == 1 or len(batch) * (len(batch[-1]) + 1) <= tokens for batch in batches)
     assert in_batches(number_of_tokens, []) == []
+
+
+def test_outputs_do_not_depend_on_the_threads(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = translate(model, SOURCES, **SETTINGS)
+    monkeypatch.setattr(decoding, "in_batches", partial(in_batches, tokens=7))  # several batches
+    before = torch.get_num_threads()
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        assert decoding.translate_all(model, SOURCES, **SETTINGS) == expected
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("beam", [1, 3, 8])

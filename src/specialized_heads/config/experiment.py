@@ -258,12 +258,13 @@ class Experiment(Section):
         return _validate(Training, self.training.model_dump() | changed | {"average": 1}, prefix="pruning")
 
     def retraining(self) -> Training:
-        """The settings of training from scratch: the baseline's, for `pruning.retrain_updates` updates.
+        """The settings of training from scratch: the baseline's, but for `pruning.retrain_updates` and `retrain_learning_rate`.
 
         A linear schedule is scaled as a whole: its warm-up keeps its share of the updates.
         """
         updates = self.pruning.retrain_updates or self.training.updates
-        changed = {"updates": updates}
+        rate = self.pruning.retrain_learning_rate or self.training.learning_rate
+        changed = {"updates": updates, "learning_rate": rate}
         if self.training.schedule == "linear":
             changed["warmup"] = max(1, round(self.training.warmup * updates / self.training.updates))
         return _validate(Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")

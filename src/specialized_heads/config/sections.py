@@ -217,6 +217,11 @@ class Pruning(Section):
     retrain_updates: int | None = Field(
         None, ge=1, description="updates of from-scratch training; null: training.updates"
     )
+    retrain_learning_rate: float | None = Field(
+        None,
+        gt=0,
+        description="as training.learning_rate, for from-scratch training; short trainings need higher rates; null: the same",
+    )
     controls: Distinct[Literal["regularised", "count"]] = Field(
         [],
         description="further from-scratch models for the configurations in retrain (footnote 8); regularised: with gates and "

@@ -4,15 +4,13 @@ One file holds detokenised text. The other holds lower-case Moses tokens, which 
 trained on such tokens (`vocabulary.preprocess: paper`), otherwise those of the detokenised text.
 """
 
-from functools import partial
-
 from specialized_heads import stage
 from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import load_on
-from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.model.decoding import translate_all
 
 
 class Settings(stage.Section):
@@ -26,8 +24,8 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     model = load_on(files.model, settings.device)
     store, bpe = load_tokens(files.tokens), load_bpe(files.bpe)
-    search = partial(translate, model, **settings.decoding.model_dump())
-    outputs = in_batches(search, [store.source_ids(i).tolist() for i in range(len(store))], show=True)
+    sources = [store.source_ids(i).tolist() for i in range(len(store))]
+    outputs = translate_all(model, sources, show=True, **settings.decoding.model_dump())
     translations = [bpe.decode(ids).replace("\n", " ") for ids in outputs]
     if settings.preprocess == "paper":
         tokenised = [" ".join(line.split()) for line in translations]

@@ -23,7 +23,7 @@ from specialized_heads.corpus.preprocess import apply, undo
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.planning.stages import FUNCTION_KEYS
@@ -136,8 +136,8 @@ def _translate(model: Transformer, sources: list[str], source_model: Path, targe
     for length in lengths.tolist():
         rows.append(ids[start : start + length].tolist())
         start += length
-    bpe, search = load_bpe(target_model), partial(translate, model, **Decoding().model_dump())
-    return [bpe.decode(row) for row in in_batches(search, rows, show=True)]
+    bpe = load_bpe(target_model)
+    return [bpe.decode(row) for row in translate_all(model, rows, show=True, **Decoding().model_dump())]
 
 
 def _words(line: str) -> list[Word]:

@@ -19,7 +19,7 @@ from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.tokenisers import write_tokenisers
 from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
 from specialized_heads.languages import without_region
-from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.model.decoding import in_batches, translate_all
 
 FORMATS = ("ctranslate2", "hf")
 CHECK, README = "check.json", "README.md"
@@ -180,13 +180,12 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run
     try:
         from specialized_heads.exchange.generate import generator
     except ImportError:  # no transformers
-        return partial(in_batches, partial(translate, huggingface.load_folder(output, a.tokens), **settings))
+        return partial(translate_all, huggingface.load_folder(output, a.tokens), **settings)
     return partial(in_batches, generator(output, eos=a.tokens.eos, max_length_ratio=settings["max_length_ratio"]))
 
 
 def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:
-    search = partial(translate, translator.model, **translator.decoding.model_dump())
-    ours = in_batches(search, sources) if sources else []
+    ours = translate_all(translator.model, sources, **translator.decoding.model_dump())
     counts: dict[str, int] = dict.fromkeys(("same", "rounding", "better", "worse"), 0)
     for source, our, their in zip(sources, ours, theirs, strict=True):
         if our == their:

@@ -3,13 +3,15 @@
 Each step scores one token per hypothesis. Keys and values are cached: those of the prefixes grow with each step, those of the
 encoder's output are computed once. Finished sentences leave the batch. A beam of 1 is greedy search.
 
-One pass can evaluate many head masks: the batch is tiled, one copy per mask, and whatever no mask changes (often the whole
-encoder) is computed once.
+On a CPU, several batches are translated at once, one thread each. One pass can also evaluate many head masks: the batch is
+tiled, one copy per mask, and whatever no mask changes (often the whole encoder) is computed once.
 
 Shapes: B sentences still open, W hypotheses per sentence (the beam), S source tokens, V target vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -131,16 +133,15 @@ def translate(
     never = [special.pad] if special.start == special.eos else [special.pad, special.start]
     position = 0
     while open_:
-        logits = step(model, tokens, position, cache)
-        mass = logits.logsumexp(-1, keepdim=True)  # over all tokens, even those that outputs never contain
-        logits[..., never] = -torch.inf
+        log_p = torch.log_softmax(step(model, tokens, position, cache), -1)
+        log_p[..., never] = -torch.inf
         if position < len(special.target_tags):
-            logits, mass = torch.full_like(logits, -torch.inf), torch.zeros_like(mass)
-            logits[..., special.target_tags[position]] = 0.0  # as certain as the start token
+            log_p.fill_(-torch.inf)
+            log_p[..., special.target_tags[position]] = 0.0  # as certain as the start token
         position += 1
         # A sentence's best candidates are among the best of each of its hypotheses.
-        likely, likely_token = logits.topk(min(2 * beam, logits.shape[-1]), dim=-1)
-        candidates = (scores[..., None] + (likely - mass)).flatten(1)
+        likely, likely_token = log_p.topk(min(2 * beam, log_p.shape[-1]), dim=-1)
+        candidates = (scores[..., None] + likely).flatten(1)
         best, index = candidates.topk(min(2 * beam, candidates.shape[1]), dim=1)
         parent, token = index // likely.shape[-1], likely_token.flatten(1).gather(1, index)
         ends = token == special.eos
@@ -169,11 +170,30 @@ def translate(
     return [max(hypotheses, key=lambda hypothesis: hypothesis[0])[1] for hypotheses in finished]
 
 
+def translate_all(
+    model: Transformer, sources: Sequence[list[int]], *, show: bool = False, **settings: float
+) -> list[list[int]]:
+    """Translate sentences in batches of similar length, with all threads.
+
+    Args:
+        model: in evaluation mode, without masks that differ by sentence.
+        sources: ids of each sentence, without EOS.
+        show: whether to show a progress bar.
+        settings: of the search, as for `translate`.
+
+    Returns:
+        ids of the best hypothesis of each sentence, without EOS.
+    """
+    threads = torch.get_num_threads() if model.device.type == "cpu" else 1
+    return in_batches(partial(translate, model, **settings), sources, threads=threads, show=show)
+
+
 def in_batches(
     translate_batch: Callable[[list[list[int]]], Sequence[Output]],
     sources: Sequence[list[int]],
     *,
     tokens: int = TOKENS,
+    threads: int = 1,
     show: bool = False,
 ) -> list[Output]:
     """Translate sentences in batches of similar length.
@@ -182,6 +202,8 @@ def in_batches(
         translate_batch: returns one output per sentence of a batch.
         sources: ids of each sentence, without EOS.
         tokens: source tokens per batch at most, padding included; a longer sentence is a batch of its own.
+        threads: batches translated at once, each on a thread of its own: operations are too small to be divided. Must be 1 if
+            masks differ by sentence.
         show: whether to show a progress bar.
 
     Returns:
@@ -190,7 +212,28 @@ def in_batches(
     lengths = np.array([len(ids) + 1 for ids in sources], dtype=int)
     order = np.argsort(lengths, kind="stable")
     batches = cut(lengths[order], order, tokens)
+    batches.reverse()  # the longest first, so that no thread ends late
     outputs: dict[int, Output] = {}
-    for batch in progress(batches, what="translating", unit="batch") if show else batches:
-        outputs |= zip(batch.tolist(), translate_batch([sources[index] for index in batch]), strict=True)
+    with mapped(threads) as map_:
+        made = map_(lambda batch: translate_batch([sources[index] for index in batch]), batches)
+        if show:
+            made = progress(made, what="translating", total=len(batches), unit="batch")
+        for batch, translations in zip(batches, made, strict=True):
+            outputs |= zip(batch.tolist(), translations, strict=True)
     return [outputs[index] for index in range(len(sources))]
+
+
+@contextmanager
+def mapped(threads: int) -> Iterator[Callable[..., Iterable]]:
+    """A function like `map` that uses this many threads, each of which computes on its own."""
+    if threads == 1:
+        yield map
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(before)
