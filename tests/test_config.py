@@ -300,6 +300,8 @@ def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: di
     }
     # A linear schedule from scratch shrinks as a whole.
     assert experiment.retraining().model_dump() == experiment.training.model_dump() | {"updates": 500, "warmup": 100}
+    pruning |= {"retrain_learning_rate": 0.01}
+    assert config.load(values | {"pruning": pruning}).for_corpus("first").retraining().learning_rate == 0.01
     said = message(values | {"pruning": pruning | {"warmup": 140}})
     assert said == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the learning rate would end at its peak"
     said = message(values | {"pruning": pruning | {"retrain_updates": 200}})

@@ -384,9 +384,9 @@ def sinusoids(length: int, width: int, *, frequency: float = 1.0, base: float = 
 
     Rates fall geometrically from `frequency` to `frequency` / `base` radians per token, the lowest left out unless `last`.
     """
-    half = width // 2
-    rates = frequency * torch.exp(torch.arange(half) * -(math.log(base) / max(half - last, 1)))
-    angles = torch.arange(length)[:, None] * rates[None, :]
+    half, cpu = width // 2, torch.device("cpu")  # even where a model without memory is built: only sizes are wanted there
+    rates = frequency * torch.exp(torch.arange(half, device=cpu) * -(math.log(base) / max(half - last, 1)))
+    angles = torch.arange(length, device=cpu)[:, None] * rates[None, :]
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
