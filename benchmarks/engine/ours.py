@@ -2,10 +2,11 @@
 
 Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the pipeline. On a CPU an
 update is as many micro-batches as there are threads (the sentences of the batch in turn), each on its own thread; on
-a GPU it is one. Decoding: `model.decoding.translate`, in the batches that `evaluation.translate` makes.
+a GPU it is one. Decoding: `model.decoding.translate`, with a part of the batch on each thread.
 """
 
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 
 from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, MAX_LENGTH_RATIO, Workload
 from specialized_heads.model.checkpoint import load
-from specialized_heads.model.decoding import translate
+from specialized_heads.model.decoding import mapped, translate
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.loop import _Run
 from specialized_heads.training.parallel import DistributedContext
@@ -63,12 +64,22 @@ class System:
     def prepare_decoding(self, variant: str) -> None:
         torch.set_num_threads(self.threads)
         self.model = load(self.workload.weights, device=self.device)
+        self.parallel = 1 if self.device.type == "cuda" else self.threads
 
     def translate(self, number: int) -> list[list[int]]:
-        return translate(
-            self.model,
-            self.workload.sources(self.workload.decode[number]),
-            beam=BEAM,
-            length_penalty=LENGTH_PENALTY,
-            max_length_ratio=MAX_LENGTH_RATIO,
-        )
+        sources = self.workload.sources(self.workload.decode[number])
+        size = -(-len(sources) // self.parallel)
+        parts = [sources[start : start + size] for start in range(0, len(sources), size)]
+        settings = {"beam": BEAM, "length_penalty": LENGTH_PENALTY, "max_length_ratio": MAX_LENGTH_RATIO}
+        with mapped(self.parallel) as map_:
+            return [output for outputs in map_(partial(translate, self.model, **settings), parts) for output in outputs]
+
+
+class Float32System(System):
+    """As on a processor without bf16 instructions; training only, since decoding is in float32 anyway."""
+
+    def training_variants(self) -> list[str]:
+        return ["fp32"]
+
+    def decoding_variants(self) -> list[str]:
+        return []

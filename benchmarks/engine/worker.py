@@ -24,6 +24,7 @@ from benchmarks.engine.workload import Workload
 
 SYSTEMS = {
     "ours": ("ours", "System"),
+    "ours-fp32": ("ours", "Float32System"),
     "joeynmt": ("joey", "System"),
     "marian": ("marian", "System"),
     "ctranslate2": ("ctranslate", "System"),
@@ -31,6 +32,7 @@ SYSTEMS = {
 }
 TITLES = {
     "ours": "this engine",
+    "ours-fp32": "this engine, float32",
     "joeynmt": "JoeyNMT",
     "marian": "Marian in transformers",
     "ctranslate2": "CTranslate2",
@@ -56,9 +58,11 @@ def main() -> None:
             print(json.dumps({"missing": str(error)}), file=answers, flush=True)
             return
         measured = Measured(system(workload, **machine), workload, device)
-        tasks = {"train": measured.train, "decode": measured.decode}
-        if not measured.system.training_variants():
-            del tasks["train"]
+        tasks = {}
+        if measured.system.training_variants():
+            tasks["train"] = measured.train
+        if measured.system.decoding_variants():
+            tasks["decode"] = measured.decode
     print(json.dumps({"tasks": list(tasks)}), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
