@@ -1,9 +1,12 @@
 """Training without padding: losses and gradients of padded batches, and filler that takes no part."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from specialized_heads.corpus.vocabulary import PAD, SpecialTokens
 from specialized_heads.model.functional import dropout_seed
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.model.packing import ROWS, Packing
@@ -39,7 +42,7 @@ def pruned(model: Transformer) -> None:
 
 def gated(model: Transformer) -> None:
     for attention in model.attentions():
-        attention.gate = HardConcrete(len(attention.heads), log_alpha=0.3).double()
+        attention.gate = HardConcrete(len(attention.heads), log_alpha=0.3).to(attention.query.dtype)
 
 
 @pytest.mark.parametrize("change", [plain, pruned, gated])
@@ -52,9 +55,29 @@ def test_losses_and_gradients_equal_those_of_padded_batches(tiny_model, batch: B
     change(model)
     assert model.packs()
     packed = loss_and_gradients(model, batch)
-    model.packs = lambda: False
+    model.packing = False
     for found, expected in zip(packed, loss_and_gradients(model, batch), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)  # the loss is summed in float32
+
+
+def test_start_tokens_with_the_id_of_padding_are_kept(tiny_model, store) -> None:
+    tokens = SpecialTokens(start=PAD)
+    data = store([[5, 6], [7]], [[8], [9, 10, 11]])
+    batch = make_batch(replace(data, tokens=tokens), np.arange(2))
+    assert (batch.target_in[:, 0] == PAD).all()
+    model = tiny_model(tokens=tokens).double().train()
+    packed = loss_and_gradients(model, batch)
+    model.packing = False
+    for found, expected in zip(packed, loss_and_gradients(model, batch), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_products_in_bf16_stay_close(tiny_model, batch: Batch) -> None:
+    model = tiny_model().train()
+    gated(model.float())
+    narrow = model.in_precision(torch.bfloat16).train()
+    exact, rounded = (loss_and_gradients(each, batch)[0] for each in (model, narrow))
+    assert rounded.dtype == torch.float32 and 0 < abs(float(rounded - exact)) < 0.01 * float(exact)
 
 
 def test_dropout_is_drawn_in_packed_attention(tiny_model, batch: Batch) -> None:

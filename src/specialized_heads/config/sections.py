@@ -220,7 +220,8 @@ class Pruning(Section):
     retrain_learning_rate: float | None = Field(
         None,
         gt=0,
-        description="as training.learning_rate, for from-scratch training; short trainings need higher rates; null: the same",
+        description="as training.learning_rate, for from-scratch training; short trainings need higher rates; "
+        "null: training.learning_rate",
     )
     controls: Distinct[Literal["regularised", "count"]] = Field(
         [],

@@ -13,9 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from specialized_heads.model import packing
 from specialized_heads.model.functional import dropout, softmax
-from specialized_heads.model.packing import Blocks
+from specialized_heads.model.packing import Blocks, attend
 from specialized_heads.model.patterns import LABELS, fixed_weights
 
 # Recorded by a forward pass for analysis: tensors by (attention type or sub-layer, layer, name).
@@ -72,7 +71,8 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: input of the queries (B, T, D).
             memory: input of the keys and values (B, S, D), or None for self-attention.
-            attn_mask: added to the scores, broadcast over (B, H, T, S): 0 where attention is allowed, -inf elsewhere.
+            attn_mask: added to the scores, broadcast over (B, H, T, S): 0 where attention is allowed, -inf elsewhere. Or the
+                blocks of lists of tokens: x, memory and the result then have no padding (`attend_packed`).
             activations: if given, records `input`, `keys_input`, `weights`, `values` and `context`.
 
         Returns:
@@ -96,10 +96,10 @@ class MultiHeadAttention(nn.Module):
         else:
             query, pair = self.joint(x, "query"), self.joint(memory, "key", "value")
         rate = self.dropout if self.training else 0.0
-        context = packing.attend(query, pair, blocks, heads=len(self.heads), dropout=rate)
+        context = attend(query, pair, blocks, heads=len(self.heads), dropout=rate)
         if self.gate is not None:
             heads = context.view(-1, len(self.heads), self.head_width)
-            context = (heads * self.gate()[:, None].to(context.dtype)).view_as(context)
+            context = (heads * self.gate()[:, None]).to(context.dtype).view_as(context)  # gates are float32
         return F.linear(context, self.output, self.output_bias)
 
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -27,6 +27,8 @@ from specialized_heads.stage import progress
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
 
+SMALL = 512  # width up to which operations are too small to be divided among threads
+
 Output = TypeVar("Output")
 
 
@@ -184,7 +186,8 @@ def translate_all(
     Returns:
         ids of the best hypothesis of each sentence, without EOS.
     """
-    threads = torch.get_num_threads() if model.device.type == "cpu" else 1
+    small = model.device.type == "cpu" and model.architecture.width <= SMALL
+    threads = torch.get_num_threads() if small else 1
     return in_batches(partial(translate, model, **settings), sources, threads=threads, show=show)
 
 
@@ -202,8 +205,7 @@ def in_batches(
         translate_batch: returns one output per sentence of a batch.
         sources: ids of each sentence, without EOS.
         tokens: source tokens per batch at most, padding included; a longer sentence is a batch of its own.
-        threads: batches translated at once, each on a thread of its own: operations are too small to be divided. Must be 1 if
-            masks differ by sentence.
+        threads: number of batches translated at once, each on its own thread; must be 1 if masks differ by sentence.
         show: whether to show a progress bar.
 
     Returns:
@@ -214,7 +216,7 @@ def in_batches(
     batches = cut(lengths[order], order, tokens)
     batches.reverse()  # the longest first, so that no thread ends late
     outputs: dict[int, Output] = {}
-    with mapped(threads) as map_:
+    with mapped(min(threads, len(batches))) as map_:
         made = map_(lambda batch: translate_batch([sources[index] for index in batch]), batches)
         if show:
             made = progress(made, what="translating", total=len(batches), unit="batch")
@@ -225,8 +227,8 @@ def in_batches(
 
 @contextmanager
 def mapped(threads: int) -> Iterator[Callable[..., Iterable]]:
-    """A function like `map` that uses this many threads, each of which computes on its own."""
-    if threads == 1:
+    """A function like `map` that uses this many threads, each of which computes on its own; with fewer than two, `map`."""
+    if threads < 2:
         yield map
         return
     before = torch.get_num_threads()

@@ -5,7 +5,6 @@ needed. The tests compare each function with PyTorch's own, which is used on a G
 """
 
 import ctypes
-import math
 import os
 import threading
 from collections.abc import Iterator
@@ -58,12 +57,12 @@ def dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Zero each element with probability `rate` (rounded to a multiple of 2^-16 on a CPU); scale the rest by 1 / (1 - rate)."""
-    threshold = round(rate * 2**16)
-    if not training or threshold == 0:
+    if not training or rate == 0.0:
         return x
     if x.is_cuda:
         return F.dropout(x, rate)
-    return x * keep_mask(x, rate)
+    kept = keep_mask(x, rate)
+    return x if kept is None else x * kept
 
 
 def keep_mask(x: Tensor, rate: float) -> Tensor | None:
@@ -98,13 +97,6 @@ def softmax_(scores: Tensor) -> Tensor:
         return torch.softmax(scores, -1, out=scores)
     scores.sub_(scores.amax(-1, keepdim=True)).exp_()
     return scores.div_(scores.sum(-1, keepdim=True))
-
-
-def empty(*shape: int, dtype: torch.dtype) -> Tensor:
-    """Uninitialised memory for a shape that changes often, in one of few sizes, so that freed memory fits again."""
-    size = math.prod(shape)
-    step = max(2 ** (size.bit_length() - 4), 1)
-    return torch.empty(-(-size // step) * step, dtype=dtype)[:size].view(shape)
 
 
 class _Softmax(torch.autograd.Function):
@@ -160,26 +152,30 @@ class _CrossEntropy(torch.autograd.Function):
         real = (labels != ignore).float()[:, None]
         counted = states * real.to(states.dtype)
         # The mean logit of a row is its product with the mean embedding, which saves a pass over the logits.
-        loss = -smoothing * (counted.float() @ table.float().mean(0)).sum()
+        mean = table.float().mean(0)
+        loss = -smoothing * (counted.float() @ mean).sum()
         if bias is not None:
             loss -= smoothing * bias.float().mean() * real.sum()
         states_gradient = torch.empty_like(states) if want_states else None
         table_gradient = torch.zeros_like(table, dtype=torch.float32) if want_table else None
         bias_gradient = torch.zeros_like(bias, dtype=torch.float32) if want_bias else None
         rows = GPU_LOSS_ROWS if states.is_cuda else LOSS_ROWS
-        logits, probabilities = torch.empty(2, rows, size, dtype=states.dtype, device=states.device)
+        logits = torch.empty(min(rows, len(states)), size, dtype=states.dtype, device=states.device)
+        probabilities = torch.empty_like(logits, dtype=torch.float32)
         for start in range(0, len(states), rows):
             block, label = slice(start, start + rows), labels[start : start + rows, None]
             z = torch.mm(states[block], narrow.T, out=logits[: len(label)])  # (rows, V)
             if bias is not None:
                 z += bias.to(z.dtype)
             gold = z.gather(1, label).float()
-            p = torch.softmax(z, -1, out=probabilities[: len(label)])
-            lse = _log_sum_exp(z, p.gather(1, label).float(), gold)
+            p = probabilities[: len(label)].copy_(z)
+            torch.softmax(p, -1, out=p)
+            chosen = p.gather(1, label)
+            lse = _log_sum_exp(z, chosen, gold)
             loss += (real[block] * (lse - (1 - smoothing) * gold)).sum()
             if want_states or want_table or want_bias:
-                # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V, the last of which is left for the end.
-                gradient = p.scatter_(1, label, p.gather(1, label) - (1 - smoothing))
+                # d loss / d z = softmax(z) - (1 - smoothing) [label] - smoothing / V; the last term is subtracted after the loop.
+                gradient = z.copy_(p.scatter_(1, label, chosen - (1 - smoothing)))
                 if want_states:
                     torch.mm(gradient, narrow, out=states_gradient[block])
                 if want_table:
@@ -187,7 +183,7 @@ class _CrossEntropy(torch.autograd.Function):
                 if want_bias:
                     bias_gradient += (gradient.float() * real[block]).sum(0)
         if want_states:
-            states_gradient = (states_gradient - smoothing * narrow.mean(0)) * real.to(states.dtype)
+            states_gradient = (states_gradient - (smoothing * mean).to(states.dtype)) * real.to(states.dtype)
         if want_table:
             table_gradient -= smoothing / size * counted.float().sum(0)
         if want_bias:

@@ -1,19 +1,20 @@
 """Training without padding on a CPU: lists of tokens for everything but attention, which pads its blocks of sentences itself.
 
 The tokens of a batch, one after the other, fill the rows of a list. Its length is rounded up, so that few shapes occur: memory
-is reused, and oneDNN compiles few kernels. The filler at the end takes part in everything token-wise; attention neither reads
-nor writes it, and it has no label, so its gradients are zero.
+is reused, and oneDNN compiles few kernels. The filler at the end takes part in everything token-wise. No real token attends to
+it, attention returns zeros for it, and it has no label, so its gradients are zero.
 
 Shapes: B sentences, P positions (padding included), N rows, H heads, T queries, S keys, K head width.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from specialized_heads.model.functional import empty, keep_mask, softmax_
+from specialized_heads.model.functional import keep_mask, softmax_
 
 ROWS = 64  # N is a multiple of this
 
@@ -46,9 +47,10 @@ class Packing:
         return packed
 
     def heads(self, parts: int, heads: int) -> tuple[Tensor, Tensor]:
-        """Indices that bring (N, parts, H, K) into the order (parts, B, H, P, K), and back, as numbers of vectors of K.
+        """Two lists of indices of vectors of length K.
 
-        The parts are queries, keys and values, or some of these.
+        The first brings (N, parts, H, K) into the order (parts, B, H, P, K), the second brings it back. The parts are queries,
+        keys and values, or some of these.
         """
         if (parts, heads) not in self._heads:
             part, head = torch.arange(parts), torch.arange(heads)
@@ -112,9 +114,8 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, p, kept, dropped = ctx.saved_tensors
         blocks, heads = ctx.blocks, ctx.heads
-        [gradient] = _unpack(
-            gradient, blocks.queries, 1, heads
-        )  # of the context; padding has the filler's, which is zero
+        # Padding takes the gradient of the filler, which is zero.
+        [gradient] = _unpack(gradient, blocks.queries, 1, heads)
         parts = torch.empty(3 if ctx.own else 1, *q.shape, dtype=q.dtype)  # gradients of q; of k and v
         others = parts[1:] if ctx.own else torch.empty(2, *k.shape, dtype=q.dtype)
         torch.bmm(dropped.mT, gradient, out=others[1])
@@ -127,6 +128,13 @@ class _Attention(torch.autograd.Function):
         torch.bmm(of_scores.mT, q, out=others[0])
         of_query = _pack(parts, blocks.queries, len(parts), heads)
         return of_query, None if ctx.own else _pack(others, blocks.keys, 2, heads), None, None, None
+
+
+def empty(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Uninitialised tensor whose memory is rounded up to one of few sizes, so that freed memory can be used again."""
+    size = math.prod(shape)
+    step = max(2 ** (size.bit_length() - 4), 1)
+    return torch.empty(-(-size // step) * step, dtype=dtype)[:size].view(shape)
 
 
 def _unpack(x: Tensor, packing: Packing, parts: int, heads: int) -> Tensor:

@@ -149,7 +149,7 @@ class EncoderLayer(Layer):
         self.feed_forward_norm = LayerNorm(a)
         self.feed_forward = FeedForward(a, name="encoder_feed_forward", layer=layer, dropout=dropout)
 
-    def forward(self, x: Tensor, attn_mask: Tensor, activations: Activations | None = None) -> Tensor:
+    def forward(self, x: Tensor, attn_mask: Tensor | Blocks, activations: Activations | None = None) -> Tensor:
         attend = partial(self.attention, memory=None, attn_mask=attn_mask, activations=activations)
         feed_forward = partial(self.feed_forward, activations=activations)
         x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
@@ -169,7 +169,12 @@ class DecoderLayer(Layer):
         self.feed_forward = FeedForward(a, name="decoder_feed_forward", layer=layer, dropout=dropout)
 
     def forward(
-        self, x: Tensor, memory: Tensor, causal: Tensor, memory_mask: Tensor, activations: Activations | None = None
+        self,
+        x: Tensor,
+        memory: Tensor,
+        causal: Tensor | Blocks,
+        memory_mask: Tensor | Blocks,
+        activations: Activations | None = None,
     ) -> Tensor:
         attend = partial(self.attention, memory=None, attn_mask=causal, activations=activations)
         attend_to_memory = partial(self.cross, memory=memory, attn_mask=memory_mask, activations=activations)
@@ -198,6 +203,8 @@ class Network(nn.Module):
 
     `architecture` is a frozen dataclass with the heads of each attention type; `encoder` and `decoder` hold the layers.
     """
+
+    packing = True  # whether training may pack tokens; compiled layers need padded batches
 
     @property
     def device(self) -> torch.device:
@@ -274,7 +281,7 @@ class Transformer(Network):
         self.encoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
         self.decoder = nn.ModuleList(DecoderLayer(a, n, dropout) for n in range(len(a.decoder)))
         self.decoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
-        self.register_buffer("positions", self.sinusoids(512), persistent=False)
+        self.register_buffer("positions", torch.empty(0, a.width), persistent=False)  # encodings, made on demand
 
     def forward(self, source: Tensor, target: Tensor, activations: Activations | None = None) -> Tensor:
         """Decoder states for teacher-forced targets.
@@ -291,19 +298,18 @@ class Transformer(Network):
         return self.decode(target, memory, attn_mask, activations)
 
     def packs(self) -> bool:
-        """Whether `forward_packed` is the faster way to train."""
-        return self.training and self.device.type == "cpu" and not self.has_fixed_heads()
+        """Whether to train with `forward_packed`: on a CPU, where it is faster, and without fixed patterns, which it lacks."""
+        return self.packing and self.training and self.device.type == "cpu" and not self.has_fixed_heads()
 
-    def forward_packed(self, source: Tensor, target: Tensor, real: tuple[Packing, Packing]) -> Tensor:
+    def forward_packed(self, source: Tensor, target: Tensor, targets: Packing) -> Tensor:
         """As `forward`, without padding: the states (N, D) of the target's list of tokens.
 
         Args:
             source, target: padded ids, as for `forward`.
-            real: where the tokens of the two sides are.
+            targets: where the target's tokens are; its start tokens may have the id of padding.
         """
-        pad, (sources, targets) = self.architecture.tokens.pad, real
-        hidden = source == pad
-        attn_mask = torch.zeros(source.shape).masked_fill(hidden, -torch.inf)[:, None, None]
+        pad = self.architecture.tokens.pad
+        sources, attn_mask = Packing(source != pad), self.padding_mask(source)
         causal = torch.full((target.shape[1],) * 2, -torch.inf).triu(1)
         encodings = self.encodings(0, source.shape[1])[sources.position]
         x = self.embed(self.source_embedding, sources.pack(source, filler=pad), encodings)
@@ -319,10 +325,7 @@ class Transformer(Network):
     def encode(self, source: Tensor, activations: Activations | None = None) -> tuple[Tensor, Tensor]:
         """Encoder output (B, S, D), called memory, and the attention mask (B, 1, 1, S) that hides padding."""
         x = self.embed(self.source_embedding, source, self.encodings(0, source.shape[1]))
-        attn_mask = torch.zeros(source.shape, device=source.device).masked_fill(
-            source == self.architecture.tokens.pad, -torch.inf
-        )
-        attn_mask = attn_mask[:, None, None]
+        attn_mask = self.padding_mask(source)
         for layer in self.encoder:
             x = layer(x, attn_mask.to(x.dtype), activations)
         if activations is not None:
@@ -342,6 +345,11 @@ class Transformer(Network):
             activations["decoder_norm", 0, "input"] = x
         return self.decoder_norm(x)
 
+    def padding_mask(self, source: Tensor) -> Tensor:
+        """Attention mask (B, 1, 1, S) that hides the padding of ids (B, S)."""
+        hidden = source == self.architecture.tokens.pad
+        return torch.zeros(source.shape, device=source.device).masked_fill(hidden, -torch.inf)[:, None, None]
+
     def logits(self, states: Tensor) -> Tensor:
         """Scores (..., V) of the next token, from decoder states (..., D)."""
         return F.linear(states, self.output_embedding, self.output_bias)
@@ -358,7 +366,7 @@ class Transformer(Network):
         start, end = (place + self.architecture.position_start for place in (start, end))
         positions = self.positions
         if end > len(positions):  # micro-batches in other threads may extend it, too
-            positions = self.positions = self.sinusoids(2 * end).to(positions.device)
+            positions = self.positions = self.sinusoids(max(2 * end, 512)).to(positions.device)
         return positions[start:end]
 
     def has_fixed_heads(self) -> bool:
@@ -384,9 +392,9 @@ def sinusoids(length: int, width: int, *, frequency: float = 1.0, base: float = 
 
     Rates fall geometrically from `frequency` to `frequency` / `base` radians per token, the lowest left out unless `last`.
     """
-    half, cpu = width // 2, torch.device("cpu")  # even where a model without memory is built: only sizes are wanted there
-    rates = frequency * torch.exp(torch.arange(half, device=cpu) * -(math.log(base) / max(half - last, 1)))
-    angles = torch.arange(length, device=cpu)[:, None] * rates[None, :]
+    half = width // 2
+    rates = frequency * torch.exp(torch.arange(half) * -(math.log(base) / max(half - last, 1)))
+    angles = torch.arange(length)[:, None] * rates[None, :]
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 

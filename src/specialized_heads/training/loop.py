@@ -10,7 +10,6 @@ order, so the result does not depend on the number of threads. With n processes 
 micro-batch. A background thread prepares the batches of the next update.
 """
 
-import gc
 import hashlib
 import json
 import math
@@ -83,7 +82,6 @@ def train(
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
     model.train()
     run.working.train()
-    gc.freeze()  # garbage collections need not look at what lasts
     log_file = records if context.is_main else Path(os.devnull)
     with disk_errors(log_file), open(log_file, "w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in run.records)
@@ -101,7 +99,6 @@ def train(
             if context.is_main and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
                 run.save(fingerprint)
                 saved = time.monotonic()
-    gc.unfreeze()
     run.pool.shutdown()
     torch.set_num_threads(threads)
     model.eval()
@@ -146,6 +143,7 @@ class _Run:
             log.info("this device has no bf16 instructions; matrix products run in float32")
         self.working = model.in_precision(torch.bfloat16) if self.matmul_precision == "bf16" else model
         if plan.compile:
+            self.working.packing = False
             for layer in self.working.layers():
                 layer.compile(dynamic=True)
         log_alphas = [gate.log_alpha for gate in self.gates]

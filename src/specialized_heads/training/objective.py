@@ -126,9 +126,9 @@ def cross_entropy_sum(
 ) -> Tensor:
     """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
     if activations is None and model.packs():
-        real = Packing(batch.real(batch.source)), Packing(batch.real(batch.target_out))
-        states = model.forward_packed(batch.source, batch.target_in, real)
-        labels = real[1].pack(batch.target_out, filler=batch.tokens.pad)
+        targets = Packing(batch.real(batch.target_out))
+        states = model.forward_packed(batch.source, batch.target_in, targets)
+        labels = targets.pack(batch.target_out, filler=batch.tokens.pad)
     else:
         states = model(batch.source, batch.target_in, activations).flatten(0, 1)
         labels = batch.target_out.flatten()
