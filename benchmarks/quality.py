@@ -121,6 +121,11 @@ def untrained(size: Size, seed: int, *, dropout: float = DROPOUT, **changes: flo
     return model
 
 
+def warmup(updates: int) -> int:
+    """Updates until the peak of the learning rate."""
+    return min(WARMUP, updates // 2)
+
+
 def ours_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: str) -> Training:
     """This engine: the recipe of the paper, that of the shipped experiments, or the one that lowers the loss fastest."""
     settings = {
@@ -130,7 +135,7 @@ def ours_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe:
         "micro_batch_tokens": 2500,
         "schedule": "linear",
         "learning_rate": rate,
-        "warmup": min(WARMUP, updates // 2),
+        "warmup": warmup(updates),
         "precision": "bf16",
     }
     changes = {}
@@ -179,7 +184,7 @@ def peer_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, name: s
                     update,
                     schedule="linear",
                     factor=rate,
-                    warmup=min(WARMUP, updates // 2),
+                    warmup=warmup(updates),
                     updates=updates,
                     width=size.width,
                 )

@@ -235,6 +235,7 @@ REFUSED = {
     ),
     # None of these takes the memory that it describes.
     "wide": (sized(width=2**62), OTHER),
+    "wider than memory": (sized(width=10**8), OTHER),
     "large vocabulary": (sized(source_vocabulary=10**12), OTHER),
     "wide heads": (sized(head_width=10**9), OTHER),
     "many layers": (sized(encoder=[[0]] * 900), OTHER),

@@ -158,7 +158,7 @@ def ceilings(rows: list[Row]) -> list[str]:
     text = (
         "## The machine's own rate\n\nGFLOP/s of the matrix products of an update (forward and both backward) and of nothing"
         " else, at the model's shapes; the best of all rounds and of several ways to divide the rows. *all* weighs them as"
-        " the model does; the fastest *all* of a size is the ceiling that utilisation refers to."
+        " the model does; the fastest *all* of a size, or for this engine in float32 that of float32, is the ceiling that utilisation refers to."
     )
     return [text, table(head, lines)]
 
@@ -300,7 +300,9 @@ def peers(panels: list[Axes], rows: list[Row]) -> None:
     handles = {name: handles[name] for name in TITLES.values() if name in handles}
     if handles:
         figure = panels[0].get_figure(root=False)
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+        figure.legend(
+            handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8
+        )
 
 
 def smaller(panels: list[Axes], rows: list[Row]) -> None:
