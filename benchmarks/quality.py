@@ -205,7 +205,7 @@ SYSTEMS = {
         needs="transformers",
     ),
     "joeynmt": System(
-        "JoeyNMT", partial(peer_trains, name="joey", variant="bf16"), (2e-3, 3e-3, 5e-3), needs="joeynmt"
+        "JoeyNMT", partial(peer_trains, name="joey", variant="bf16"), (1e-3, 2e-3, 3e-3), needs="joeynmt"
     ),
 }
 
