@@ -158,7 +158,8 @@ def ceilings(rows: list[Row]) -> list[str]:
     text = (
         "## The machine's own rate\n\nGFLOP/s of the matrix products of an update (forward and both backward) and of nothing"
         " else, at the model's shapes; the best of all rounds and of several ways to divide the rows. *all* weighs them as"
-        " the model does; the fastest *all* of a size, or for this engine in float32 that of float32, is the ceiling that utilisation refers to."
+        " the model does; the fastest *all* of a size, or for this engine in float32 that of float32, is the"
+        " ceiling that utilisation refers to."
     )
     return [text, table(head, lines)]
 
