@@ -38,6 +38,7 @@ PLAN = Plan(
 class System:
     def __init__(self, workload: Workload, *, device: str, threads: int) -> None:
         self.workload, self.device, self.threads = workload, torch.device(device), threads
+        self.parallel = 1 if self.device.type == "cuda" else threads  # micro-batches, or parts of a batch to translate
         prepare_cpu()
 
     def training_variants(self) -> list[str]:
@@ -47,15 +48,14 @@ class System:
         torch.set_num_threads(1)
         model = load(self.workload.weights, dropout=DROPOUT, device=self.device).train()
         data = load_data(self.workload.tokens, self.workload.tokens)
-        self.micro_batches = 1 if self.device.type == "cuda" else self.threads
         plan = PLAN.model_copy(update={"precision": variant})
         self.run = _Run(
-            model, plan, data, Path(os.devnull), None, None, workers=self.micro_batches, context=DistributedContext()
+            model, plan, data, Path(os.devnull), None, None, workers=self.parallel, context=DistributedContext()
         )
         self.run.working.train()
 
     def update(self, batch: list[int]) -> None:
-        pieces = [np.array(batch[start :: self.micro_batches]) for start in range(self.micro_batches)]
+        pieces = [np.array(batch[start :: self.parallel]) for start in range(self.parallel)]
         self.run.step(self.run.make(self.run.data.train, 0, 0, pieces))
 
     def decoding_variants(self) -> list[str]:
@@ -64,7 +64,6 @@ class System:
     def prepare_decoding(self, variant: str) -> None:
         torch.set_num_threads(self.threads)
         self.model = load(self.workload.weights, device=self.device)
-        self.parallel = 1 if self.device.type == "cuda" else self.threads
 
     def translate(self, number: int) -> list[list[int]]:
         sources = self.workload.sources(self.workload.decode[number])

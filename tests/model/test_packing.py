@@ -74,7 +74,7 @@ def test_start_tokens_with_the_id_of_padding_are_kept(tiny_model, store) -> None
 
 def test_products_in_bf16_stay_close(tiny_model, batch: Batch) -> None:
     model = tiny_model().train()
-    gated(model.float())
+    gated(model)
     narrow = model.in_precision(torch.bfloat16).train()
     exact, rounded = (loss_and_gradients(each, batch)[0] for each in (model, narrow))
     assert rounded.dtype == torch.float32 and 0 < abs(float(rounded - exact)) < 0.01 * float(exact)

@@ -355,7 +355,7 @@ class Transformer(Network):
         return F.linear(states, self.output_embedding, self.output_bias)
 
     def embed(self, table: Tensor, ids: Tensor, encodings: Tensor) -> Tensor:
-        """Embeddings of ids (..., T), scaled by √d, plus the encodings of their positions (T, D)."""
+        """Embeddings of ids (..., T), scaled by √d, plus the encodings of their positions (..., T, D)."""
         x = F.embedding(ids, table)
         if self.architecture.scale_embeddings:
             x = x * math.sqrt(self.architecture.width)
