@@ -19,9 +19,9 @@ from scipy.stats import spearmanr
 from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.relevance.average import Average, average_relevance, stability
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.model.transformer import KINDS
 
 EPSILONS = (1e-2, 3e-2, 1e-1, 3e-1)
 LEVELS = ("decoder 1", "encoder 1")

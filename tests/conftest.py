@@ -14,7 +14,8 @@ import torch
 from safetensors.numpy import save_file
 
 from specialized_heads.corpus.tokens import TokenStore
-from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.model.architecture import Architecture
+from specialized_heads.model.transformer import Transformer
 
 ROOT = Path(__file__).parents[1]
 

@@ -34,8 +34,9 @@ from torch import Tensor, nn
 
 from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, MAX_LENGTH_RATIO, Workload
 from specialized_heads.corpus.vocabulary import EOS, PAD, UNKNOWN
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import load
-from specialized_heads.model.transformer import Architecture, Transformer, sinusoids
+from specialized_heads.model.transformer import Transformer, sinusoids
 from specialized_heads.training.batching import make_batch
 
 

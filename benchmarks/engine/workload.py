@@ -26,9 +26,10 @@ from safetensors.numpy import save_file
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.tokens import TokenStore, cut, load_tokens
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import TOKENS, translate
-from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.batching import make_batch
 
 CORPUS = Path(__file__).parents[2] / "resources/tatoeba_en_fr/corpus.parquet"

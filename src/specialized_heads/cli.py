@@ -147,7 +147,7 @@ def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
 
 def _describe(args: argparse.Namespace) -> None:
     from specialized_heads.export import read_card
-    from specialized_heads.model.transformer import KINDS
+    from specialized_heads.model.architecture import KINDS
 
     card = read_card(args.model)
     scores = card.scores

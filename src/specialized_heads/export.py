@@ -25,9 +25,10 @@ from specialized_heads.corpus.bpe import encode_ids
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD, UNKNOWN
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import translate_all
-from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.model.transformer import Transformer
 
 FORMAT = 1
 WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"

@@ -10,9 +10,10 @@ import torch
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))  # `benchmarks` is not installed with the project
 
-from benchmarks import quality  # noqa: E402
 from benchmarks.engine.workload import Size  # noqa: E402
-from benchmarks.quality import Result, System, Trainings, updates_until  # noqa: E402
+from benchmarks.quality import trainings  # noqa: E402
+from benchmarks.quality.systems import System, Training  # noqa: E402
+from benchmarks.quality.trainings import Result, Trainings, updates_until  # noqa: E402
 from specialized_heads.model.transformer import Transformer, initialise  # noqa: E402
 
 
@@ -34,7 +35,7 @@ def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twic
 ) -> None:
     trained = []
 
-    def train(corpus: object, rate: float, updates: int, seed: int) -> quality.Training:
+    def train(corpus: object, rate: float, updates: int, seed: int) -> Training:
         trained.append((rate, updates, seed))
         yield
         return rate, updates
@@ -44,22 +45,24 @@ def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twic
             rate, updates = model
             return 2.0 - updates / 2000 + rate, 40 + updates / 200
 
-    monkeypatch.setitem(quality.SYSTEMS, "ours", System("ours", train, (0.1, 0.2)))
+    monkeypatch.setitem(trainings.SYSTEMS, "ours", System("ours", train, (0.1, 0.2)))
     path = tmp_path / "quality.csv"
     lengths = Trainings(Corpus(), path).lengths("ours", 2, longest=4000)
     assert [(each.learning_rate, each.updates, each.seed) for each in lengths] == [
         (0.1, 500, 2),
         (0.1, 1000, 2),
+        (0.1, 1414, 2),
         (0.1, 2000, 2),
     ]
-    assert trained == [(0.1, 500, 1), (0.2, 500, 1), (0.1, 500, 2), (0.1, 1000, 2), (0.1, 2000, 2)]
+    assert trained[:2] == [(0.1, 500, 1), (0.2, 500, 1)]
+    assert trained[2:] == [(0.1, updates, 2) for updates in (500, 1000, 2000, 1414)]
     assert Trainings(Corpus(), path).lengths("ours", 2, longest=4000) == lengths
-    assert len(trained) == 5
+    assert len(trained) == 6
     assert Trainings(Corpus(), path).lengths("ours", 2, longest=1000) == lengths  # what is done counts
     assert Trainings(Corpus(), tmp_path / "other.csv").lengths("ours", 2, longest=1000) == lengths[:2]
-    monkeypatch.setattr(quality, "LOSS", 1.9)  # 500 updates reach it, so 250 are tried
+    monkeypatch.setattr(trainings, "LOSS", 1.9)  # 500 updates reach it, so 250 are tried
     lengths = Trainings(Corpus(), path).lengths("ours", 2, longest=1000)
-    assert [each.updates for each in lengths] == [250, 500, 1000]
+    assert [each.updates for each in lengths] == [250, 354, 500, 1000]
 
 
 def test_joeynmts_weights_come_back(tiny_model: Callable) -> None:

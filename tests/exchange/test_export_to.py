@@ -15,8 +15,9 @@ from specialized_heads.corpus.bpe import learn
 from specialized_heads.exchange.export_to import Comparison, export_to
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.export import load_exported
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import save, weights_of
-from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.stage import UserError
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")

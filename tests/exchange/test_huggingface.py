@@ -10,8 +10,9 @@ from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import load_folder, write_folder
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.stage import UserError
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")

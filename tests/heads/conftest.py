@@ -10,7 +10,7 @@ from parsed_corpus import NUMBER, Corpus, libreoffice
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.heads import analyse
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import read_json
 

@@ -11,8 +11,9 @@ from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.preprocess import apply
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.stage import UserError, read_json
 

@@ -16,8 +16,9 @@ from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
 from specialized_heads.config.sections import Heads
 from specialized_heads.heads import analyse
+from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.checkpoint import load_on, save
-from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 
 RESTING = 0.6  # attention of encoder and cross heads on EOS
 

@@ -11,9 +11,10 @@ import pytest
 from parsed_corpus import VOCABULARY, Corpus
 
 from specialized_heads.config.sections import Heads
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.patterns import LABELS
-from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.parsing.relations import DIRECTIONS
 
 # Which end of the sentence the last two patterns look at, as a weight of each place among n tokens and EOS.

@@ -11,8 +11,8 @@ from scipy.spatial.distance import jensenshannon
 
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads import maps, similarity
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import KINDS
 
 SOURCES, TARGETS = [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], []]
 

@@ -13,7 +13,7 @@ from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
 from specialized_heads.heads.table import head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import Sentence
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "heads.md"

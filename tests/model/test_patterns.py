@@ -3,9 +3,10 @@
 import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.patterns import LABELS, fixed_weights
-from specialized_heads.model.transformer import Architecture, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 
 KEYS = torch.tensor([[True] * 5, [True, True, True, False, False]])
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
+from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.gates import Mask
-from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise, sinusoids
+from specialized_heads.model.transformer import Transformer, initialise, sinusoids
 
 SOURCE = torch.tensor([[5, 9, 4, 17, EOS], [8, 6, EOS, PAD, PAD]])
 TARGET = torch.tensor([[BOS, 4, 12, 20], [BOS, 7, PAD, PAD]])

@@ -12,9 +12,9 @@ from small import WORDS
 
 from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import learn, load_bpe
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.decoding import translate as search
-from specialized_heads.model.transformer import KINDS
 from specialized_heads.pruning import ablation, importance, systematic
 from specialized_heads.pruning.ablation import removals
 from specialized_heads.pruning.masking import NOTHING

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.model.transformer import Architecture
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.pruning.criteria import at_random, best_first, values_of
 from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.stage import UserError

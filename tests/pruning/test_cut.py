@@ -10,9 +10,10 @@ import pytest
 import torch
 from small import changed
 
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import MultiHeadAttention
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import cut
 from specialized_heads.pruning.criteria import at_random
 from specialized_heads.pruning.scopes import heads_of

@@ -10,10 +10,11 @@ import pytest
 import torch
 from small import PRUNING, TRAINING, changed, killed_at, outputs
 
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import probability_open, soft
-from specialized_heads.model.transformer import KINDS, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import prune, regularised
 from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
 from specialized_heads.stage import UserError, read_json

@@ -5,7 +5,7 @@ from math import nan
 
 import pandas as pd
 
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.report.claims.evidence import Evidence
 
 WHOLE = [[8, 8, 8]] * 3

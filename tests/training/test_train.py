@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 from small import TRAINING, outputs
 
 import specialized_heads
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.transformer import Architecture
 from specialized_heads.stage import UserError, file_hash
 from specialized_heads.training import checkpoint, train
 from specialized_heads.training.train import spread_evenly

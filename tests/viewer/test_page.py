@@ -17,8 +17,9 @@ from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
 from specialized_heads.heads import maps
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import save
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.report import style
 from specialized_heads.stage import UserError

@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import write_table
 
 # Columns from `score.json`.

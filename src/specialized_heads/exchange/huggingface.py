@@ -14,8 +14,9 @@ from pydantic import Field, ValidationError
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import assemble, read_tensors, write_tensors
-from specialized_heads.model.transformer import Architecture, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import Section, UserError, first_line, read_json, write_json
 
 CONFIG, GENERATION = "config.json", "generation_config.json"

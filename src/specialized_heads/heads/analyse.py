@@ -17,8 +17,8 @@ from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
 from specialized_heads.heads.table import head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import align
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load_on
-from specialized_heads.model.transformer import KINDS
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses

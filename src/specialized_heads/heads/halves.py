@@ -8,7 +8,8 @@ from specialized_heads.config.sections import Heads
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.functions import RARE_WORDS, SYNTACTIC, functions_of
 from specialized_heads.heads.measure import Counted
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.transformer import Transformer
 
 
 def labels_on_halves(model: Transformer, counted: Counted, settings: Heads) -> list[dict[str, Any]]:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import Activations
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import progress
 from specialized_heads.training.batching import in_order, make_batch
 

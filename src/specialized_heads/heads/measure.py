@@ -16,7 +16,8 @@ from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.confidence import confidence, entropy, parked
 from specialized_heads.heads.rare_words import rare_hits
 from specialized_heads.heads.trees import Sentence
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.transformer import Transformer
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from torch import Tensor
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load_on
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.tables import write_table
 
 BATCH_TOKENS = 1000  # per side; bounds the memory of the mixtures of one head with all others

@@ -8,7 +8,8 @@ from specialized_heads.config.sections import Heads
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.functions import functions_of
 from specialized_heads.heads.measure import Counted
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
 from specialized_heads.tables import HEAD, read_table
 

@@ -17,19 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from specialized_heads.corpus.vocabulary import STRICT, Id
+from specialized_heads.model.architecture import Epsilon, Heads, Size, Vocabulary, Width
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout
-from specialized_heads.model.transformer import (
-    ACTIVATIONS,
-    EncoderLayer,
-    Epsilon,
-    Heads,
-    LayerNorm,
-    Network,
-    Size,
-    Vocabulary,
-    Width,
-)
+from specialized_heads.model.layers import ACTIVATIONS, EncoderLayer, LayerNorm
+from specialized_heads.model.transformer import Network
 
 
 @dataclass(frozen=True)

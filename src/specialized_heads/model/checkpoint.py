@@ -18,10 +18,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from specialized_heads import __version__
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.devices import choose_device
 from specialized_heads.model.functional import prepare_cpu
-from specialized_heads.model.transformer import Architecture, Network, Transformer
+from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.stage import UserError, atomic, first_line, read_json, write_json
 
 OUTPUT_EMBEDDING = (

@@ -9,193 +9,18 @@ Shapes: B sentences, S source and T target tokens, D width, V target vocabulary.
 
 import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Annotated, Literal, Self
+from dataclasses import replace
+from typing import Self
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
-from specialized_heads.corpus.vocabulary import OURS, STRICT, Id, SpecialTokens
+from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.functional import dropout
+from specialized_heads.model.layers import DecoderLayer, EncoderLayer, LayerNorm
 from specialized_heads.model.packing import Blocks, Packing
-
-KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
-Heads = Annotated[tuple[tuple[Id, ...], ...], Field(max_length=1000)]  # numbers of the heads of each layer, from 0
-Size = Annotated[int, Field(ge=1)]
-Vocabulary = Annotated[int, Field(ge=4)]
-Width = Annotated[int, Field(ge=2)]
-Positive = Annotated[float, Field(gt=0)]
-Epsilon = Annotated[float, Field(gt=0, le=1)]
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Everything that determines what the weights compute. The defaults are the paper's."""
-
-    __pydantic_config__ = STRICT
-    source_vocabulary: Vocabulary
-    target_vocabulary: Vocabulary
-    width: Width
-    feed_forward: Size
-    head_width: Size
-    encoder: Heads
-    decoder: Heads
-    cross: Heads
-    position_frequency: Positive = 1.0  # highest frequency of the sinusoids, radians per token
-    position_base: Annotated[float, Field(gt=1)] = 1e4  # ratio of their highest to their lowest frequency
-    position_scale: Positive = 1.0  # their amplitude
-    position_start: Annotated[int, Field(ge=0, le=1000)] = 0  # position of a sentence's first token
-    position_last: bool = True  # the lowest frequency is 1 / base; False: the next after it would be
-    fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `patterns`
-    post_norm: bool = False  # normalise the sum after each sub-layer, not its input, and nothing after the last layer
-    activation: Literal["relu", "gelu", "swish"] = "relu"  # of the feed-forward sub-layers: one of `ACTIVATIONS`
-    attention_bias: bool = False  # biases in the four projections of attention
-    output_bias: bool = False  # a constant bias on the logits
-    norm_epsilon: Epsilon = 1e-6  # ε of LayerNorm
-    scale_embeddings: bool = True  # by √d
-    # Embeddings that are one matrix: "output" (target and output), "all", or none.
-    tied: Literal["", "output", "all"] = ""
-    tokens: SpecialTokens = OURS
-
-    @classmethod
-    def full(
-        cls,
-        *,
-        layers: int,
-        heads: int,
-        width: int,
-        decoder_layers: int | None = None,
-        head_width: int | None = None,
-        **sizes: float,
-    ) -> "Architecture":
-        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` + `decoder_layers` layers.
-
-        The decoder has as many layers as the encoder unless `decoder_layers` is given, and heads are `width` / `heads` wide
-        unless `head_width` is; `sizes` are the remaining fields.
-        """
-        encoder, decoder = ((tuple(range(heads)),) * depth for depth in (layers, decoder_layers or layers))
-        by_type = {"encoder": encoder, "decoder": decoder, "cross": decoder}
-        return cls(width=width, head_width=head_width or width // heads, **by_type, **sizes)
-
-
-class LayerNorm(nn.LayerNorm):
-    """LayerNorm computed in the precision of its weights; the output may have another precision."""
-
-    def __init__(self, a: Architecture) -> None:
-        super().__init__(a.width, eps=a.norm_epsilon)
-        self.precision: torch.dtype | None = None  # of the output; None: that of the weights
-
-    def forward(self, x: Tensor) -> Tensor:
-        normalised = super().forward(x.to(self.weight.dtype))
-        return normalised if self.precision is None else normalised.to(self.precision)
-
-
-class FeedForward(nn.Module):
-    """Feed-forward sub-layer (B, T, D) -> (B, T, D)."""
-
-    def __init__(self, a: Architecture, *, name: str, layer: int, dropout: float) -> None:
-        super().__init__()
-        self.name, self.layer, self.dropout = name, layer, dropout
-        self.activation = ACTIVATIONS[a.activation]
-        self.expand = nn.Linear(a.width, a.feed_forward)
-        self.contract = nn.Linear(a.feed_forward, a.width)
-
-    def forward(self, x: Tensor, activations: Activations | None = None) -> Tensor:
-        hidden = self.activation(self.expand(x.to(self.expand.weight.dtype)))
-        if activations is not None:
-            activations[self.name, self.layer, "input"], activations[self.name, self.layer, "hidden"] = x, hidden
-        return self.contract(dropout(hidden, self.dropout, self.training))
-
-
-class Layer(nn.Module):
-    """What encoder and decoder layers share: how a sub-layer updates the residual stream."""
-
-    def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
-        super().__init__()
-        self.layer, self.dropout, self.post_norm = layer, dropout, a.post_norm
-
-    def sublayer(
-        self,
-        x: Tensor,
-        norm: LayerNorm,
-        function: Callable[[Tensor], Tensor],
-        name: str = "",
-        activations: Activations | None = None,
-    ) -> Tensor:
-        """Add what a sub-layer computes from the normalised residual stream (B, T, D), with dropout.
-
-        `activations` records both summands under the sub-layer's name. With `post_norm` the sum is normalised instead.
-        """
-        update = function(x if self.post_norm else norm(x))
-        if activations is not None:
-            activations[name, self.layer, "residual"], activations[name, self.layer, "update"] = x, update
-        x = x + dropout(update, self.dropout, self.training).to(x.dtype)
-        return norm(x) if self.post_norm else x
-
-
-class EncoderLayer(Layer):
-    """Self-attention and feed-forward."""
-
-    def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
-        super().__init__(a, layer, dropout)
-        self.attention_norm = LayerNorm(a)
-        self.attention = attention(a, "encoder", layer, dropout)
-        self.feed_forward_norm = LayerNorm(a)
-        self.feed_forward = FeedForward(a, name="encoder_feed_forward", layer=layer, dropout=dropout)
-
-    def forward(self, x: Tensor, attn_mask: Tensor | Blocks, activations: Activations | None = None) -> Tensor:
-        attend = partial(self.attention, memory=None, attn_mask=attn_mask, activations=activations)
-        feed_forward = partial(self.feed_forward, activations=activations)
-        x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
-        return self.sublayer(x, self.feed_forward_norm, feed_forward, "encoder_feed_forward", activations)
-
-
-class DecoderLayer(Layer):
-    """Causal self-attention, cross-attention to the encoder's output, and feed-forward."""
-
-    def __init__(self, a: Architecture, layer: int, dropout: float) -> None:
-        super().__init__(a, layer, dropout)
-        self.attention_norm = LayerNorm(a)
-        self.attention = attention(a, "decoder", layer, dropout)
-        self.cross_norm = LayerNorm(a)
-        self.cross = attention(a, "cross", layer, dropout)
-        self.feed_forward_norm = LayerNorm(a)
-        self.feed_forward = FeedForward(a, name="decoder_feed_forward", layer=layer, dropout=dropout)
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        causal: Tensor | Blocks,
-        memory_mask: Tensor | Blocks,
-        activations: Activations | None = None,
-    ) -> Tensor:
-        attend = partial(self.attention, memory=None, attn_mask=causal, activations=activations)
-        attend_to_memory = partial(self.cross, memory=memory, attn_mask=memory_mask, activations=activations)
-        feed_forward = partial(self.feed_forward, activations=activations)
-        x = self.sublayer(x, self.attention_norm, attend, "decoder", activations)
-        x = self.sublayer(x, self.cross_norm, attend_to_memory, "cross", activations)
-        return self.sublayer(x, self.feed_forward_norm, feed_forward, "decoder_feed_forward", activations)
-
-
-def attention(a: Architecture, kind: str, layer: int, dropout: float) -> MultiHeadAttention:
-    """The attention sub-layer of a layer."""
-    return MultiHeadAttention(
-        kind=kind,
-        layer=layer,
-        heads=getattr(a, kind)[layer],
-        width=a.width,
-        head_width=a.head_width,
-        dropout=dropout,
-        bias=a.attention_bias,
-        fixed_patterns=a.fixed_patterns and kind == "encoder",
-    )
 
 
 class Network(nn.Module):
@@ -313,24 +138,16 @@ class Transformer(Network):
         causal = torch.full((target.shape[1],) * 2, -torch.inf).triu(1)
         encodings = self.encodings(0, source.shape[1])[sources.position]
         x = self.embed(self.source_embedding, sources.pack(source, filler=pad), encodings)
-        for layer in self.encoder:
-            x = layer(x, Blocks(sources, sources, attn_mask))
-        memory = self.encoder_norm(x)
+        memory = self.run_encoder(x, Blocks(sources, sources, attn_mask))
         encodings = self.encodings(0, target.shape[1])[targets.position]
         x = self.embed(self.target_embedding, targets.pack(target, filler=pad), encodings)
-        for layer in self.decoder:
-            x = layer(x, memory, Blocks(targets, targets, causal), Blocks(targets, sources, attn_mask))
-        return self.decoder_norm(x)
+        return self.run_decoder(x, memory, Blocks(targets, targets, causal), Blocks(targets, sources, attn_mask))
 
     def encode(self, source: Tensor, activations: Activations | None = None) -> tuple[Tensor, Tensor]:
         """Encoder output (B, S, D), called memory, and the attention mask (B, 1, 1, S) that hides padding."""
         x = self.embed(self.source_embedding, source, self.encodings(0, source.shape[1]))
         attn_mask = self.padding_mask(source)
-        for layer in self.encoder:
-            x = layer(x, attn_mask.to(x.dtype), activations)
-        if activations is not None:
-            activations["encoder_norm", 0, "input"] = x
-        return self.encoder_norm(x), attn_mask
+        return self.run_encoder(x, attn_mask.to(x.dtype), activations), attn_mask
 
     def decode(
         self, target: Tensor, memory: Tensor, memory_mask: Tensor, activations: Activations | None = None
@@ -338,9 +155,28 @@ class Transformer(Network):
         """Decoder states (B, T, D) for target prefixes (B, T)."""
         t = target.shape[1]
         x = self.embed(self.target_embedding, target, self.encodings(0, t))
-        causal = torch.full((t, t), -torch.inf, device=target.device).triu(1)
+        causal = torch.full((t, t), -torch.inf, dtype=x.dtype, device=x.device).triu(1)
+        return self.run_decoder(x, memory, causal, memory_mask.to(x.dtype), activations)
+
+    def run_encoder(self, x: Tensor, attn_mask: Tensor | Blocks, activations: Activations | None = None) -> Tensor:
+        """The encoder's output from the embedded source, both (B, S, D), or lists of tokens if the mask is `Blocks`."""
+        for layer in self.encoder:
+            x = layer(x, attn_mask, activations)
+        if activations is not None:
+            activations["encoder_norm", 0, "input"] = x
+        return self.encoder_norm(x)
+
+    def run_decoder(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        causal: Tensor | Blocks,
+        memory_mask: Tensor | Blocks,
+        activations: Activations | None = None,
+    ) -> Tensor:
+        """The decoder's states from the embedded target, both (B, T, D), or lists of tokens if the masks are `Blocks`."""
         for layer in self.decoder:
-            x = layer(x, memory, causal.to(x.dtype), memory_mask.to(x.dtype), activations)
+            x = layer(x, memory, causal, memory_mask, activations)
         if activations is not None:
             activations["decoder_norm", 0, "input"] = x
         return self.decoder_norm(x)

@@ -4,7 +4,7 @@ An attention type that the scope does not prune has no dead heads. Layers and he
 """
 
 from specialized_heads import stage
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 
 COPIED = ("scope", "penalty", "heads", "expected", "decided", "loss_hard", "loss_soft", "collapse")
 

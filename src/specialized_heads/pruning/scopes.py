@@ -5,7 +5,8 @@ Heads are named (type, layer, head), layer and head from 1; the heads of a prune
 
 from collections.abc import Collection
 
-from specialized_heads.model.transformer import KINDS, Architecture, Transformer
+from specialized_heads.model.architecture import KINDS, Architecture
+from specialized_heads.model.transformer import Transformer
 
 Head = tuple[str, int, int]
 

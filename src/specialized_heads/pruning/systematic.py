@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.pruning.ablation import SCORES, Decoded, write_scores
 from specialized_heads.pruning.masking import Removal
 from specialized_heads.pruning.scopes import Head

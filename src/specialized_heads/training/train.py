@@ -14,8 +14,9 @@ from typing import Any
 
 from specialized_heads import stage
 from specialized_heads.config.sections import Model, Training, Vocabulary
+from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
-from specialized_heads.model.transformer import KINDS, Architecture, Network, Transformer, initialise
+from specialized_heads.model.transformer import Network, Transformer, initialise
 from specialized_heads.training.loop import train
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.plan import Plan, load_data

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from specialized_heads import stage
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table
 
 CSS = Path(__file__).parent / "page.css"

@@ -26,8 +26,9 @@ from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
 from specialized_heads.heads.trees import align
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import architecture_of, load_on
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.tables import HEAD, read_table

@@ -8,7 +8,7 @@ from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance import average
 from specialized_heads.heads.relevance.average import Average, average_relevance, relevance, stability
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
 

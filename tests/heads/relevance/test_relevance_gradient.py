@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from specialized_heads.heads.relevance.gradient import gradient_input
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.training.batching import Batch
 
 

@@ -10,8 +10,9 @@ from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.relevance import measure
 from specialized_heads.heads.relevance.average import average_relevance, stability
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import read_json
 
 RULES = ["z_plus", "epsilon", "gradient_input", "attention", "alpha_beta"]

@@ -9,8 +9,9 @@ import torch
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance.propagate import propagate
 from specialized_heads.heads.relevance.rules import ABSENT, Rule
+from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.attention import Activations, MultiHeadAttention
-from specialized_heads.model.transformer import KINDS, Architecture, Transformer, initialise
+from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.batching import Batch, make_batch
 
 PAPER = Rule("epsilon", epsilon=0.0)

@@ -13,7 +13,8 @@ from specialized_heads.corpus.tokens import TokenStore, cut
 from specialized_heads.heads.relevance.gradient import gradient_input
 from specialized_heads.heads.relevance.propagate import Relevance, propagate
 from specialized_heads.heads.relevance.rules import Rule
-from specialized_heads.model.transformer import KINDS, Transformer
+from specialized_heads.model.architecture import KINDS
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError, progress
 from specialized_heads.training.batching import Batch, make_batch
 

@@ -12,8 +12,8 @@ from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.maps import head_numbers
 from specialized_heads.heads.relevance.average import average_relevance, stability
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load_on
-from specialized_heads.model.transformer import KINDS
 from specialized_heads.tables import HEAD, write_table
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.pruning.scopes import SCOPES

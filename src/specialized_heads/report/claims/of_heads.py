@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import mannwhitneyu, norm, sem, t
 
 from specialized_heads.heads.functions import POSITIONAL
-from specialized_heads.model.transformer import KINDS
+from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, require

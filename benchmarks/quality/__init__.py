@@ -1,0 +1,1 @@
+"""Time to quality of this engine and its peers: see `__main__`."""

@@ -1,0 +1,93 @@
+"""Time to quality: minutes of training until a development loss and a BLEU score, for this engine and its peers.
+
+    snakemake --cores all results/default/tatoeba_en_fr/corpus/tokens/test.safetensors
+    export PYTHONPATH=src
+    .venv-benchmarks/bin/python -m benchmarks.quality results/default/tatoeba_en_fr/corpus
+
+Every system trains a model of the same size (3+3 layers, width 128) on the same text and subwords, in updates of about 3,000
+source tokens. Label smoothing and dropout are 0.1, except in the recipe for a low loss, which has neither. The learning rate
+rises for 200 updates, or half of a shorter training, and then falls to zero; its peak is the best of several at 500 updates. A
+training is always a whole schedule, since a schedule that is cut short says little about where it would have ended; lengths
+double until both goals are reached.
+
+Quality and speed are measured apart. What a training ends with does not depend on the clock, so quality.csv keeps it, and a run
+goes on where the last one stopped, perhaps beside other work. The seconds of an update are measured afterwards, in interleaved
+rounds, while the machine should do nothing else. Minutes are the product. All models are scored alike: converted to this
+engine's, they compute the same, and get its development loss and its beam search.
+"""
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from benchmarks.engine.machine import describe
+from benchmarks.quality.report import report
+from benchmarks.quality.systems import SYSTEMS, Corpus
+from benchmarks.quality.trainings import LONGEST, Trainings, say
+
+ROOT = Path(__file__).parents[2]
+ROUNDS, TIMED = 3, 20  # rounds of the timing, and updates in each
+
+
+def seconds_per_update(names: list[str], corpus: Path) -> dict[str, list[float]]:
+    """Seconds per update of each system, by round, each time in a process of its own."""
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(ROUNDS):
+        for name in names:
+            say(f"round {number + 1}: {SYSTEMS[name].title}")
+            command = [sys.executable, "-m", "benchmarks.quality", str(corpus), "--time", name]
+            done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+            seconds[name].append(float(done.stdout.split()[-1]))
+    return seconds
+
+
+def time_updates(name: str, corpus: Corpus) -> float:
+    """Seconds per update, after a few that are not counted."""
+    training = SYSTEMS[name].train(corpus, 1e-3, 10**6, 1)
+    for _ in islice(training, 5):
+        pass
+    started = time.perf_counter()
+    for _ in islice(training, TIMED):
+        pass
+    return (time.perf_counter() - started) / TIMED
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("corpus", type=Path, help="folder with bpe.target.model, test.parquet and tokens/")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--longest", type=int, default=LONGEST, help="updates of the longest schedule to train")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--train-only", action="store_true", help="do not measure seconds; for a machine with other work"
+    )
+    parser.add_argument("--time", choices=SYSTEMS, help=argparse.SUPPRESS)  # one round of one system, for the parent
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/quality", help="path without suffix")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    corpus = Corpus(options.corpus)
+    if options.time:
+        print(time_updates(options.time, corpus))
+        return
+    for name in options.systems:
+        importlib.import_module(SYSTEMS[name].needs)  # fail before hours of training
+    facts = describe("cpu", options.threads, command=["python -m benchmarks.quality", *sys.argv[1:]])
+    kept = Trainings(corpus, options.output.with_suffix(".csv"))
+    trainings = {
+        name: [kept.lengths(name, seed, longest=options.longest) for seed in options.seeds] for name in options.systems
+    }
+    if not options.train_only:
+        seconds = seconds_per_update(options.systems, options.corpus.resolve())
+        report(options.output, __doc__.split("\n\n")[2:], trainings, seconds, facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Write quality.md and quality.png."""
+
+from pathlib import Path
+from statistics import median
+
+import matplotlib
+
+from benchmarks.engine.report import table, wrapped
+from benchmarks.quality.systems import SYSTEMS
+from benchmarks.quality.trainings import BLEU, LOSS, Result, updates_until
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import LogLocator, NullFormatter  # noqa: E402
+
+
+def report(
+    output: Path,
+    about: list[str],
+    trainings: dict[str, list[list[Result]]],
+    seconds: dict[str, list[float]],
+    facts: dict[str, str],
+) -> None:
+    """Write the table and the figure.
+
+    Args:
+        output: path without suffix.
+        about: paragraphs that say how they were made.
+        trainings: of each system, of each seed, by length.
+        seconds: per update of each system, by round.
+        facts: about the machine and the run.
+    """
+    rows, points = [], []
+    for name, by_seed in trainings.items():
+        pace = median(seconds[name]) / 60  # minutes per update
+        cells = [SYSTEMS[name].title, f"{by_seed[0][0].learning_rate:g}", ranged(seconds[name], 3)]
+        for quantity, goal in (("dev_loss", LOSS), ("bleu", BLEU)):
+            lengths = [updates_until(results, quantity, goal) for results in by_seed]
+            known = [length * pace for length in lengths if length is not None]
+            longest = max(results[-1].updates for results in by_seed)
+            missed = f"not in {longest * pace:.1f}"
+            cells.append(ranged(known, 1) if len(known) == len(lengths) else missed)
+        rows.append(cells)
+        for results in by_seed:
+            for result in results:
+                minutes = f"{result.updates * pace:.1f}"
+                points.append(
+                    [
+                        SYSTEMS[name].title,
+                        result.seed,
+                        result.updates,
+                        minutes,
+                        f"{result.dev_loss:.3f}",
+                        f"{result.bleu:.1f}",
+                    ]
+                )
+    header = ("system", "learning rate", "seconds per update", f"minutes to loss {LOSS}", f"minutes to {BLEU:g} BLEU")
+    sections = [
+        "# Time to quality",
+        "Made by `python -m benchmarks.quality CORPUS` (`benchmarks/quality/`). " + about[0],
+        *about[1:],
+        table(("", ""), [(f"**{key}**", value) for key, value in facts.items()]),
+        "Medians of the seeds, or of the rounds, and their range. Lengths between two schedules are interpolated.",
+        table(header, rows),
+        "All trainings with the chosen rate:",
+        table(("system", "seed", "updates", "minutes", "development loss", "BLEU"), points),
+    ]
+    output.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    for axis, (quantity, goal, label) in zip(
+        axes, (("dev_loss", LOSS, "development loss"), ("bleu", BLEU, "BLEU")), strict=True
+    ):
+        for color, (name, by_seed) in enumerate(trainings.items()):
+            for number, results in enumerate(by_seed):
+                minutes = [result.updates * median(seconds[name]) / 60 for result in results]
+                values = [getattr(result, quantity) for result in results]
+                title = SYSTEMS[name].title if number == 0 else None
+                axis.plot(minutes, values, marker="o", markersize=3, color=f"C{color}", label=title)
+        axis.axhline(goal, color="grey", linewidth=0.8, linestyle="--")
+        axis.set(xscale="log", xlabel="minutes of training", ylabel=label)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+    axes[0].legend(fontsize=8, frameon=False)
+    figure.savefig(output.with_suffix(".png"), dpi=150)
+
+
+def ranged(values: list[float], digits: int) -> str:
+    """Median and range."""
+    low, middle, high = (f"{value:.{digits}f}" for value in (min(values), median(values), max(values)))
+    return middle if low == high else f"{middle} ({low} to {high})"

@@ -1,0 +1,172 @@
+"""How each system is trained, and how all models are scored."""
+
+import importlib
+import os
+import tempfile
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+
+from benchmarks.engine import ours
+from benchmarks.engine.workload import BEAM, DROPOUT, LENGTH_PENALTY, MAX_LENGTH_RATIO, Size, Workload
+from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.evaluation.bleu import bleu
+from specialized_heads.model.checkpoint import save
+from specialized_heads.model.decoding import translate_all
+from specialized_heads.model.functional import prepare_cpu
+from specialized_heads.model.transformer import Transformer, initialise
+from specialized_heads.training.batching import epoch_updates
+from specialized_heads.training.loop import _Run
+from specialized_heads.training.objective import evaluate
+from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.plan import load_data
+from specialized_heads.training.schedule import learning_rate
+
+BATCH_TOKENS, WARMUP = 3000, 200
+
+# Makes one update whenever it is advanced, and returns the trained model, as one of this engine's.
+Training = Generator[None, None, Transformer]
+
+
+@dataclass(frozen=True)
+class System:
+    title: str
+    train: Callable[..., Training]  # corpus, rate, updates, seed
+    rates: tuple[float, ...]
+    needs: str = "torch"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The corpus folder of an experiment, whose tokens have been made."""
+
+    folder: Path
+
+    def tokens(self, split: str) -> Path:
+        return self.folder / "tokens" / f"{split}.safetensors"
+
+    @property
+    def size(self) -> Size:
+        vocabulary = load_bpe(self.folder / "bpe.target.model").get_piece_size()
+        return Size("d128", layers=3, heads=8, width=128, feed_forward=512, vocabulary=vocabulary)
+
+    def score(self, model: Transformer) -> tuple[float, float]:
+        """Development loss, and BLEU of the test set."""
+        settings = {"beam": BEAM, "length_penalty": LENGTH_PENALTY, "max_length_ratio": MAX_LENGTH_RATIO}
+        test, bpe = load_tokens(self.tokens("test")), load_bpe(self.folder / "bpe.target.model")
+        sources = [test.source_ids(sentence).tolist() for sentence in range(len(test))]
+        outputs = [bpe.decode(ids) for ids in translate_all(model.eval(), sources, **settings)]
+        references = pq.read_table(self.folder / "test.parquet", columns=["target"])["target"].to_pylist()
+        score = bleu("fr", lowercase=False).corpus_score(outputs, [references]).score
+        return evaluate(model, load_tokens(self.tokens("dev"))), score
+
+
+def finish(training: Training) -> Transformer:
+    """Run a training to its end."""
+    while True:
+        try:
+            next(training)
+        except StopIteration as end:
+            return end.value
+
+
+def untrained(size: Size, seed: int, *, dropout: float = DROPOUT, **changes: float) -> Transformer:
+    """A model of this engine; `changes` to its architecture."""
+    model = Transformer(replace(size.architecture, **changes), dropout=dropout)
+    initialise(model, seed=seed)
+    return model
+
+
+def warmup(updates: int) -> int:
+    """Updates until the peak of the learning rate."""
+    return min(WARMUP, updates // 2)
+
+
+def ours_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: str) -> Training:
+    """This engine: the recipe of the paper, that of the shipped experiments, or the one that lowers the loss fastest."""
+    settings = {
+        "seed": seed,
+        "updates": updates,
+        "batch_tokens": BATCH_TOKENS,
+        "micro_batch_tokens": 2500,
+        "schedule": "linear",
+        "learning_rate": rate,
+        "warmup": warmup(updates),
+        "precision": "bf16",
+    }
+    changes = {}
+    if recipe != "paper":
+        settings |= {"optimizer": "muon"}
+        changes = {"position_frequency": 2.0, "position_base": 30.0, "position_scale": 3.0}
+    if recipe == "shipped":
+        settings |= {"join": 3}
+        changes |= {"head_width": 32}
+    if recipe == "fast":  # few epochs need no regularisation
+        settings |= {"label_smoothing": 0.0}
+        changes |= {"dropout": 0.0}
+    plan = ours.PLAN.model_copy(update=settings)
+    model = untrained(corpus.size, seed, **changes).train()
+    data = load_data(corpus.tokens("train"), corpus.tokens("dev"))
+    prepare_cpu()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    run = _Run(model, plan, data, Path(os.devnull), None, None, workers=threads, context=DistributedContext())
+    run.working.train()
+    for update in run.updates():
+        run.step(update)
+        yield
+    torch.set_num_threads(threads)
+    return model
+
+
+def peer_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, name: str, variant: str) -> Training:
+    """JoeyNMT, or Marian in transformers: whole batches of sentences of similar length, in a new order each epoch."""
+    module = importlib.import_module(f"benchmarks.engine.{name}")
+    store, size = load_tokens(corpus.tokens("train")), corpus.size
+    pieces = epoch_updates(store, seed=seed, epoch=0, batch_tokens=BATCH_TOKENS, micro_batch_tokens=2 * BATCH_TOKENS)
+    batches = [np.concatenate(update).tolist() for update in pieces]
+    torch.manual_seed(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        workload = Workload(size, Path(folder), train=batches, decode=[], outputs=[], seed=seed)
+        workload.tokens.symlink_to(corpus.tokens("train").resolve())
+        save(untrained(size, seed), workload.weights, training={})
+        system = module.System(workload, device="cpu", threads=torch.get_num_threads())
+        system.prepare_training(variant)
+        random, order = np.random.default_rng(seed), []
+        for update in range(1, updates + 1):
+            order = order or random.permutation(len(batches)).tolist()
+            system.set_rate(
+                learning_rate(
+                    update,
+                    schedule="linear",
+                    factor=rate,
+                    warmup=warmup(updates),
+                    updates=updates,
+                    width=size.width,
+                )
+            )
+            system.update(batches[order.pop()])
+            yield
+        return system.trained()
+
+
+SYSTEMS = {
+    "fast": System("this engine, for a low loss", partial(ours_trains, recipe="fast"), (1e-2, 2e-2, 4e-2)),
+    "ours": System("this engine, shipped recipe", partial(ours_trains, recipe="shipped"), (2e-3, 3e-3, 4e-3)),
+    "paper": System("this engine, the paper's recipe", partial(ours_trains, recipe="paper"), (2e-3, 3e-3, 4e-3)),
+    "marian": System(
+        "Marian in transformers",
+        partial(peer_trains, name="marian", variant="bf16 eager"),
+        (5e-4, 1e-3, 2e-3),
+        needs="transformers",
+    ),
+    "joeynmt": System(
+        "JoeyNMT", partial(peer_trains, name="joey", variant="bf16"), (1e-3, 2e-3, 3e-3), needs="joeynmt"
+    ),
+}

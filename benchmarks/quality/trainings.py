@@ -1,0 +1,101 @@
+"""The trainings that are done, those that are missing, and the length that would reach a goal."""
+
+import csv
+import math
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.quality.systems import SYSTEMS, Corpus, finish
+
+LOSS, BLEU = 1.515, 45.0  # the goals
+SHORTEST, LONGEST = 500, 4000  # updates; rates are compared at the first
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one training ended with."""
+
+    system: str
+    learning_rate: float
+    updates: int
+    seed: int
+    dev_loss: float
+    bleu: float
+
+
+def read(path: Path) -> list[Result]:
+    """The trainings that are done."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as stream:
+        kinds = Result.__annotations__
+        return [Result(**{key: kinds[key](value) for key, value in row.items()}) for row in csv.DictReader(stream)]
+
+
+class Trainings:
+    """Results by system, rate, length and seed; those that are missing are made and written."""
+
+    def __init__(self, corpus: Corpus, path: Path) -> None:
+        self.corpus, self.path, self.done = corpus, path, read(path)
+
+    def kept(self, *which: str | float) -> Result | None:
+        """The result with this system, rate, length and seed, if it is done."""
+        matches = (each for each in self.done if (each.system, each.learning_rate, each.updates, each.seed) == which)
+        return next(matches, None)
+
+    def result(self, system: str, rate: float, updates: int, seed: int) -> Result:
+        if kept := self.kept(system, rate, updates, seed):
+            return kept
+        say(f"{SYSTEMS[system].title}: {updates} updates, learning rate {rate:g}, seed {seed}")
+        training = SYSTEMS[system].train(self.corpus, rate, updates, seed)
+        loss, score = self.corpus.score(finish(training))
+        say(f"  loss {loss:.3f}, {score:.1f} BLEU")
+        self.done.append(Result(system, rate, updates, seed, round(loss, 4), round(score, 2)))
+        with open(self.path, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, list(Result.__annotations__), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(map(asdict, self.done))
+        return self.done[-1]
+
+    def lengths(self, system: str, seed: int, *, longest: int) -> list[Result]:
+        """Trainings of doubling length with the best rate, until both goals are reached; those after `longest` only if done.
+
+        If the length at which rates are compared reaches the loss, half of it is trained too; and so is the geometric mean of
+        the two lengths between which the loss is reached.
+        """
+        tuned = [self.result(system, rate, SHORTEST, 1) for rate in SYSTEMS[system].rates]
+        rate = min(tuned, key=lambda result: result.dev_loss).learning_rate
+        results = [self.result(system, rate, SHORTEST, seed)]
+        if results[0].dev_loss <= LOSS:
+            results.insert(0, self.result(system, rate, SHORTEST // 2, seed))
+        while not (results[-1].dev_loss <= LOSS and results[-1].bleu >= BLEU):
+            which = system, rate, 2 * results[-1].updates, seed
+            if which[2] > longest and not self.kept(*which):
+                break
+            results.append(self.result(*which))
+        enough = next((number for number, result in enumerate(results) if result.dev_loss <= LOSS), 0)
+        if enough:
+            middle = round(math.sqrt(results[enough - 1].updates * results[enough].updates))
+            results.insert(enough, self.result(system, rate, middle, seed))
+        return results
+
+
+def updates_until(results: list[Result], quantity: str, goal: float) -> float | None:
+    """Length of the schedule that would reach the goal, interpolated between two lengths on a logarithmic axis.
+
+    The shortest length, if that reaches it; None if the longest does not.
+    """
+    points = [(result.updates, getattr(result, quantity) - goal) for result in results]
+    sign = 1 if quantity == "dev_loss" else -1
+    for number, (updates, excess) in enumerate(points):
+        if sign * excess <= 0:
+            if number == 0:
+                return float(updates)
+            before, excess_before = points[number - 1]
+            return before * 2 ** (math.log2(updates / before) * excess_before / (excess_before - excess))
+    return None
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,66 @@
+"""What a model is made of: sizes, the heads of each layer, and a field for each point in which published models differ."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from specialized_heads.corpus.vocabulary import OURS, STRICT, Id, SpecialTokens
+
+KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
+Heads = Annotated[tuple[tuple[Id, ...], ...], Field(max_length=1000)]  # numbers of the heads of each layer, from 0
+Size = Annotated[int, Field(ge=1)]
+Vocabulary = Annotated[int, Field(ge=4)]
+Width = Annotated[int, Field(ge=2)]
+Positive = Annotated[float, Field(gt=0)]
+Epsilon = Annotated[float, Field(gt=0, le=1)]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that determines what the weights compute. The defaults are the paper's."""
+
+    __pydantic_config__ = STRICT
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    width: Width
+    feed_forward: Size
+    head_width: Size
+    encoder: Heads
+    decoder: Heads
+    cross: Heads
+    position_frequency: Positive = 1.0  # highest frequency of the sinusoids, radians per token
+    position_base: Annotated[float, Field(gt=1)] = 1e4  # ratio of their highest to their lowest frequency
+    position_scale: Positive = 1.0  # their amplitude
+    position_start: Annotated[int, Field(ge=0, le=1000)] = 0  # position of a sentence's first token
+    position_last: bool = True  # the lowest frequency is 1 / base; False: the next after it would be
+    fixed_patterns: bool = False  # heads 1 to 7 of each encoder layer attend as in `patterns`
+    post_norm: bool = False  # normalise the sum after each sub-layer, not its input, and nothing after the last layer
+    activation: Literal["relu", "gelu", "swish"] = "relu"  # of the feed-forward sub-layers: one of `layers.ACTIVATIONS`
+    attention_bias: bool = False  # biases in the four projections of attention
+    output_bias: bool = False  # a constant bias on the logits
+    norm_epsilon: Epsilon = 1e-6  # ε of LayerNorm
+    scale_embeddings: bool = True  # by √d
+    # Embeddings that are one matrix: "output" (target and output), "all", or none.
+    tied: Literal["", "output", "all"] = ""
+    tokens: SpecialTokens = OURS
+
+    @classmethod
+    def full(
+        cls,
+        *,
+        layers: int,
+        heads: int,
+        width: int,
+        decoder_layers: int | None = None,
+        head_width: int | None = None,
+        **sizes: float,
+    ) -> "Architecture":
+        """The unpruned architecture: `heads` heads in each attention sub-layer of `layers` + `decoder_layers` layers.
+
+        The decoder has as many layers as the encoder unless `decoder_layers` is given, and heads are `width` / `heads` wide
+        unless `head_width` is; `sizes` are the remaining fields.
+        """
+        encoder, decoder = ((tuple(range(heads)),) * depth for depth in (layers, decoder_layers or layers))
+        by_type = {"encoder": encoder, "decoder": decoder, "cross": decoder}
+        return cls(width=width, head_width=head_width or width // heads, **by_type, **sizes)
