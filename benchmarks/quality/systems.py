@@ -158,15 +158,15 @@ def peer_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, name: s
 
 SYSTEMS = {
     "fast": System("this engine, for a low loss", partial(ours_trains, recipe="fast"), (1e-2, 2e-2, 4e-2)),
-    "ours": System("this engine, shipped recipe", partial(ours_trains, recipe="shipped"), (2e-3, 3e-3, 4e-3)),
-    "paper": System("this engine, the paper's recipe", partial(ours_trains, recipe="paper"), (2e-3, 3e-3, 4e-3)),
+    "ours": System("this engine, shipped recipe", partial(ours_trains, recipe="shipped"), (4e-3, 1e-2, 2e-2)),
+    "paper": System("this engine, the paper's recipe", partial(ours_trains, recipe="paper"), (4e-3, 1e-2, 2e-2)),
     "marian": System(
         "Marian in transformers",
         partial(peer_trains, name="marian", variant="bf16 eager"),
-        (5e-4, 1e-3, 2e-3),
+        (1e-3, 2e-3, 4e-3),
         needs="transformers",
     ),
     "joeynmt": System(
-        "JoeyNMT", partial(peer_trains, name="joey", variant="bf16"), (1e-3, 2e-3, 3e-3), needs="joeynmt"
+        "JoeyNMT", partial(peer_trains, name="joey", variant="bf16"), (3e-3, 6e-3, 1.2e-2), needs="joeynmt"
     ),
 }

@@ -61,23 +61,18 @@ class Trainings:
     def lengths(self, system: str, seed: int, *, longest: int) -> list[Result]:
         """Trainings of doubling length with the best rate, until both goals are reached; those after `longest` only if done.
 
-        If the length at which rates are compared reaches the loss, half of it is trained too; and so is the geometric mean of
-        the two lengths between which the loss is reached.
+        If the length at which rates are compared reaches the loss, shorter ones follow, each 1/√2 of the last, until one fails.
         """
         tuned = [self.result(system, rate, SHORTEST, 1) for rate in SYSTEMS[system].rates]
         rate = min(tuned, key=lambda result: result.dev_loss).learning_rate
         results = [self.result(system, rate, SHORTEST, seed)]
-        if results[0].dev_loss <= LOSS:
-            results.insert(0, self.result(system, rate, SHORTEST // 2, seed))
+        while results[0].dev_loss <= LOSS:
+            results.insert(0, self.result(system, rate, round(results[0].updates / math.sqrt(2)), seed))
         while not (results[-1].dev_loss <= LOSS and results[-1].bleu >= BLEU):
             which = system, rate, 2 * results[-1].updates, seed
             if which[2] > longest and not self.kept(*which):
                 break
             results.append(self.result(*which))
-        enough = next((number for number, result in enumerate(results) if result.dev_loss <= LOSS), 0)
-        if enough:
-            middle = round(math.sqrt(results[enough - 1].updates * results[enough].updates))
-            results.insert(enough, self.result(system, rate, middle, seed))
         return results
 
 
