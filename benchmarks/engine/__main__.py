@@ -5,9 +5,10 @@
     .venv-benchmarks/bin/python -m benchmarks.engine  # all of it
     .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2 --pruned  # two minutes
 
-Every system runs in a separate process, with the same Python and PyTorch. Rounds are interleaved (A B C A B C ...), and
-a system does nothing while another is measured, so that what else the machine does meets them all alike. Tables
-give the median of the rounds and their range. A peer that is not installed is left out, and the report says so.
+Every system trains in a separate process, and decodes in another, with the same Python and PyTorch. Rounds are
+interleaved (A B C A B C ...), and a system does nothing while another is measured, so that what else the machine does
+meets them all alike. Tables give the median of the rounds and their range. A peer that is not installed is left out,
+and the report says so.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from typing import Any
 import torch
 
 from benchmarks.engine import pruned, report
-from benchmarks.engine.machine import describe
+from benchmarks.engine.machine import describe, say
 from benchmarks.engine.worker import SYSTEMS, TITLES
 from benchmarks.engine.workload import SIZES, Workload, make
 
@@ -87,24 +88,33 @@ def main() -> None:
 def compare(
     workload: Workload, options: argparse.Namespace, rows: list[dict[str, Any]], missing: dict[str, str]
 ) -> None:
-    """Training and decoding of all systems at one size, and the machine's own rate of matrix products."""
+    """Training and decoding of all systems at one size, and the machine's own rate of matrix products.
+
+    Training and decoding run in separate processes: in the same ones, all systems together need more than 24 GB at size base.
+    """
     size = workload.size.name
-    common = {"device": options.device, "threads": options.threads}
-    ceiling = Process("ceiling", workload, **common)
-    processes = [Process(name, workload, **common) for name in options.systems]
-    missing.update({TITLES[process.name]: process.missing for process in processes if process.missing})
-    processes = [process for process in processes if not process.missing]
-    for number in range(options.rounds):
-        say(f"{size}: matrix products, round {number + 1}")
-        for row in ceiling.ask("ceiling"):
-            rows.append({"part": "ceiling", "size": size, "round": number + 1, **row})
-        for task, arguments in (("train", {"seconds": options.seconds}), ("decode", {})):
-            for process in (process for process in processes if task in process.tasks):
-                say(f"{size}: {task}, round {number + 1}, {TITLES[process.name]}")
-                row = process.ask(task, **arguments)
-                rows.append({"part": task, "size": size, "system": TITLES[process.name], "round": number + 1, **row})
-    for process in (ceiling, *processes):
-        process.close()
+    for part, settings in (("train", {"seconds": options.seconds}), ("decode", {})):
+        names = ["ceiling", *options.systems] if part == "train" else options.systems
+        processes = []
+        for name in names:
+            process = Process(name, workload, device=options.device, threads=options.threads)
+            if process.missing:
+                missing[TITLES[name]] = process.missing
+            elif {part, "ceiling"} & set(process.tasks):
+                processes.append(process)
+            else:
+                process.close()
+        for number in range(options.rounds):
+            columns = {"size": size, "round": number + 1}
+            for process in processes:
+                say(f"{size}: {part}, round {number + 1}, {process.name}")
+                if process.name == "ceiling":
+                    rows += [{"part": "ceiling", **columns, **row} for row in process.ask("ceiling")]
+                else:
+                    row = process.ask(part, **settings)
+                    rows.append({"part": part, **columns, "system": TITLES[process.name], **row})
+        for process in processes:
+            process.close()
 
 
 def arguments() -> argparse.Namespace:
@@ -128,10 +138,6 @@ def arguments() -> argparse.Namespace:
     if options.batch_tokens is None:
         options.batch_tokens = 4000 if options.device == "cpu" else 16000
     return options
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import shlex
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -49,3 +50,8 @@ def package(name: str) -> str:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
         return ""
+
+
+def say(text: str) -> None:
+    """Show progress."""
+    print(text, file=sys.stderr, flush=True)

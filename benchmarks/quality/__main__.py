@@ -7,13 +7,14 @@
 Every system trains a model of the same size (3+3 layers, width 128) on the same text and subwords, in updates of about 3,000
 source tokens. Label smoothing and dropout are 0.1, except in the recipe for a low loss, which has neither. The learning rate
 rises for 200 updates, or half of a shorter training, and then falls to zero; its peak is the best of several at 500 updates. A
-training is always a whole schedule, since a schedule that is cut short says little about where it would have ended; lengths
-double until both goals are reached.
+training run is always a whole schedule, since a schedule that is cut short says little about where it would have ended. Lengths
+start at 500 updates and double until both goals are reached; if 500 updates already reach the loss, shorter runs follow, each
+1/√2 as long as the one before, until one misses it.
 
-Quality and speed are measured apart. What a training ends with does not depend on the clock, so quality.csv keeps it, and a run
-goes on where the last one stopped, perhaps beside other work. The seconds of an update are measured afterwards, in interleaved
-rounds, while the machine should do nothing else. Minutes are the product. All models are scored alike: converted to this
-engine's, they compute the same, and get its development loss and its beam search.
+Quality and speed are measured apart. The result of a training run does not depend on the clock, so quality.csv keeps it; a later
+call resumes where the last one stopped, even while the machine does other work. The seconds of an update are measured
+afterwards, in interleaved rounds, while the machine should do nothing else. Minutes are the product. All models are converted
+to this engine's format, which does not change what they compute, and scored by its development loss and its beam search.
 """
 
 import argparse
@@ -27,12 +28,13 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.engine.machine import describe
+from benchmarks.engine.machine import describe, say
 from benchmarks.quality.report import report
 from benchmarks.quality.systems import SYSTEMS, Corpus
-from benchmarks.quality.trainings import LONGEST, Trainings, say
+from benchmarks.quality.trainings import LONGEST, Trainings
 
 ROOT = Path(__file__).parents[2]
+ABOUT = __doc__.split("\n\n")[2:]  # without the title and the commands
 ROUNDS, TIMED = 3, 20  # rounds of the timing, and updates in each
 
 
@@ -86,7 +88,7 @@ def main() -> None:
     }
     if not options.train_only:
         seconds = seconds_per_update(options.systems, options.corpus.resolve())
-        report(options.output, __doc__.split("\n\n")[2:], trainings, seconds, facts)
+        report(options.output, ABOUT, trainings, seconds, facts)
 
 
 if __name__ == "__main__":

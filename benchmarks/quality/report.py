@@ -25,9 +25,9 @@ def report(
 
     Args:
         output: path without suffix.
-        about: paragraphs that say how they were made.
-        trainings: of each system, of each seed, by length.
-        seconds: per update of each system, by round.
+        about: paragraphs on how the results were made.
+        trainings: for each system, one list of results per seed, shortest schedule first.
+        seconds: for each system, seconds per update, one value per round.
         facts: about the machine and the run.
     """
     rows, points = [], []

@@ -30,12 +30,14 @@ from specialized_heads.training.schedule import learning_rate
 
 BATCH_TOKENS, WARMUP = 3000, 200
 
-# Makes one update whenever it is advanced, and returns the trained model, as one of this engine's.
+# Makes one update per step and returns the trained model, converted to this engine's.
 Training = Generator[None, None, Transformer]
 
 
 @dataclass(frozen=True)
 class System:
+    """A system, how it trains, and the learning rates to compare."""
+
     title: str
     train: Callable[..., Training]  # corpus, rate, updates, seed
     rates: tuple[float, ...]
@@ -77,7 +79,7 @@ def finish(training: Training) -> Transformer:
 
 
 def untrained(size: Size, seed: int, *, dropout: float = DROPOUT, **changes: float) -> Transformer:
-    """A model of this engine; `changes` to its architecture."""
+    """A newly initialised model of this engine; `changes` override fields of its architecture."""
     model = Transformer(replace(size.architecture, **changes), dropout=dropout)
     initialise(model, seed=seed)
     return model
@@ -88,7 +90,7 @@ def warmup(updates: int) -> int:
     return min(WARMUP, updates // 2)
 
 
-def ours_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: str) -> Training:
+def train_ours(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: str) -> Training:
     """This engine: the recipe of the paper, that of the shipped experiments, or the one that lowers the loss fastest."""
     settings = {
         "seed": seed,
@@ -125,7 +127,7 @@ def ours_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe:
     return model
 
 
-def peer_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, name: str, variant: str) -> Training:
+def train_peer(corpus: Corpus, rate: float, updates: int, seed: int, *, name: str, variant: str) -> Training:
     """JoeyNMT, or Marian in transformers: whole batches of sentences of similar length, in a new order each epoch."""
     module = importlib.import_module(f"benchmarks.engine.{name}")
     store, size = load_tokens(corpus.tokens("train")), corpus.size
@@ -157,16 +159,16 @@ def peer_trains(corpus: Corpus, rate: float, updates: int, seed: int, *, name: s
 
 
 SYSTEMS = {
-    "fast": System("this engine, for a low loss", partial(ours_trains, recipe="fast"), (1e-2, 2e-2, 4e-2)),
-    "ours": System("this engine, shipped recipe", partial(ours_trains, recipe="shipped"), (4e-3, 1e-2, 2e-2)),
-    "paper": System("this engine, the paper's recipe", partial(ours_trains, recipe="paper"), (4e-3, 1e-2, 2e-2)),
+    "fast": System("this engine, for a low loss", partial(train_ours, recipe="fast"), (1e-2, 2e-2, 4e-2)),
+    "ours": System("this engine, shipped recipe", partial(train_ours, recipe="shipped"), (4e-3, 1e-2, 2e-2)),
+    "paper": System("this engine, the paper's recipe", partial(train_ours, recipe="paper"), (4e-3, 1e-2, 2e-2)),
     "marian": System(
         "Marian in transformers",
-        partial(peer_trains, name="marian", variant="bf16 eager"),
+        partial(train_peer, name="marian", variant="bf16 eager"),
         (1e-3, 2e-3, 4e-3),
         needs="transformers",
     ),
     "joeynmt": System(
-        "JoeyNMT", partial(peer_trains, name="joey", variant="bf16"), (3e-3, 6e-3, 1.2e-2), needs="joeynmt"
+        "JoeyNMT", partial(train_peer, name="joey", variant="bf16"), (3e-3, 6e-3, 1.2e-2), needs="joeynmt"
     ),
 }

@@ -1,15 +1,15 @@
-"""The trainings that are done, those that are missing, and the length that would reach a goal."""
+"""Training runs: read from the file, made if missing, and the length that would reach a goal."""
 
 import csv
 import math
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.engine.machine import say
 from benchmarks.quality.systems import SYSTEMS, Corpus, finish
 
 LOSS, BLEU = 1.515, 45.0  # the goals
-SHORTEST, LONGEST = 500, 4000  # updates; rates are compared at the first
+LEAST, FIRST, LONGEST = 100, 500, 4000  # updates; rates are compared at FIRST
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Result:
 
 
 def read(path: Path) -> list[Result]:
-    """The trainings that are done."""
+    """The results in the file; none if there is no file."""
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as stream:
@@ -59,14 +59,15 @@ class Trainings:
         return self.done[-1]
 
     def lengths(self, system: str, seed: int, *, longest: int) -> list[Result]:
-        """Trainings of doubling length with the best rate, until both goals are reached; those after `longest` only if done.
+        """Results of schedules of increasing length at the best rate: doubled until both goals are reached.
 
-        If the length at which rates are compared reaches the loss, shorter ones follow, each 1/√2 of the last, until one fails.
+        Beyond `longest`, only schedules that are already in the file count. If FIRST updates reach the loss, shorter schedules
+        follow, each 1/√2 as long as the one before, until one misses it.
         """
-        tuned = [self.result(system, rate, SHORTEST, 1) for rate in SYSTEMS[system].rates]
+        tuned = [self.result(system, rate, FIRST, 1) for rate in SYSTEMS[system].rates]
         rate = min(tuned, key=lambda result: result.dev_loss).learning_rate
-        results = [self.result(system, rate, SHORTEST, seed)]
-        while results[0].dev_loss <= LOSS:
+        results = [self.result(system, rate, FIRST, seed)]
+        while results[0].dev_loss <= LOSS and results[0].updates > LEAST:
             results.insert(0, self.result(system, rate, round(results[0].updates / math.sqrt(2)), seed))
         while not (results[-1].dev_loss <= LOSS and results[-1].bleu >= BLEU):
             which = system, rate, 2 * results[-1].updates, seed
@@ -90,7 +91,3 @@ def updates_until(results: list[Result], quantity: str, goal: float) -> float | 
             before, excess_before = points[number - 1]
             return before * 2 ** (math.log2(updates / before) * excess_before / (excess_before - excess))
     return None
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

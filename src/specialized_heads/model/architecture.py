@@ -1,4 +1,4 @@
-"""What a model is made of: sizes, the heads of each layer, and a field for each point in which published models differ."""
+"""The architecture of a translation model as data: sizes, the heads of each layer, and the options in which models differ."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -1,6 +1,6 @@
 """Layers of the Transformer: attention and feed-forward sub-layers around the residual stream.
 
-Shapes: B sentences, S source and T target tokens, D width.
+Shapes: B sentences, T tokens, S tokens of the encoder's output, D width. Lists of N tokens, (N, D), may stand for (B, T, D).
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ Pre-norm sub-layers with a final LayerNorm on encoder and decoder, separate sour
 scaled by √d), no output bias, sinusoidal positions. The number of heads may differ between layers (a pruned configuration).
 `Architecture` has a field for each point in which other published models differ.
 
-Shapes: B sentences, S source and T target tokens, D width, V target vocabulary.
+Shapes: B sentences, S source and T target tokens, N tokens of a list (`packing`), D width, V target vocabulary.
 """
 
 import copy
@@ -159,7 +159,7 @@ class Transformer(Network):
         return self.run_decoder(x, memory, causal, memory_mask.to(x.dtype), activations)
 
     def run_encoder(self, x: Tensor, attn_mask: Tensor | Blocks, activations: Activations | None = None) -> Tensor:
-        """The encoder's output from the embedded source, both (B, S, D), or lists of tokens if the mask is `Blocks`."""
+        """Layers and final norm alone: memory from the embedded source, both (B, S, D); with `Blocks`, lists of tokens (N, D)."""
         for layer in self.encoder:
             x = layer(x, attn_mask, activations)
         if activations is not None:
@@ -174,7 +174,7 @@ class Transformer(Network):
         memory_mask: Tensor | Blocks,
         activations: Activations | None = None,
     ) -> Tensor:
-        """The decoder's states from the embedded target, both (B, T, D), or lists of tokens if the masks are `Blocks`."""
+        """Layers and final norm alone: states from the embedded target, both (B, T, D); with `Blocks`, lists of tokens (N, D)."""
         for layer in self.decoder:
             x = layer(x, memory, causal, memory_mask, activations)
         if activations is not None:
