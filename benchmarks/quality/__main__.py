@@ -65,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("corpus", type=Path, help="folder with bpe.target.model, test.parquet and tokens/")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2], help="others count if they are done")
     parser.add_argument("--longest", type=int, default=LONGEST, help="updates of the longest schedule to train")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument(
@@ -83,9 +83,10 @@ def main() -> None:
         importlib.import_module(SYSTEMS[name].needs)  # fail before hours of training
     facts = describe("cpu", options.threads, command=["python -m benchmarks.quality", *sys.argv[1:]])
     kept = Trainings(corpus, options.output.with_suffix(".csv"))
-    trainings = {
-        name: [kept.lengths(name, seed, longest=options.longest) for seed in options.seeds] for name in options.systems
-    }
+    trainings = {}
+    for name in options.systems:
+        seeds = sorted({*options.seeds, *(result.seed for result in kept.done if result.system == name)})
+        trainings[name] = [kept.lengths(name, seed, longest=options.longest) for seed in seeds]
     if not options.train_only:
         seconds = seconds_per_update(options.systems, options.corpus.resolve())
         report(options.output, ABOUT, trainings, seconds, facts)
