@@ -90,7 +90,8 @@ def compare(
 ) -> None:
     """Training and decoding of all systems at one size, and the machine's own rate of matrix products.
 
-    Training and decoding run in separate processes: in the same ones, all systems together need more than 24 GB at size base.
+    Training and decoding run in separate processes, so that no training state takes memory while others decode. At size base,
+    training all systems side by side needs more than 24 GB: leave one out (`--systems`).
     """
     size = workload.size.name
     for part, settings in (("train", {"seconds": options.seconds}), ("decode", {})):
