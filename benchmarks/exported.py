@@ -122,7 +122,7 @@ def main() -> None:
                 lines = translator.target.decode(outputs)
                 metric = bleu(translator.card.target_language, lowercase=False)
                 scores[number] = metric.corpus_score(lines, [[references[i] for i in order]]).score
-                print(f"round {round_ + 1}/{ROUNDS}, system {number + 1}/{len(systems)}", file=sys.stderr)
+                machine.say(f"round {round_ + 1}/{ROUNDS}, system {number + 1}/{len(systems)}")
         rows = []
         for number, (_, engine, translator, _, folder, comparison) in enumerate(systems):
             architecture = translator.model.architecture

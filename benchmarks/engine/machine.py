@@ -1,4 +1,4 @@
-"""What a run was made on: processor, threads, versions, load and the command itself."""
+"""What a run was made on: processor, threads, versions, load and the command itself; and its progress."""
 
 import os
 import platform

@@ -89,5 +89,5 @@ def updates_until(results: list[Result], quantity: str, goal: float) -> float | 
             if number == 0:
                 return float(updates)
             before, excess_before = points[number - 1]
-            return before * 2 ** (math.log2(updates / before) * excess_before / (excess_before - excess))
+            return before * (updates / before) ** (excess_before / (excess_before - excess))
     return None
