@@ -1,12 +1,16 @@
 # `make` reproduces the study in config.yaml. `make test` runs linters, unit tests and the smoke experiment; `make test-all`
-# runs all other tests. Each first installs into .venv if the requirements have changed.
+# runs all other tests, and `make test-kernels` the first ones again as other processors compute. Each first installs what it
+# needs into .venv if the requirements have changed. `make install EXTRAS=stanza,models` installs optional packages too.
 
 CORES ?= all
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
+TESTED := $(VENV)/installed-tests
+# $(PYTHON)'s pip installs into the environment, because some systems lack ensurepip.
+PIP = $(PYTHON) -m pip --python $(VENV)/bin/python install -c constraints.txt
 
-.PHONY: reproduce reference test test-all
+.PHONY: reproduce install reference test test-all test-kernels
 
 # The rules call `python`, so the environment must come first in PATH.
 reproduce: $(INSTALLED)
@@ -26,19 +30,31 @@ reference: reproduce
 # Two workers; the tests of one file share a worker, and with it their fixtures.
 PYTEST := $(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20
 
-test: $(INSTALLED)
+test: $(TESTED)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/snakefmt --check Snakefile workflow
 	$(VENV)/bin/snakemake --lint
 	$(PYTEST) -m "not slow"
 
-test-all: $(INSTALLED)
+test-all: $(TESTED)
 	$(PYTEST) -m slow
 
-# $(PYTHON)'s pip installs into the environment, because some systems lack ensurepip.
+# What PyTorch, oneDNN and MKL compute without AVX, with AVX2, and with AVX-512 but without bf16.
+test-kernels: $(TESTED)
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 $(PYTEST) -m "not slow"
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow"
+	ATEN_CPU_CAPABILITY=avx512 ONEDNN_MAX_CPU_ISA=AVX512_CORE MKL_ENABLE_INSTRUCTIONS=AVX512 $(PYTEST) -m "not slow"
+
+install: $(INSTALLED)
+	$(if $(EXTRAS),$(PIP) -e '.[$(EXTRAS)]')
+
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; try: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear --without-pip $(VENV)
-	$(PYTHON) -m pip --python $(VENV)/bin/python install -c constraints.txt -e '.[test]'
+	$(PIP) -e .
+	touch $@
+
+$(TESTED): $(INSTALLED)
+	$(PIP) -e '.[test,ctranslate2,models,slurm,stanza,transformers]'
 	touch $@

@@ -226,7 +226,7 @@ def wrong(words: list[str]) -> list[str]:
     if "--configfile" in words:  # takes all words up to the next option
         mistakes += [word for word in words[words.index("--configfile") + 2 :] if word.startswith("results/")]
     if words[0] == "make":
-        makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("$(INSTALLED):", ".venv/installed:")
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         targets = set(re.findall(r"^([\w./-]+):", makefile, flags=re.MULTILINE))
         mistakes += [word for word in words[1:] if word not in targets and "=" not in word]
     return mistakes

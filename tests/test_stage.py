@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.stage import UserError, arguments, atomic, one_line, read_json, write_json
+from specialized_heads.stage import UserError, arguments, atomic, one_line, optional, read_json, write_json
 
 ROOT = Path(__file__).parents[1]
 STAGE = '''"""Stage: a made-up one.
@@ -173,3 +173,8 @@ def test_what_a_killed_process_has_left_is_removed_and_what_a_living_one_writes_
             other.write_text("2")
         assert own.exists()
     assert (path.read_text(), list(tmp_path.iterdir())) == ("1", [path])
+
+
+def test_a_missing_optional_package_names_the_extra_that_brings_it() -> None:
+    with pytest.raises(UserError, match="no_such_package.*EXTRAS=models"), optional("models"):
+        import no_such_package  # noqa: F401

@@ -128,6 +128,15 @@ def command(
     return decorate
 
 
+@contextmanager
+def optional(extra: str) -> Iterator[None]:
+    """Import packages of an optional extra within this block; a `UserError` says how to install one that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is not installed; run `make install EXTRAS={extra}`") from None
+
+
 def one_line(message: object) -> str:
     """Make a message fit on one readable line: text from files may contain line feeds, terminal escapes or megabytes."""
     text = str(message)

@@ -183,18 +183,21 @@ def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("lines", "found"),
+    ("lines", "limit", "found"),
     [
-        ("processor\t: 0\nflags\t\t: fpu avx2 avx512f avx512_bf16 vaes\n", True),
-        ("flags\t\t: fpu amx_bf16 amx_tile\n", True),
-        ("Features\t: fp asimd bf16 i8mm\n", True),
-        ("model name\t: bf16\nflags\t\t: fpu avx avx2 avx512f\n", False),
-        (None, False),
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512f avx512_bf16 vaes\n", "", True),
+        ("flags\t\t: fpu avx2 avx512f avx512_bf16\n", "AVX512_CORE", False),
+        ("flags\t\t: fpu avx2 avx512f avx512_bf16 amx_bf16\n", "AVX512_CORE_BF16", True),
+        ("flags\t\t: fpu amx_bf16 amx_tile\n", "", True),
+        ("Features\t: fp asimd bf16 i8mm\n", "", True),
+        ("model name\t: bf16\nflags\t\t: fpu avx avx2 avx512f\n", "", False),
+        (None, "", False),
     ],
 )
 def test_bf16_is_used_where_there_are_instructions_for_it(
-    lines: str | None, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: str | None, limit: str, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     if lines is not None:
         (tmp_path / "cpuinfo").write_text(lines)
     monkeypatch.setattr(devices, "PROCESSOR", tmp_path / "cpuinfo")

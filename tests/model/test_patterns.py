@@ -39,7 +39,9 @@ def test_a_model_with_fixed_patterns_attends_by_them_and_trains_the_rest() -> No
     activations: Activations = {}
     model.eval()
 
-    model(source, torch.tensor([[BOS, 4], [BOS, 5]]), activations).sum().backward()
+    states = model(source, torch.tensor([[BOS, 4], [BOS, 5]]), activations)
+    # Not their plain sum: that of a LayerNorm's output is constant, so its gradients would be zero up to rounding.
+    (states * torch.arange(1.0, 17.0)).sum().backward()
 
     patterns = fixed_weights(source != PAD)
     for layer in range(2):

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tokenizers import Tokenizer, normalizers, pre_tokenizers, trainers
-from tokenizers.models import WordPiece
 
 from specialized_heads.corpus.tokens import write_tokens
 from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.stage import UserError, read_json, write_json
+from specialized_heads.stage import UserError, optional, read_json, write_json
+
+with optional("models"):
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers, trainers
+    from tokenizers.models import WordPiece
 
 PAD, UNKNOWN, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 BLOCK = 10_000  # inputs that are encoded at a time

@@ -8,10 +8,11 @@ models.
 import os
 from pathlib import Path
 
-from huggingface_hub import HfApi, snapshot_download
-
 from specialized_heads import stage
 from specialized_heads.exchange import bert, huggingface, tokenisers
+
+with stage.optional("models"):
+    from huggingface_hub import HfApi, snapshot_download
 
 WANTED = [
     *(huggingface.CONFIG, huggingface.GENERATION, "README.md"),

@@ -14,14 +14,12 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
-from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
-from tokenizers.models import BPE
 
 from specialized_heads.config.sections import Mode
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import CONFIG, Config
-from specialized_heads.stage import UserError, read_json, write_file, write_json
+from specialized_heads.stage import UserError, optional, read_json, write_file, write_json
 
 Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
@@ -291,6 +289,9 @@ def _tokenizer_json(proto: ModelProto, tokens: SpecialTokens) -> str:
         for i in range(1, len(piece))
         if piece[:i] in scores and piece[i:] in scores
     ]
+    with optional("models"):
+        from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
+        from tokenizers.models import BPE
     pieces = [piece.piece for piece in proto.pieces]
     ids = {piece: number for number, piece in enumerate(pieces)}
     tokenizer = Tokenizer(BPE(ids, merges, unk_token=pieces[tokens.unknown], fuse_unk=True))

@@ -8,12 +8,13 @@ are loaded from disk without network access; the stage fetch (`parsing/fetch.py`
 from collections.abc import Container
 from pathlib import Path
 
-import stanza
-from stanza.resources.common import DEFAULT_MODEL_DIR, download_resources_json, load_resources_json
-
 from specialized_heads.languages import without_region
 from specialized_heads.parsing.words import Word, word_spans
-from specialized_heads.stage import UserError, file_hash, log, progress
+from specialized_heads.stage import UserError, file_hash, log, optional, progress
+
+with optional("stanza"):
+    import stanza
+    from stanza.resources.common import DEFAULT_MODEL_DIR, download_resources_json, load_resources_json
 
 PROCESSORS = ("tokenize", "pos", "lemma", "depparse")  # Stanza adds `mwt` where the package has it
 BATCH = 100  # sentences per call: enough to fill batches, few enough for the progress bar to move
