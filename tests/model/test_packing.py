@@ -45,7 +45,15 @@ def gated(model: Transformer) -> None:
         attention.gate = HardConcrete(len(attention.heads), log_alpha=0.3).to(attention.query.dtype)
 
 
-@pytest.mark.parametrize("change", [plain, pruned, gated])
+def half_closed(model: Transformer) -> None:
+    """Gates drawn as 0, which packed attention leaves out: one of a layer, all of another."""
+    gated(model)
+    for attention, noise in zip(model.attentions(), [(1e-6, 0.5), (1e-6, 1e-6)] * 3, strict=True):
+        attention.gate.noise.copy_(torch.tensor(noise))
+        assert (attention.gate() == 0).tolist() == [u < 0.1 for u in noise]
+
+
+@pytest.mark.parametrize("change", [plain, pruned, gated, half_closed])
 @pytest.mark.parametrize(
     "sizes",
     [{}, {"post_norm": True, "attention_bias": True, "output_bias": True, "tied": "output", "position_start": 2}],

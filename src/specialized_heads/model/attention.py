@@ -90,17 +90,28 @@ class MultiHeadAttention(nn.Module):
         return self.combine(context)
 
     def attend_packed(self, x: Tensor, memory: Tensor | None, blocks: Blocks) -> Tensor:
-        """As `forward`, for lists of tokens: x (N, D), memory (M, D) or None."""
+        """As `forward`, for lists of tokens: x (N, D), memory (M, D) or None.
+
+        A head whose gate is 0 adds nothing and gets no gradient, so it is not computed.
+        """
+        gate, rows, heads = None if self.gate is None else self.gate(), None, len(self.heads)
+        if gate is not None and not gate.all():
+            open_ = gate.nonzero().flatten()
+            gate, heads = gate[open_], len(open_)
+            if not heads:
+                return x.new_zeros(x.shape) if self.output_bias is None else self.output_bias.expand_as(x)
+            rows = (open_[:, None] * self.head_width + torch.arange(self.head_width)).flatten()
         if memory is None:
-            query, pair = self.joint(x, "query", "key", "value"), None
+            query, pair = self.joint(x, "query", "key", "value", rows=rows), None
         else:
-            query, pair = self.joint(x, "query"), self.joint(memory, "key", "value")
+            query, pair = self.joint(x, "query", rows=rows), self.joint(memory, "key", "value", rows=rows)
         rate = self.dropout if self.training else 0.0
-        context = attend(query, pair, blocks, heads=len(self.heads), dropout=rate)
-        if self.gate is not None:
-            heads = context.view(-1, len(self.heads), self.head_width)
-            context = (heads * self.gate()[:, None]).to(context.dtype).view_as(context)  # gates are float32
-        return F.linear(context, self.output, self.output_bias)
+        context = attend(query, pair, blocks, heads=heads, dropout=rate)
+        if gate is not None:
+            by_head = context.view(-1, heads, self.head_width)
+            context = (by_head * gate[:, None]).to(context.dtype).view_as(context)  # gates are float32
+        output = self.output if rows is None else self.output.index_select(1, rows)
+        return F.linear(context, output, self.output_bias)
 
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, H, T, K), keys and values (B, H, S, K); with a single matrix product for self-attention."""
@@ -122,10 +133,14 @@ class MultiHeadAttention(nn.Module):
         """Several projections of x in a single matrix product, each (B, P, H*K)."""
         return self.joint(x, *names).chunk(len(names), dim=-1)
 
-    def joint(self, x: Tensor, *names: str) -> Tensor:
-        """Several projections of x side by side, (..., number*H*K)."""
-        weight = torch.cat([getattr(self, name) for name in names])
-        bias = None if self.query_bias is None else torch.cat([getattr(self, f"{name}_bias") for name in names])
+    def joint(self, x: Tensor, *names: str, rows: Tensor | None = None) -> Tensor:
+        """Several projections of x side by side, (..., number*H*K); of these rows of each matrix, if given."""
+
+        def beside(parts: list[nn.Parameter]) -> Tensor:
+            return torch.cat(parts if rows is None else [part.index_select(0, rows) for part in parts])
+
+        weight = beside([getattr(self, name) for name in names])
+        bias = None if self.query_bias is None else beside([getattr(self, f"{name}_bias") for name in names])
         return F.linear(x.to(weight.dtype), weight, bias)
 
     def attend(

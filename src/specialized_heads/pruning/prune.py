@@ -33,6 +33,7 @@ CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 class Settings(stage.Section):
     seed: int
+    gate_seed: int | None = None  # of the gates' noise; None: `seed`
     scope: Literal["encoder", "all"]
     penalty: float | None  # λ; None: controlled to reach `heads`
     heads: int | None  # target number of heads of the scope; None: as many as λ leaves
@@ -142,6 +143,7 @@ def train_gates(
 
     plan = Plan(
         seed=settings.seed,
+        gate_seed=settings.gate_seed,
         gate_learning_rate=settings.gate_learning_rate,
         checkpoints=(decision,) if fix_gates else (),
         **settings.training.model_dump(),
