@@ -54,16 +54,15 @@ def test_bleu_at_a_share_is_interpolated_between_two_models(evidence: Evidence) 
     assert HALF(two_seeds).value == pytest.approx((-0.2 - 0.4) / 2)
 
 
-def test_the_share_left_is_the_mean_over_attention_types(evidence: Evidence) -> None:
-    """A shallower decoder counts by the share of its heads, not by their number."""
+def test_the_share_left_is_that_of_all_heads_of_the_scope(evidence: Evidence) -> None:
     table = evidence.scores.copy()
     for kind in ("decoder", "cross"):
         table[f"{kind}_heads"] = [heads[:1] for heads in table[f"{kind}_heads"]]
         table[f"{kind}_total"] = table[f"{kind}_heads"].map(sum)
     [(shares, _)], _ = replace(evidence, scores=table).curve("all")
     model = table[(table["scope"] == "all") & (table["lam"] == 0.01)].squeeze()
-    left = [model[f"{kind}_total"] / whole for kind, whole in (("encoder", 24), ("decoder", 8), ("cross", 8))]
-    assert np.isclose(shares, np.mean(left)).any()
+    left = sum(model[f"{kind}_total"] for kind in ("encoder", "decoder", "cross"))
+    assert np.isclose(shares, left / (24 + 8 + 8)).any()
 
 
 def test_the_reference_is_the_baseline_if_it_is_converged_else_lambda_0(evidence: Evidence) -> None:
@@ -74,6 +73,10 @@ def test_the_reference_is_the_baseline_if_it_is_converged_else_lambda_0(evidence
     gaining = HALF(replace(evidence, scores=scores(gain=0.51)))
     assert values(gaining) == pytest.approx((-0.71, -0.71 - 0.5**0.5, -0.71 + 0.5**0.5))
     assert gaining.note == "against λ 0 (baseline not converged)"
+    # What the updates cost without pruning is not the price of heads either.
+    losing = HALF(replace(evidence, scores=scores(gain=-0.51)))
+    assert losing.value == pytest.approx(-0.2 + 0.51)
+    assert losing.note == "against λ 0 (baseline not converged)"
 
 
 def test_without_lambda_0_of_as_many_updates_for_every_seed_a_loss_is_not_judged(evidence: Evidence) -> None:

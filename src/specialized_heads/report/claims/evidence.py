@@ -105,11 +105,11 @@ class Evidence:
         return models[models["updates"] == updates.max()].set_index("seed")
 
     def converged(self, scope: str) -> bool | None:
-        """Whether the interval of what λ 0 gains over the baseline reaches down to 0; None without λ 0 for every seed."""
+        """Whether the interval of the difference of λ 0 from the baseline includes 0; None without λ 0 for every seed."""
         controls = self.controls(scope)
         if set(controls.index) != set(self.baselines()["seed"]):
             return None
-        return bool(controls["difference_low"].mean() <= 0)
+        return bool(controls["difference_low"].mean() <= 0 <= controls["difference_high"].mean())
 
     def compared(self, scope: str) -> tuple[pd.DataFrame, str]:
         """Pruned models with their difference of BLEU, with interval, from the reference; and the reference.
@@ -134,16 +134,15 @@ class Evidence:
     def curve(self, scope: str) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
         """For each seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
 
-        The share is the mean over attention types, whose numbers of heads differ if encoder and decoder have different depths.
         Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The last
         point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval.
         """
         columns = [f"{kind}_total" for kind in SCOPES[scope]]
-        whole = self.baselines()[columns].iloc[0]
+        whole = self.baselines()[columns].iloc[0].sum()
         models, reference = self.compared(scope)
         curves = []
         for _, same in models.groupby("seed"):
-            points = same.assign(share=(same[columns] / whole).mean(axis=1)).groupby("share")[INTERVAL].mean()
+            points = same.assign(share=same[columns].sum(axis=1) / whole).groupby("share")[INTERVAL].mean()
             points.loc[1.0] = 0.0
             points = points.sort_index()
             curves.append((points.index.to_numpy(float), points.to_numpy(float)))
