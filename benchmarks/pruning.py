@@ -6,7 +6,7 @@
 
 Each recipe differs from the first in the keys that name it, and prunes the same baseline (seed 1) with the pipeline's own stage.
 `seed` draws order, dropout and gate noise anew, `gate_seed` gate noise alone. λ 0 shows what the same updates give without
-pruning. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. `--report` only writes the table.
+pruning. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes.
 """
 
 import argparse
@@ -14,17 +14,23 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from specialized_heads.evaluation.significance import compare
+from specialized_heads.pruning.scopes import SCOPES
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "benchmarks" / "pruning"
+ABOUT = __doc__.split("\n\n")[-1].strip()
+SAMPLES = 1000  # random choices of heads
 DECODING = {"beam": 4, "length_penalty": 1.0, "max_length_ratio": 2.0}
 
 
@@ -127,6 +133,55 @@ def run(recipe: Recipe, study: Path, language: str, threads: int) -> dict[str, A
     }
 
 
+def recipe_of(row: dict[str, Any]) -> Recipe:
+    return Recipe(**{name: row[name] for name in asdict(FIRST)})
+
+
+def overlap(kept: list[set[str]]) -> tuple[float, float]:
+    """Mean Jaccard index of the heads that pairs of runs keep, and its mean where each run draws as many per layer at random."""
+    random = np.random.default_rng(1)
+
+    def index(sets: list[set[str]]) -> float:
+        return float(np.mean([len(a & b) / len(a | b) for a, b in combinations(sets, 2)]))
+
+    def redrawn(heads: set[str]) -> set[str]:
+        layers = Counter(head.rpartition("-")[0] for head in heads)
+        return {f"{name}-{head}" for name, number in layers.items() for head in random.permutation(8)[:number]}
+
+    return index(kept), float(np.mean([index(list(map(redrawn, kept))) for _ in range(SAMPLES)]))
+
+
+def report(rows: list[dict[str, Any]]) -> str:
+    """The results as Markdown: a row per recipe, then nesting along λ and overlap over seeds."""
+    by_recipe = {recipe_of(row): row for row in rows}
+    lines = [
+        "| recipe | heads left | gates decided | development loss | at λ 0 | BLEU | difference [95%] | p | difference at λ 0 |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for recipe in RECIPES:
+        if recipe.lam == 0 or recipe not in by_recipe:
+            continue
+        row, plain = by_recipe[recipe], by_recipe.get(replace(recipe, lam=0.0, gate_rate=0.05, seed=1, gate_seed=None))
+        kinds = Counter(head.split()[0] for head in row["kept"])
+        cells = [recipe.name, "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope]), f"{row['decided']:.0%}"]
+        cells += [f"{row['dev_loss']:.3f}", f"{plain['dev_loss']:.3f}" if plain else "", f"{row['bleu']:.1f}"]
+        cells += [f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]", f"{row['p_value']:.3f}"]
+        lines.append(f"| {' | '.join([*cells, f'''{plain['difference']:+.1f}''' if plain else ''])} |")
+    swept = [row for row in rows if row["lam"] > 0 and recipe_of(row) == replace(FIRST, lam=row["lam"])]
+    swept.sort(key=lambda row: row["lam"])
+    nested = [f"{len(set(b['kept']) & set(a['kept']))} of {len(b['kept'])}" for a, b in pairwise(swept)]
+    lambdas = ", ".join(f"{row['lam']:g}" for row in swept)
+    lines += ["", f"Along λ {lambdas}, heads of each model that the one before has too: {', '.join(nested)}."]
+    for name in ("seed", "gate_seed"):
+        alike = [row for recipe, row in by_recipe.items() if recipe == replace(FIRST, **{name: getattr(recipe, name)})]
+        if len(alike) > 1:
+            found, chance = overlap([set(row["kept"]) for row in alike])
+            lines.append(
+                f"Overlap of {len(alike)} runs that differ in {name}: Jaccard {found:.2f}, by chance {chance:.2f}."
+            )
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("study", type=Path, help="results of an experiment for one corpus, with a baseline of seed 1")
@@ -134,8 +189,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, with one thread each")
     options = parser.parse_args()
     lines = OUTPUT.with_suffix(".jsonl")
-    done = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()] if lines.exists() else []
-    finished = {Recipe(**{name: row[name] for name in asdict(FIRST)}) for row in done}
+    lines.touch()
+
+    def read() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+
+    finished = {recipe_of(row) for row in read()}
 
     def measure(recipe: Recipe) -> None:
         row = run(recipe, options.study, options.language, 1)
@@ -145,6 +204,7 @@ def main() -> None:
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(measure, (recipe for recipe in RECIPES if recipe not in finished)))
+    OUTPUT.with_suffix(".md").write_text(f"# Pruning recipes\n\n{ABOUT}\n\n{report(read())}", encoding="utf-8")
 
 
 if __name__ == "__main__":
