@@ -34,6 +34,7 @@ GROUPS = {
         "dead_heads",
         "measure_speed",
         "relevance",
+        "relevance_by_rule",
         "analyse_heads",
         "similarity",
     )

@@ -28,7 +28,7 @@ def files(corpus: Corpus, tmp_path: Path, token_file) -> dict[str, Path]:
     (tmp_path / "bpe.model").write_bytes(corpus.bpe.serialized_model_proto())
     heads = [(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in range(1, 9)]
     rows = [
-        {"type": kind, "layer": layer, "head": head, "epsilon": number / 100, "gradient": -number / 50}
+        {"type": kind, "layer": layer, "head": head, "z_plus": number / 100, "epsilon": -number / 50}
         for number, (kind, layer, head) in enumerate(heads)
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "relevance.parquet")

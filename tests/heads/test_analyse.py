@@ -32,7 +32,6 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
     assert [(row["type"], row["layer"], row["head"]) for row in rows] == heads
     numbers = [start + n for start in (0, 16, 32) for n in (0, 1, 8, 9)]
     assert [row["relevance"] for row in rows] == [number / 100 for number in numbers]
-    assert all(row["relevance_gradient"] == -2 * row["relevance"] for row in rows)
     assert all(0 < row["confidence"] <= 1 for row in rows)
     for row in rows[4:]:
         assert {row[name] for name in ("rarest", "nsubj_head_to_dependent", "nsubj_arcs", "relations")} == {None}
@@ -42,7 +41,6 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
     assert (report["sentences"], report["parsed"], report["aligned"]) == (NUMBER, NUMBER, NUMBER)
     assert report["queries"] == {"encoder": sources, "decoder": targets, "cross": targets + NUMBER}
     assert report["arcs"] == {relation: corpus.count(relation) for relation in ("nsubj", "obj", "amod", "advmod")}
-    assert report["relevance_rules"] == ["epsilon", "gradient"]
     assert report["labelled"] == {k: sum(bool(r["functions"]) for r in rows if r["type"] == k) for k in KINDS}
     examples = read_json(files["examples"])
     best = max(rows[:4], key=lambda row: row["rarest"])

@@ -17,7 +17,7 @@ from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "heads.md"
-RELATIONS, RULES = ["nsubj", "nmod:poss"], ["epsilon", "z+", "gradient"]
+RELATIONS = ["nsubj", "nmod:poss"]
 
 
 def test_every_column_is_documented_in_its_order() -> None:
@@ -36,8 +36,8 @@ def test_every_column_is_documented_in_its_order() -> None:
             for direction in DIRECTIONS:
                 expected += [c.replace("<direction>", direction) for c in columns if "<direction>" in c]
         block = []
-        expected += [name.replace("<rule>", rule) for rule in RULES[1:]] if "<rule>" in name else [name] * bool(name)
-    assert expected == table_schema(RELATIONS, RULES).names
+        expected += [name] * bool(name)
+    assert expected == table_schema(RELATIONS).names
 
 
 @pytest.fixture
@@ -51,14 +51,9 @@ def table(tiny_model, store) -> pa.Table:
     offsets |= {("nmod:poss", direction): None for direction in DIRECTIONS}
     ranks = frequency_ranks(data, vocabulary=20)
     counted = measure(model, data, sentences, offsets, ranks, settings)
-    relevance = {
-        (kind, layer, head): {"relevance": 0.5, "relevance_z+": 0.4, "relevance_gradient": -0.1}
-        for kind in KINDS
-        for layer in (1, 2)
-        for head in (1, 2)
-    }
+    relevance = {(kind, layer, head): 0.5 for kind in KINDS for layer in (1, 2) for head in (1, 2)}
     rows = head_rows(model, counted, relevance, settings, seed=1)
-    return pa.Table.from_pylist(rows, schema=table_schema(RELATIONS, RULES))
+    return pa.Table.from_pylist(rows, schema=table_schema(RELATIONS))
 
 
 def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
@@ -101,9 +96,7 @@ def test_the_example_in_the_document_answers_its_question(
     ]
 
 
-def test_relevance_is_read_with_its_rules(tmp_path: Path) -> None:
-    columns = {"type": ["encoder"], "layer": [1], "head": [2], "z+": [0.3], "epsilon": [0.2]}
+def test_the_first_rule_is_the_relevance(tmp_path: Path) -> None:
+    columns = {"type": ["encoder"], "layer": [1], "head": [2], "z_plus": [0.3], "epsilon": [0.2]}
     pq.write_table(pa.table(columns), tmp_path / "relevance.parquet")
-    values, rules = read_relevance(tmp_path / "relevance.parquet")
-    assert rules == ["z+", "epsilon"]
-    assert values == {("encoder", 1, 2): {"relevance": 0.3, "relevance_epsilon": 0.2}}
+    assert read_relevance(tmp_path / "relevance.parquet") == {("encoder", 1, 2): 0.3}

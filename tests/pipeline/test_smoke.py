@@ -64,12 +64,12 @@ def test_heads_of_a_model_without_any_are_an_empty_table(smoke) -> None:
 
 @pytest.mark.parametrize("corpus", ["tatoeba_en_fr", "libreoffice_en_ru"])
 def test_relevance_of_a_trained_model_is_kept_from_level_to_level(smoke, corpus: str) -> None:
-    """By the default rule, epsilon with its share returned; what is lost otherwise is far more."""
-    report = read_json(smoke.file(f"{corpus}/relevance/baseline/seed1.json"))
-    levels = report["conservation"]["epsilon"]
+    report = read_json(smoke.file(f"{corpus}/relevance/baseline/seed1.rules.json"))
     assert report["steps"] > 0
-    assert sorted(levels) == ["decoder 1", "decoder 2", "encoder 1", "encoder 2"]
-    assert max(level["largest"] for level in levels.values()) < 1e-3
+    assert list(report["conservation"]) == ["z_plus", "alpha_beta", "epsilon"]
+    for levels in report["conservation"].values():
+        assert sorted(levels) == ["decoder 1", "decoder 2", "encoder 1", "encoder 2"]
+        assert max(level["largest"] for level in levels.values()) < 1e-3
 
 
 def test_a_corpus_that_is_not_pruned_has_a_baseline_alone(smoke) -> None:
@@ -122,7 +122,7 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     values = finished.settings()
     values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
     stale = {rule for rule, _ in finished.configured(values).stale()}
-    drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_rules", "functions"}
+    drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_table", "functions"}
     summary = {"training_curves", "models_table", "claims", "configuration"} | LAST
     assert stale == drawn | {"view_heads", "viewer_index"} | summary
 
@@ -134,7 +134,7 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
         ("report/voita/table1.py", {"table1"} | LAST),
         (
             "heads/relevance/propagate.py",
-            {"relevance", "relevance_rules", "analyse_heads", "view_heads", "viewer_index"}
+            {"relevance", "relevance_by_rule", "relevance_table", "analyse_heads", "view_heads", "viewer_index"}
             | {"figure1", "figure2", "figure4", "figure5", "figure8", "table1", "functions", "front", "claims"}
             | SURVIVORS
             | LAST,

@@ -53,7 +53,7 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     assert len(set(files)) == len(files)
     made = {Path(file).stem for file in files}
     assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "run_times", "index"} <= made
-    assert not made & {"speed", "relevance_rules"}
+    assert not made & {"speed", "relevance"}
     plain = load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}})
     made = {Path(file).stem for file in everything(plain)}
     assert not made & {"moments", "criteria", "controls", "ablation", "gates", "dead_heads"}

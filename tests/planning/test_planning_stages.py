@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from specialized_heads.config.experiment import Experiment
+from specialized_heads.config.experiment import Experiment, load
 from specialized_heads.planning import inputs, stages
 
 
@@ -30,6 +30,13 @@ def test_lambda_takes_the_same_share_of_a_training_from_scratch_to_grow(experime
     assert settings["penalty_warmup"] == 10
     assert settings["training"]["average"] == 1
     assert stages.from_scratch(experiment, corpus="a", seed="3")["training"]["average"] == 2
+
+
+def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experiment: Experiment) -> None:
+    rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"], "relevance_epsilon": 0.2}
+    several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})
+    assert stages.relevance(several, corpus="a")["heads"] == {"relevance_rules": ["z_plus"]}
+    assert stages.relevance_by_rule(several, corpus="a")["heads"] == rules | {"relevance_alpha": 0.5}
 
 
 def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:

@@ -14,6 +14,7 @@ from specialized_heads.report.claims.claim import Claim, Measured, Verdict, judg
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
 CLAIMS = {claim.name: claim for claim in voita.claims()}
+FUNCTIONAL = [(1, 1), (1, 2), (1, 3), (1, 7), (2, 5), (2, 6), (3, 4)]  # encoder heads of the tables, as in conftest
 HALF = partial(of_scores.difference, scope="encoder", left=0.5)
 
 
@@ -216,17 +217,21 @@ def test_few_heads_dominate_a_layer(evidence: Evidence) -> None:
     assert "no encoder layer has 4 heads" in reason(of_heads.dominated_layers, three)
 
 
-def test_relevance_agrees_with_confidence_but_for_the_top_head_of_layer_1(evidence: Evidence) -> None:
+def test_relevance_agrees_with_confidence_but_for_the_exception(evidence: Evidence) -> None:
     rising = [0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4]
     heads = evidence.heads
     same = with_relevance(evidence, rising, rising, rising, confidence=heads["head"] / 10)
     assert of_heads.relevance_and_confidence(same).value == pytest.approx(1.0)
     assert verdict("relevance_confidence", same) == Verdict.REPRODUCED
-    # The exception itself does not count: 7 + 8 + 8 heads.
+    # A rare-words head that is the most relevant of layer 1 does not count: 7 + 8 + 8 heads.
     exception = same.heads["layer"].eq(1) & same.heads["head"].eq(8)
-    low = replace(same, heads=same.heads.assign(confidence=same.heads["confidence"].where(~exception, 0.05)))
-    measured = of_heads.relevance_and_confidence(low)
+    low = same.heads.assign(confidence=same.heads["confidence"].where(~exception, 0.05))
+    rare = low["functions"].where(~exception, pd.Series([["rare words"]] * len(low)))
+    measured = of_heads.relevance_and_confidence(replace(same, heads=low.assign(functions=rare)))
     assert (measured.value, measured.n) == (pytest.approx(1.0), 23)
+    # Without a function the same head counts.
+    measured = of_heads.relevance_and_confidence(replace(same, heads=low))
+    assert (measured.value < 0.9, measured.n) == (True, 24)
     opposite = replace(same, heads=same.heads.assign(confidence=-heads["head"] / 10))
     assert verdict("relevance_confidence", opposite) == Verdict.NOT_REPRODUCED
     mixed = heads["head"].map(dict(enumerate([1, 6, 3, 8, 2, 5, 7, 4], start=1)))
@@ -234,7 +239,7 @@ def test_relevance_agrees_with_confidence_but_for_the_top_head_of_layer_1(eviden
     assert verdict("relevance_confidence", weak) == Verdict.PARTLY
 
 
-def test_the_exception_in_layer_1_needs_three_seeds(make: SimpleNamespace) -> None:
+def test_the_exception_in_layer_1_needs_a_rare_words_head_and_three_seeds(make: SimpleNamespace) -> None:
     def evidence(*gaps: float) -> Evidence:
         """One seed for each of these gaps in confidence between the most relevant head of layer 1 and the others."""
         made = seeds(make.heads(), *[ALL_TYPES] * len(gaps))
@@ -250,6 +255,42 @@ def test_the_exception_in_layer_1_needs_three_seeds(make: SimpleNamespace) -> No
     assert verdict("relevance_exception", evidence(-0.3, -0.25, -0.28)) == Verdict.REPRODUCED
     assert verdict("relevance_exception", evidence(-0.3, -0.25, 0.05)) == Verdict.PARTLY
     assert verdict("relevance_exception", evidence(0.3, 0.25, 0.28)) == Verdict.NOT_REPRODUCED
+
+    def without_rare_words(made: Evidence, *, seed: int) -> Evidence:
+        names = made.heads["functions"].map(lambda names: [name for name in names if name != "rare words"])
+        other = made.heads["functions"].where(made.heads["seed"].ne(seed), names)
+        return replace(made, heads=made.heads.assign(functions=other))
+
+    assert "no rare-words head" in reason(of_heads.exception_of_layer_1, without_rare_words(evidence(-0.3), seed=1))
+    assert of_heads.exception_of_layer_1(without_rare_words(evidence(-0.3, 0.1), seed=2)).n == 1
+
+
+def test_the_most_relevant_heads_have_functions(evidence: Evidence) -> None:
+    labelled = [head in FUNCTIONAL for head in zip(evidence.heads["layer"], evidence.heads["head"])]
+
+    def with_ranks(relevance: object) -> Evidence:
+        heads = evidence.heads.assign(relevance=relevance)
+        return replace(evidence, heads=heads)
+
+    best = with_ranks(np.where(labelled, 0.5, 0.1))
+    measured = of_heads.relevant_heads_have_functions(best)
+    assert (measured.value, measured.n) == (1.0, 7)
+    # Ranks in layers of 4, 2 and 1 heads with a function: (1 + 2 + 3 + 4) / 4 for four of them, and so on.
+    assert measured.note == f"mean rank {(4 * 2.5 + 2 * 1.5 + 1) / 7:.1f} of 8"
+    assert verdict("relevance_functions", best) == Verdict.REPRODUCED
+    assert verdict("relevance_functions", with_ranks(np.where(labelled, 0.1, 0.5))) == Verdict.NOT_REPRODUCED
+    # Ties count one half; the level of a layer does not matter.
+    level = with_ranks(evidence.heads["layer"] / 10)
+    assert of_heads.relevant_heads_have_functions(level).value == 0.5
+    # By hand: in layer 3 head 4 has a function and beats heads 1 to 3, in layer 2 heads 5 and 6 beat 1 to 4.
+    numbers = of_heads.relevant_heads_have_functions(with_ranks(evidence.heads["head"] / 100))
+    wins, pairs = 3 + 2 * 4 + (0 + 0 + 0 + 3), 7 + 2 * 6 + 4 * 4
+    assert numbers.value == pytest.approx(wins / pairs)
+    assert numbers.low < numbers.value < numbers.high
+    none = replace(
+        evidence, heads=evidence.heads.assign(functions=[[]] * len(labelled), relations=[[]] * len(labelled))
+    )
+    assert "no layer" in reason(of_heads.relevant_heads_have_functions, none)
 
 
 # Which heads survive
@@ -291,7 +332,7 @@ def test_specialised_heads_survive_within_their_layers(evidence: Evidence) -> No
 @pytest.mark.parametrize(
     ("kept", "expected"),
     [
-        ([(1, 1), (1, 2), (1, 3), (1, 7), (2, 5), (2, 6), (3, 4)], Verdict.REPRODUCED),  # those with a function
+        (FUNCTIONAL, Verdict.REPRODUCED),
         ([(1, 1), (1, 2), (1, 4), (1, 5), (2, 1), (2, 6), (3, 4)], Verdict.PARTLY),
         ([(1, 4), (1, 5), (1, 6), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)], Verdict.NOT_REPRODUCED),
     ],

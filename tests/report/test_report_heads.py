@@ -1,18 +1,20 @@
 """Figures of single heads: relevance and functions (1, 2, 8) and attention maps (5)."""
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from specialized_heads.report import cells
+from specialized_heads.report import cells, style
 from specialized_heads.report.voita import figure1, figure2, figure5, figure8
 from specialized_heads.stage import UserError
 
 
 def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_file(stage, write, make):
     table = make.heads(6, 8)
-    stem = stage("figure1", {"titles": ["EN-FR"]}, heads=[write("heads.parquet", table)])
+    in_other_units = table.assign(relevance=table["relevance"] * table["layer"] / 7)
+    stem = stage("figure1", {"titles": ["EN-FR"]}, heads=[write("heads.parquet", in_other_units)])
     plotted = pd.read_csv(stem.with_suffix(".csv"))
     encoder = table[table["type"] == "encoder"]
     assert len(plotted) == 48
@@ -20,7 +22,8 @@ def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_file(stage, w
         assert heads["rank"].tolist() == list(range(1, 9))
         assert heads["relevance"].is_monotonic_decreasing
         expected = encoder[encoder["layer"] == layer].set_index("head").loc[heads["head"]]
-        assert heads["relevance"].tolist() == expected["relevance"].tolist()
+        assert heads["relevance"].tolist() == pytest.approx(expected["relevance"].tolist())
+        assert heads["relevance"].sum() == pytest.approx(1.0)
         assert heads["confidence"].tolist() == expected["confidence"].tolist()
     functions = plotted.set_index(["layer", "head"])["functions"]
     assert functions[1, 3] == "positional; syntactic"
@@ -37,12 +40,32 @@ def test_a_printed_value_stands_in_every_cell(make):
 
 def test_missing_and_negative_relevance(make):
     table = make.heads(1, 4)
-    table.loc[:1, "relevance"] = [np.nan, -0.2]
+    table.loc[:3, "relevance"] = [np.nan, -0.2, 0.1, 0.2]
     heads = cells.ranked_heads({"EN-FR": table})
-    assert heads["head"].tolist()[-1] == 1  # unknown relevance ranks last
-    assert cells.relevance_range(heads)[0] == -0.2
+    assert heads["head"].tolist() == [4, 3, 2, 1]  # unknown relevance ranks last
+    assert cells.relevance_range(heads) == (-0.4, 0.4)  # shares of the layer, signs ignored
     written = make.texts(figure1.draw(heads, titles=["EN-FR"]))
-    assert "−0.20" in written and "nan" not in written
+    assert "−0.40" in written and "nan" not in written
+
+
+def test_a_layer_that_no_relevance_reaches_has_zeros(make):
+    table = make.heads(1, 4)
+    table["relevance"] = 0.0
+    assert cells.ranked_heads({"EN-FR": table})["relevance"].tolist() == [0.0] * 4
+
+
+def test_heads_with_a_function_are_marked(make):
+    def patches(figure) -> int:
+        return len(figure.axes[0].patches)
+
+    table = make.heads(2, 8)
+    marked = cells.ranked_heads({"EN-FR": table})
+    plain = marked.assign(functions="other")
+    figure = figure1.draw(marked, titles=["EN-FR"])
+    stripes = [head.functions.count(";") + 2 for head in marked.itertuples() if head.functions != "other"]
+    assert patches(figure) - patches(figure1.draw(plain, titles=["EN-FR"])) == sum(stripes) > 0
+    colours = {matplotlib.colors.to_hex(patch.get_facecolor()) for patch in figure.axes[0].patches if patch.get_fill()}
+    assert colours == {style.FUNCTIONS[name].colour.lower() for name in ("positional", "syntactic", "rare words")}
 
 
 def test_layers_without_heads_stay_in_place(make):

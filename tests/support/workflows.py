@@ -163,7 +163,7 @@ def with_all_of_pruning(workflow: Workflow) -> Workflow:
     values["pruning"] |= {"penalty_warmup": 8}
     values["ablation"] = {"single": True, "second": "short", "systematic": True, "step": 0.5, "moments": [10]}
     values["comparison"] = {"criteria": ["gates", "importance", "random"]}
-    values["heads"] |= {"relevance_rules": ["epsilon"], "viewer_sentences": 0, "checkpoints": [10]}
+    values["heads"] |= {"relevance_rules": ["z_plus"], "viewer_sentences": 0, "checkpoints": [10]}
     return workflow.configured(values)
 
 

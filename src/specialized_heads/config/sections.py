@@ -381,29 +381,23 @@ class Heads(Section):
         ge=1,
         description="number of sentences on which heads are compared with each other, evenly spread over the analysis set",
     )
-    relevance_rules: Distinct[Literal["epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"]] = Field(
-        ["epsilon"],
+    relevance_rules: Distinct[Literal["z_plus", "alpha_beta", "epsilon"]] = Field(
+        ["z_plus"],
         min_length=1,
-        description="rules of relevance propagation; epsilon: weight ratios, the paper's rule if relevance_epsilon is 0. "
-        "Figures and criteria use the first",
+        description="rules of relevance propagation: the first for all results, all for the comparison on the baselines (table "
+        "relevance); z_plus: positive contributions only, as in the code of 2019; epsilon: weight ratios (appendix A)",
     )
     checkpoints: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [], description="updates of the baseline's training at which its heads are analysed too (figure emergence)"
     )
     viewer_sentences: int = Field(20, ge=0, description="sentences per model in the attention viewer; 0: no viewer")
+    relevance_alpha: float = Field(
+        0.5,
+        gt=0,
+        description="alpha_beta: weight α of positive contributions; negative ones have weight 1 - α. 0.5: the code of 2020",
+    )
     relevance_epsilon: float = Field(
         0.1,
         ge=0,
-        description="epsilon, attention: stabiliser of the weight ratios, in units of activations; 0: none, the paper's rule "
-        "(appendix A), computed in float64",
-    )
-    relevance_absorbed: Literal["returned", "lost"] = Field(
-        "returned",
-        description="epsilon, attention: whether the stabiliser's share of relevance is returned to the inputs by size, or lost",
-    )
-    relevance_alpha: float = Field(
-        1.5, ge=1, description="alpha_beta: weight α of positive contributions; negative ones have weight α - 1"
-    )
-    relevance_bias: Literal["none", "share"] = Field(
-        "none", description="share: biases take a share, which leaves the network; for all rules but gradient_input"
+        description="epsilon: stabiliser of the weight ratios, in units of activations; 0: none, computed in float64",
     )

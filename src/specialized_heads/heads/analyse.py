@@ -49,7 +49,7 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output` (one row per head), `--examples` (maps for figure 5) and `--report` (counts behind the table)."""
     model = load_on(files.model, settings.device)
-    relevance, rules = read_relevance(files.relevance)
+    relevance = read_relevance(files.relevance)
     bpe = load_bpe(files.bpe)
     store, train = load_tokens(files.analysis), load_tokens(files.train)
     texts = read_table(files.text, columns=["source"]).column("source").to_pylist()
@@ -71,7 +71,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     arcs = dict(zip(settings.heads.relations, counted.arcs.sum(0)[:, 0].tolist()))
     if absent := [relation for relation, number in arcs.items() if not number]:
         stage.log.warning("%s: no arc of %s", files.parses, explain_absent(absent, parses.values()))
-    schema = table_schema(settings.heads.relations, rules)
+    schema = table_schema(settings.heads.relations)
     write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
     stage.write_json(files.examples, examples(model, store, bpe, ranks, counted, settings.heads))
     report = {
@@ -83,7 +83,6 @@ def main(files: stage.Files, settings: Settings) -> None:
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
         "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < settings.heads.least_arcs],
-        "relevance_rules": rules,
         "labelled": {kind: sum(bool(row["functions"]) for row in rows if row["type"] == kind) for kind in KINDS},
         "labels_on_halves": labels_on_halves(model, counted, settings.heads),
     }

@@ -14,11 +14,10 @@ from specialized_heads.stage import UserError
 from specialized_heads.tables import HEAD, read_table
 
 
-def table_schema(relations: list[str], rules: list[str]) -> pa.Schema:
-    """Columns of `heads/<model>.parquet`, for these relations and rules of relevance."""
+def table_schema(relations: list[str]) -> pa.Schema:
+    """Columns of `heads/<model>.parquet`, for these relations."""
     columns: list[tuple[str, pa.DataType]] = list(HEAD.items())
-    columns += [(name, pa.float64()) for name in relevance_columns(rules)]
-    columns += [(name, pa.float64()) for name in ("confidence", "entropy", "eos_weight")]
+    columns += [(name, pa.float64()) for name in ("relevance", "confidence", "entropy", "eos_weight")]
     columns += [("positional_offset", pa.int32())]
     columns += [(f"positional_{name}", pa.float64()) for name in ("share", "share_raw", "chance")]
     columns += [(f"share_{offset:+d}", pa.float64()) for offset in positional.NEIGHBOURS]
@@ -30,16 +29,8 @@ def table_schema(relations: list[str], rules: list[str]) -> pa.Schema:
     return pa.schema(columns)
 
 
-def relevance_columns(rules: list[str]) -> list[str]:
-    """Columns of the rules of relevance; the first rule is `relevance`."""
-    return ["relevance", *(f"relevance_{rule}" for rule in rules[1:])]
-
-
-def read_relevance(path: Any) -> tuple[dict[tuple[str, int, int], dict[str, float]], list[str]]:
-    """Read a table of the relevance stage.
-
-    Returns:
-        per (type, layer, head), the columns of `relevance_columns`; and the rules, in the order of the file.
+def read_relevance(path: Any) -> dict[tuple[str, int, int], float]:
+    """Read a table of the relevance stage: the relevance of each (type, layer, head) by the first rule.
 
     Raises:
         UserError: no such file, or a file without rules.
@@ -48,15 +39,13 @@ def read_relevance(path: Any) -> tuple[dict[tuple[str, int, int], dict[str, floa
     rules = [name for name in table.column_names if name not in HEAD]
     if len(rules) + len(HEAD) != table.num_columns or not rules:
         raise UserError(f"{path}: not a table of relevances; delete it and run again")
-    columns = relevance_columns(rules)
-    rows = zip(*(table[name].to_pylist() for name in (*HEAD, *rules)))
-    return {row[: len(HEAD)]: dict(zip(columns, row[len(HEAD) :])) for row in rows}, rules
+    return {tuple(head): value for *head, value in zip(*(table[name].to_pylist() for name in (*HEAD, rules[0])))}
 
 
 def head_rows(
     model: Transformer,
     counted: Counted,
-    relevance: dict[tuple[str, int, int], dict[str, float]],
+    relevance: dict[tuple[str, int, int], float],
     settings: Heads,
     *,
     seed: int,
@@ -88,7 +77,7 @@ def head_rows(
                 )
             counts = counted.offsets[kind][:, number].sum(0)
             place = positional.preferred(kind, counts, possible)
-            row = {"type": kind, "layer": layer, "head": head, **relevance[kind, layer, head]}
+            row = {"type": kind, "layer": layer, "head": head, "relevance": relevance[kind, layer, head]}
             row |= {"confidence": counted.confidence[kind][number], "entropy": counted.entropy[kind][number]}
             row |= {"positional_offset": place.offset, "positional_share": place.share}
             if place.offset is not None:

@@ -37,7 +37,7 @@ DESCRIPTION = MODEL + "model.json"
 LOG = MODEL + "log.jsonl"
 EXAMPLES = "{corpus}/heads/{model}/seed{seed}.examples.json"
 SIMILARITY = "{corpus}/heads/{model}/seed{seed}.similarity.parquet"
-RELEVANCE = "{corpus}/relevance/{model}/seed{seed}.parquet"
+RELEVANCE = "{corpus}/relevance/{model}/seed{seed}.rules."
 ABLATION = "{corpus}/ablation/{model}/seed{seed}.parquet"
 SECOND = "{corpus}/ablation/{model}/seed{seed}.second.parquet"
 SYSTEMATIC = "{corpus}/systematic/{model}/seed{seed}.parquet"
@@ -103,7 +103,7 @@ def _data(experiment: Experiment) -> list[Result]:
 
 
 def _functions(experiment: Experiment) -> list[Result]:
-    """More about heads than the paper shows: drift of functions, survival, similarity, agreement of relevance rules."""
+    """More about heads than the paper shows: drift of functions, survival, similarity, rules of relevance."""
     functions = partial(row, experiment, "beyond", FUNCTIONS)
     every = corpora(experiment)
     swept = _swept(experiment, "encoder", "all") or every[:1]
@@ -118,7 +118,8 @@ def _functions(experiment: Experiment) -> list[Result]:
     }
     similarity = {"titles": every[:1], "rule": "similarity_figure", "pairs": SIMILARITY}
     several = [name for name in every if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
-    rules = {"titles": several, "relevance": RELEVANCE, "wanted": bool(several)}
+    rules = {"relevance": RELEVANCE + "parquet", "stability": RELEVANCE + "json", "wanted": bool(several)}
+    compared = {"runs": runs(experiment, several, "baseline"), "rule": "relevance_table", "heads": HEADS}
     checkpoints = emerging(experiment)
     followed = runs(experiment, dict.fromkeys(run.corpus for run in checkpoints), "baseline")
     trainings = {"trainings": described(experiment, followed)}
@@ -138,7 +139,7 @@ def _functions(experiment: Experiment) -> list[Result]:
         functions("figures/drift", "Drift of functions", runs=first_seed, heads=HEADS, **drift),
         functions("figures/survival", "Survival of heads", rule="survival_of_heads", both=True, **survival),
         functions("figures/similarity", "Similarity of heads", **similarity),
-        functions("figures/relevance_rules", "Rules of relevance", **rules),
+        functions("tables/relevance", "Rules of relevance", **compared, **rules),
     ]
 
 

@@ -203,9 +203,20 @@ def device(experiment: Experiment, /, **_: str) -> Settings:
 
 
 def relevance(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    heads = experiment.for_corpus(corpus).heads.model_dump()
-    keys = {name: value for name, value in heads.items() if name.startswith("relevance_")}
-    return {"heads": keys, "device": experiment.device}
+    rules = experiment.for_corpus(corpus).heads.relevance_rules
+    return _relevance(experiment, corpus, rules[:1])
+
+
+def relevance_by_rule(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+    return _relevance(experiment, corpus, experiment.for_corpus(corpus).heads.relevance_rules)
+
+
+def _relevance(experiment: Experiment, corpus: str, rules: list[str]) -> Settings:
+    """These rules and the parameter that each one has."""
+    heads = experiment.for_corpus(corpus).heads
+    parameters = {"alpha_beta": "relevance_alpha", "epsilon": "relevance_epsilon"}
+    keys = {name: getattr(heads, name) for rule, name in parameters.items() if rule in rules}
+    return {"heads": keys | {"relevance_rules": rules}, "device": experiment.device}
 
 
 # The keys of the section `heads` that functions depend on.

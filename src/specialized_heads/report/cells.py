@@ -1,7 +1,9 @@
 """Heads drawn as the cells of a grid, layer by layer, sorted by relevance within each layer (figures 1 and 2).
 
-The most relevant head of a layer is on top. Values are printed in the cells as long as they are legible. A cell without a
-value is hatched; a layer with fewer heads than another ends earlier.
+The most relevant head of a layer is on top. Relevances are divided by the sum of their absolute values over the layer, so that a
+column sums to 1 if none is negative. Values are printed in the cells as long as they are legible. A stripe at the left of a
+cell has the colour of the head's function. A cell without a value is hatched; a layer with fewer heads than another ends
+earlier.
 """
 
 import pandas as pd
@@ -16,14 +18,17 @@ CELL_HEIGHT = 0.2  # inches
 SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
 # Grey to black would hide the printed values, and blue is the colour of positional heads: light to dark purple.
 VALUES: Colormap = LinearSegmentedColormap.from_list("values", ["#FBF8FC", "#C9B5D8", "#8A63A8", "#4B1D6B"])
+STRIPE = 0.13  # width of the mark of a function, in cells
 COLUMNS = ["corpus", "layer", "rank", "head", "relevance", "confidence", "functions"]
 
 
 def ranked_heads(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The encoder heads of each corpus with their rank by relevance within the layer, 1 for the most relevant."""
+    """The encoder heads of each corpus with their share and rank by relevance in the layer, 1 for the most relevant."""
     frames = []
     for title, table in tables.items():
         heads = encoder_heads(table).sort_values(["layer", "relevance", "head"], ascending=[True, False, True])
+        total = heads["relevance"].abs().groupby(heads["layer"]).transform("sum")
+        heads["relevance"] /= total.where(total > 0, 1.0)
         frames.append(heads.assign(corpus=title, rank=heads.groupby("layer").cumcount() + 1))
     return stack(frames, COLUMNS)
 
@@ -31,7 +36,7 @@ def ranked_heads(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def value_grid(
     block: FigureBase, axes: Axes, heads: pd.DataFrame, column: str, ends: tuple[float, float], *, cell_width: float
 ) -> None:
-    """Draw one value of the heads of a model as a heat map, with a colour bar from one end to the other.
+    """Draw one value of the heads of a model as a heat map, functions marked, with a colour bar from one end to the other.
 
     `cell_width` is in inches; numbers are not printed in narrow cells.
     """
@@ -43,6 +48,9 @@ def value_grid(
     mesh = style.heat_map(axes, values.to_numpy(float), first=1, **scale, **text)
     for head in heads[heads[column].isna()].itertuples():
         style.hatched_cell(axes, head.layer, head.rank)
+    for head in heads[heads["functions"] != "other"].itertuples():
+        stripe = {"left": head.layer - 0.48, "bottom": head.rank - 0.46, "width": STRIPE, "height": 0.92}
+        style.function_cell(axes, head.functions.split("; "), **stripe)
     _axes(axes, heads)
     style.colour_bar(block, mesh, axes, pad=0.02, aspect=18)
 

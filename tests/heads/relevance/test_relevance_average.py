@@ -7,28 +7,38 @@ from scipy.stats import spearmanr
 from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance import average
-from specialized_heads.heads.relevance.average import Average, average_relevance, relevance, stability
+from specialized_heads.heads.relevance.average import Average, average_relevance, stability
+from specialized_heads.heads.relevance.propagate import Relevance, propagate
+from specialized_heads.heads.relevance.rules import Rule
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
 
 PRUNED = {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0], [0, 1]]}
-SETTINGS = Heads(relevance_epsilon=0.05, relevance_absorbed="lost")
+SETTINGS = Heads(relevance_epsilon=0.05)
+
+
+def leaking(*args, **kwargs) -> Relevance:
+    """Relevance, with totals that differ between steps."""
+    result = propagate(*args, **kwargs)
+    result.totals = {level: total + result.heads["cross", 0][..., 0] for level, total in result.totals.items()}
+    return result
 
 
 @pytest.mark.parametrize("floats", [1, 300, 1_000_000], ids=["step by step", "in pieces", "all at once"])
-@pytest.mark.parametrize("rule", ["epsilon", "attention", "gradient_input"])
+@pytest.mark.parametrize("rule", ["z_plus", "epsilon"])
 def test_relevance_of_a_set_is_the_mean_of_its_steps(
     tiny_model, data: TokenStore, floats: int, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(average, "BATCH_FLOATS", floats)
+    monkeypatch.setattr(average, "propagate", leaking)
     model = tiny_model()
     model.keep_heads(PRUNED)
     result = average_relevance(model, data, rule=rule, settings=SETTINGS)
     steps: dict[tuple[str, int], list[np.ndarray]] = {key: [] for key in result.heads}
     deviations: dict[str, list[float]] = {level: [] for level in result.conservation}
     for row in range(3):
-        alone = relevance(model, make_batch(data, np.array([row])), rule=rule, settings=SETTINGS)
+        alone = leaking(model, make_batch(data, np.array([row])), rule=Rule.named(rule, SETTINGS))
         for key, heads in alone.heads.items():
             normalised = [head / np.abs(head).sum() if len(head) else head for head in heads[0].numpy()]
             assert result.sums[key][row] == pytest.approx(np.sum(normalised, axis=0), rel=1e-3, abs=1e-5)
@@ -44,20 +54,27 @@ def test_relevance_of_a_set_is_the_mean_of_its_steps(
         assert result.conservation[level]["median"] == pytest.approx(sorted(values)[4], rel=1e-3)
 
 
+@pytest.mark.parametrize("rule", ["z_plus", "alpha_beta"])
+def test_the_heads_of_a_layer_sum_to_1_by_default(tiny_model, data: TokenStore, rule: str) -> None:
+    """Signs never differ, so nothing cancels between steps; weight ratios do."""
+    sums = [heads.sum() for heads in average_relevance(tiny_model(), data, rule=rule, settings=Heads()).heads.values()]
+    assert sums == pytest.approx([1.0] * 6, abs=1e-4)
+    ratios = average_relevance(tiny_model(), data, rule="epsilon", settings=Heads()).heads.values()
+    assert min(heads.sum() for heads in ratios) < 0.9
+
+
 def test_each_key_of_the_configuration_reaches_its_rule(tiny_model, data: TokenStore) -> None:
     model = tiny_model()
     changes = {  # the rules that each one concerns
-        ("relevance_epsilon", 0.3): {"epsilon", "attention"},
-        ("relevance_absorbed", "returned"): {"epsilon", "attention"},
+        ("relevance_epsilon", 0.3): {"epsilon"},
         ("relevance_alpha", 2.0): {"alpha_beta"},
-        ("relevance_bias", "share"): {"epsilon", "z_plus", "alpha_beta", "attention"},
     }
 
     def values(rule: str, settings: Heads) -> list[float]:
         heads = average_relevance(model, data, rule=rule, settings=settings).heads
         return np.concatenate(list(heads.values())).tolist()
 
-    for rule in ("epsilon", "z_plus", "alpha_beta", "attention", "gradient_input"):
+    for rule in ("epsilon", "z_plus", "alpha_beta"):
         before = values(rule, SETTINGS)
         for (key, value), concerned in changes.items():
             changed = values(rule, SETTINGS.model_copy(update={key: value})) != before
@@ -67,25 +84,25 @@ def test_each_key_of_the_configuration_reaches_its_rule(tiny_model, data: TokenS
 def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_model, data: TokenStore) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
-    for rule in ("epsilon", "gradient_input"):
+    for rule in ("epsilon", "z_plus"):
         result = average_relevance(model, data, rule=rule, settings=SETTINGS)
         assert [result.heads["encoder", layer].tolist() for layer in range(2)] == [[0.0, 0.0]] * 2
         assert [len(result.heads[kind, 1]) for kind in KINDS] == [2, 2, 0]
         assert {kind: len(rows) for kind, rows in stability(result).items()} == {"encoder": 0, "decoder": 2, "cross": 0}
 
 
-@pytest.mark.parametrize("rule", ["epsilon", "gradient_input"])
+@pytest.mark.parametrize("rule", ["epsilon", "z_plus"])
 def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
     tiny_model, data: TokenStore, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args, **kwargs):
-        result = relevance(*args, **kwargs)
+        result = propagate(*args, **kwargs)
         heads = result.heads["cross", 1].clone()
         heads[0, 0, 0] = float("nan")
         result.heads["cross", 1] = heads
         return result
 
-    monkeypatch.setattr(average, "relevance", broken)
+    monkeypatch.setattr(average, "propagate", broken)
     with pytest.raises(UserError, match=f"{rule}: the relevance of cross layer 2 is not finite"):
         average_relevance(tiny_model(), data, rule=rule, settings=SETTINGS)
 

@@ -1,1 +1,1 @@
-"""Relevance of heads for the predictions of a model (section 4, appendix A): weight ratios, as in the paper, and other rules."""
+"""Relevance of heads for the predictions of a model (section 4, appendix A), by the rules of `rules.py`."""

@@ -10,13 +10,12 @@ from torch import Tensor
 
 from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore, cut
-from specialized_heads.heads.relevance.gradient import gradient_input
-from specialized_heads.heads.relevance.propagate import Relevance, propagate
+from specialized_heads.heads.relevance.propagate import propagate
 from specialized_heads.heads.relevance.rules import Rule
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError, progress
-from specialized_heads.training.batching import Batch, make_batch
+from specialized_heads.training.batching import make_batch
 
 # Floats in the largest tensor, relevance of N steps at P positions; bounds the memory of a batch.
 BATCH_FLOATS = 1_000_000
@@ -48,6 +47,7 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
     Raises:
         UserError: a relevance is not finite.
     """
+    how = Rule.named(rule, settings)
     sizes = {(a.kind, a.layer): len(a.heads) for a in model.attentions(*KINDS)}
     sums = {key: torch.zeros(len(store), heads, dtype=torch.float64) for key, heads in sizes.items()}
     deviations: dict[str, list[Tensor]] = {}
@@ -59,7 +59,7 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
         positions = max(batch.source.shape[1], batch.target_in.shape[1])
         at_once = max(BATCH_FLOATS // (len(sentences) * positions * widest), 1)  # steps; all, except for long sentences
         for start in range(0, batch.target_in.shape[1], at_once):
-            result = relevance(model, batch, rule=rule, settings=settings, steps=slice(start, start + at_once))
+            result = propagate(model, batch, rule=how, steps=slice(start, start + at_once))
             for key, heads in result.heads.items():
                 if not heads[result.steps].isfinite().all():
                     raise UserError(
@@ -78,13 +78,6 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
     steps = store.target_lengths + 1  # with EOS
     means = {key: (value.sum(0) / steps.sum()).numpy() for key, value in sums.items()}
     return Average(means, {key: value.numpy() for key, value in sums.items()}, steps, conservation)
-
-
-def relevance(model: Transformer, batch: Batch, *, rule: str, settings: Heads, steps: slice = slice(None)) -> Relevance:
-    """Relevance of all heads for some generation steps of a batch, by the rule of this name."""
-    if rule == "gradient_input":
-        return gradient_input(model, batch, steps=steps)
-    return propagate(model, batch, rule=Rule.named(rule, settings), steps=steps)
 
 
 def stability(average: Average) -> dict[str, list[dict[str, float]]]:

@@ -26,7 +26,7 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output`, the table, and `--report`."""
     model = load_on(files.model, settings.device)
-    if not settings.heads.relevance_epsilon:
+    if "epsilon" in settings.heads.relevance_rules and not settings.heads.relevance_epsilon:
         model.double()  # without a stabiliser, rounding in float32 exceeds the relevance of heads
     dev = load_tokens(files.dev)
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]

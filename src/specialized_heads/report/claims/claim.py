@@ -45,6 +45,7 @@ class Unit(StrEnum):
     SHARE = "share"  # in percent
     POINTS = "points"  # difference of two shares, in percentage points
     CORRELATION = "correlation"
+    AREA = "AUC"
     RANK = "rank"  # a mean over seeds need not be whole
 
     def text(self, value: float) -> str:
@@ -55,6 +56,7 @@ class Unit(StrEnum):
             "share": ".0%",
             "points": "+.0f",
             "correlation": ".2f",
+            "AUC": ".2f",
             "rank": ".2g",
         }[self]
         return minus(f"{100 * value if self is Unit.POINTS else value:{form}}")

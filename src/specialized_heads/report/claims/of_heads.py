@@ -10,15 +10,16 @@ import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu, norm, sem, t
 
-from specialized_heads.heads.functions import POSITIONAL
+from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relation_names import canonical
+from specialized_heads.report.beyond.survival import newcombe
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
 
 NEAR = 0.1  # of the heads: about as many as the paper's
 TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
-DOMINANT = 0.5  # relevance: the top heads have at least this share of the layer's
+DOMINANT = 0.5  # relevance: the top heads have at least this share of the layer's; the paper gives no number
 MIN_SEEDS = 3  # a direction needs the same sign in every one of at least as many seeds
 MIN_REMOVED = 10  # a direction needs at least as many removed heads: below, the normal approximation is poor
 
@@ -62,37 +63,58 @@ def rare_words(evidence: Evidence, *, column: str) -> Measured:
 
 def dominated_layers(evidence: Evidence) -> Measured:
     """The share of encoder layers in which a quarter of the heads has at least half of the relevance."""
-    layers = [same["relevance"].abs() for _, same in evidence.baseline_heads().groupby(["seed", "layer"])]
-    layers = [values for values in layers if len(values) >= TOP and values.sum() > 0]
-    require(layers, f"no encoder layer has {TOP} heads with relevance")
-    dominated = [values.nlargest(-(-len(values) // TOP)).sum() >= DOMINANT * values.sum() for values in layers]
-    return proportion(int(sum(dominated)), len(layers), of="layers")
+    layers = [same["relevance"] for _, same in evidence.baseline_heads().groupby(["seed", "layer"])]
+    shares = [top_share(values) for values in layers if len(values) >= TOP and values.any()]
+    require(shares, f"no encoder layer has {TOP} heads with relevance")
+    return proportion(sum(share >= DOMINANT for share in shares), len(shares), of="layers")
+
+
+def top_share(relevance: pd.Series) -> float:
+    """The share of the relevance of a layer that the top quarter of its heads has, signs ignored."""
+    return relevance.abs().nlargest(-(-len(relevance) // TOP)).sum() / relevance.abs().sum()
 
 
 def relevance_and_confidence(evidence: Evidence) -> Measured:
     """Spearman's correlation of relevance and confidence within encoder layers, without the exception in the first."""
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
-    heads = heads.drop(_most_relevant_of_layer_1(heads).index)
-    layers = [heads["seed"], heads["layer"]]
-    ranks = [heads.groupby(layers)[name].rank() for name in ("relevance", "confidence")]
-    value, low, high, p_value = slope(*ranks, heads[["seed", "layer"]])
-    return Measured(value, low, high, len(heads), "heads", f"p {p_value:.2g}")
+    top = _most_relevant_of_layer_1(heads)
+    heads = heads.drop(top.index[_attends_to_rare_words(top)])
+    return rank_correlation(heads["relevance"], heads["confidence"], heads[["seed", "layer"]])
 
 
 def exception_of_layer_1(evidence: Evidence) -> Measured:
-    """Confidence of the most relevant head of the first layer minus the mean of the layer's other heads."""
+    """Confidence of the most relevant head of the first layer minus the mean of the layer's other heads.
+
+    The exception is a rare-words head, so only first layers with such a head count.
+    """
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
     first = heads[heads["layer"] == 1]
-    top = _most_relevant_of_layer_1(heads)
+    first = first[first["seed"].isin(first.loc[_attends_to_rare_words(first), "seed"])]
+    require(len(first), "the first layer has no rare-words head, which the exception is")
+    top = _most_relevant_of_layer_1(first)
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()
-    require(len(gaps), "the first layer has fewer than two heads with relevance and confidence")
+    require(len(gaps), "the first layer has a single head")
     return over_seeds(gaps, sign=-1)
 
 
 def _most_relevant_of_layer_1(heads: pd.DataFrame) -> pd.DataFrame:
     first = heads[heads["layer"] == 1]
     return first.loc[first.groupby("seed")["relevance"].idxmax()]
+
+
+def _attends_to_rare_words(heads: pd.DataFrame) -> list[bool]:
+    return [RARE_WORDS in names for names in heads["functions"]]
+
+
+def relevant_heads_have_functions(evidence: Evidence) -> Measured:
+    """The probability that a head with a function is more relevant than a head of its layer without one."""
+    heads = evidence.baseline_heads().dropna(subset="relevance")
+    labelled = pd.Series(map(bool, evidence.functions(heads)), index=heads.index)
+    ranks = heads.groupby(["seed", "layer"])["relevance"].rank(ascending=False)
+    measured = area(heads["relevance"], labelled, heads[["seed", "layer"]])
+    largest = heads.groupby(["seed", "layer"]).size().max()
+    return replace(measured, note=f"mean rank {ranks[labelled].mean():.1f} of {largest}")
 
 
 def functions_kept(evidence: Evidence, *, left: float) -> Measured:
@@ -123,15 +145,30 @@ def specialised_survive(evidence: Evidence) -> Measured:
     """
     heads = evidence.survival("encoder")
     labelled = pd.Series(map(bool, evidence.functions(heads)), index=heads.index)
-    wins = pairs = 0.0
-    for _, same in heads.groupby(["seed", "layer"]):
-        sides = [same.loc[labelled[same.index] == side, "survival"] for side in (True, False)]
-        if all(map(len, sides)):
-            wins += mannwhitneyu(*sides).statistic
-            pairs += len(sides[0]) * len(sides[1])
-    require(pairs, "no layer of the baseline has both heads with a function and heads without")
-    value, low, high, p_value = slope(labelled, heads["survival"], heads[["seed", "layer"]])
-    return Measured(value, low, high, len(heads), "heads", f"AUC {wins / pairs:.2f}, p {p_value:.2g}")
+    strata = heads[["seed", "layer"]]
+    auc = area(heads["survival"], labelled, strata).value
+    value, low, high, p_value = slope(labelled, heads["survival"], strata)
+    return Measured(value, low, high, len(heads), "heads", f"AUC {auc:.2f}, p {p_value:.2g}")
+
+
+def area(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> Measured:
+    """The probability that a labelled head has a higher x than another head of its stratum, ties counting one half.
+
+    This is the area under the ROC curve, with Newcombe's 95% interval: with one or two labelled heads in a stratum, a bootstrap
+    of the heads would be far too narrow.
+
+    Raises:
+        NotTestable: no stratum has heads of both kinds.
+    """
+    wins, sides = 0.0, []
+    for _, same in x.groupby([strata[column] for column in strata]):
+        ours, others = same[labelled[same.index]], same[~labelled[same.index]]
+        if len(ours) and len(others):
+            wins += mannwhitneyu(ours, others).statistic
+            sides.append((len(ours), len(others)))
+    require(sides, "no layer of the baseline has both heads with a function and heads without")
+    value = wins / sum(m * n for m, n in sides)
+    return Measured(value, *newcombe(value, sides), int(labelled.sum()), "heads with a function")
 
 
 def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:
@@ -166,6 +203,13 @@ def _direction(heads: pd.DataFrame, x: pd.Series, *, sign: int) -> Measured:
     return Measured(
         value, low, high, removed, "removed heads", f"{note}, p {p_value:.2g}", sufficient and removed >= MIN_REMOVED
     )
+
+
+def rank_correlation(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> Measured:
+    """Spearman's correlation within strata, from the `slope` of the ranks."""
+    ranks = [values.groupby([strata[column] for column in strata]).rank() for values in (x, y)]
+    value, low, high, p_value = slope(*ranks, strata)
+    return Measured(value, low, high, len(x), "heads", f"p {p_value:.2g}")
 
 
 def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, float, float, float]:

@@ -43,14 +43,20 @@ def claims() -> list[Claim]:
         *_baselines(),
         of_baseline("relevance_dominated", "4, figure 1",
                     "encoder layers in which a few heads are far more relevant than the others: the top quarter of the heads has "
-                    f"at least {of_heads.DOMINANT:.0%} of the relevance",
+                    f"at least {of_heads.DOMINANT:.0%} of the relevance (our threshold; the paper gives no number)",
                     "all", (1 - SHARE, 1.0), "20 points", Unit.SHARE, of_heads.dominated_layers),
+        of_baseline("relevance_functions", "abstract; 5",
+                    "the most relevant heads have functions: probability (AUC) that a head with a function is more relevant than "
+                    "an encoder head of the same layer without one",
+                    "yes", (0.51, inf), "above chance (0.5), with its interval",
+                    Unit.AREA, of_heads.relevant_heads_have_functions, directed=True),
         of_baseline("relevance_confidence", "4, figure 1",
-                    "relevance agrees with confidence: rank correlation within encoder layers, without the top head of the first",
+                    "relevance agrees with confidence: rank correlation within encoder layers, without the exception below",
                     "to a reasonable extent", (0.01, inf), "any positive correlation, with its interval",
                     Unit.CORRELATION, of_heads.relevance_and_confidence, directed=True),
         of_baseline("relevance_exception", "4, figure 1",
-                    "the exception: the most relevant head of the first layer is less confident than the layer's other heads",
+                    "the exception: in a first layer with a rare-words head, the most relevant head is less confident than the "
+                    "others",
                     "yes", (-inf, -0.01),
                     f"at least 1 point, with its interval; the same sign in at least {of_heads.MIN_SEEDS} seeds",
                     Unit.POINTS, of_heads.exception_of_layer_1, directed=True),

@@ -28,7 +28,7 @@ def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
         cells.value_grid(row, relevance, model, "relevance", cells.relevance_range(model), cell_width=width)
         cells.value_grid(row, confidence, model, "confidence", (0, 1), cell_width=width)
         cells.function_grid(function, model, cell_width=width)
-        relevance.set(title="(a) relevance (LRP), share of layer", ylabel="rank by relevance")
+        relevance.set(title="(a) relevance, share of the layer", ylabel="rank by relevance")
         confidence.set(title="(b) confidence")
         function.set(title="(c) function (head no.)")
     style.function_legend(drawn)

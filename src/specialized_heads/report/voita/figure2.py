@@ -34,7 +34,7 @@ def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
         cell_width = 1.2 / int(model["layer"].max())
         cells.value_grid(block, relevance, model, "relevance", cells.relevance_range(heads), cell_width=cell_width)
         cells.function_grid(function, model, cell_width=cell_width)
-        relevance.set(title="relevance (LRP)", ylabel="rank by relevance")
+        relevance.set(title="relevance, share of the layer", ylabel="rank by relevance")
         function.set(title="function (head no.)")
     style.function_legend(drawn)
     return drawn

@@ -1,0 +1,104 @@
+"""Table: relevance of the baseline's encoder heads by each configured rule: what it adds up to, and what it agrees with.
+
+The measures are those of the claims about relevance (section 4), whose verdicts rest on the first rule.
+"""
+
+from contextlib import suppress
+
+import pandas as pd
+
+from specialized_heads.report.beyond.agreement import HEAD, spearman
+from specialized_heads.report.beyond.functions import between
+from specialized_heads.report.claims.evidence import NotTestable
+from specialized_heads.report.claims.of_heads import area, rank_correlation, top_share
+from specialized_heads.report.experiment import Model
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files
+from specialized_heads.report.style import minus
+from specialized_heads.stage import read_json
+
+READS = {
+    "heads": Files(HEAD_COLUMNS, by="runs"),
+    "relevance": Files(HEAD, by="runs"),
+    "stability": Files(lambda path: read_json(path)["stability"], by="runs"),
+}
+NAMES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
+COLUMNS = [
+    "corpus", "seed", "rule", "layer", "heads", "sum", "top_head", "top_quarter", "confidence", "confidence_low",
+    "confidence_high", "order", "labelled", "mean_rank", "auc", "auc_low", "auc_high",
+]  # fmt: skip
+CAPTION = (
+    "Relevance of the baseline's encoder heads by rule, as shares of their layer; lowest to highest over layers. halves agree: "
+    "share of 100 random splits of the development set whose halves have the same most relevant head. ρ: Spearman's, by layer "
+    "and within all layers together. mean rank of the heads with a function in their layers, 1 for the most relevant. AUC: "
+    "probability that a head with a function is more relevant than one of its layer without (Newcombe's interval). top quarter: "
+    "its share of the layer's relevance, signs ignored. Intervals: 95%."
+)
+
+
+def numbers(
+    heads: dict[Model, pd.DataFrame],
+    relevance: dict[Model, pd.DataFrame],
+    stability: dict[Model, dict[str, dict[str, list[dict[str, float]]]]],
+) -> pd.DataFrame:
+    """For each baseline and rule, a row per encoder layer and one, without a layer, of all together.
+
+    heads: the baseline's table of heads; relevance: a column per rule; stability: by rule and type, a row per layer.
+    sum: of the relevances, of which 1 is left if their signs never differ; top_head: how often halves agree; confidence, order:
+    rank correlation with confidence and with the first rule.
+    """
+    rows = []
+    for of, table in relevance.items():
+        known = heads[of].set_index(HEAD)[["confidence", "functions"]]
+        encoder = table[table["type"] == "encoder"].join(known, on=HEAD)
+        labelled = encoder["functions"].map(len) > 0
+        first, *_ = rules = list(table.columns.drop(HEAD))
+        for rule in rules:
+            same_rule = {"corpus": of.corpus, "seed": of.seed, "rule": rule}
+            halves = {row["layer"]: row["top_head"] for row in stability[of][rule]["encoder"]}
+            for layer, same in encoder.groupby("layer"):
+                row = {"layer": layer, "heads": len(same), "sum": same[rule].sum(), "top_head": halves.get(layer)}
+                row |= {"top_quarter": top_share(same[rule])}
+                row |= {"confidence": spearman(same[rule], same["confidence"])[0]}
+                rows.append(same_rule | row | {"order": spearman(same[rule], same[first])[0]})
+            rows.append(same_rule | _together(encoder, rule, first, labelled))
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "labelled": "Int64"})
+
+
+def _together(encoder: pd.DataFrame, rule: str, first: str, labelled: pd.Series) -> dict[str, float]:
+    """The measures over all layers, as far as the heads have what they need."""
+    layers = encoder[["layer"]]
+    ranks = encoder.groupby("layer")[rule].rank(ascending=False)
+    row = {"heads": len(encoder), "labelled": labelled.sum(), "mean_rank": ranks[labelled].mean()}
+    with suppress(NotTestable):
+        agreement = rank_correlation(encoder[rule], encoder["confidence"], layers)
+        row |= {"confidence": agreement.value, "confidence_low": agreement.low, "confidence_high": agreement.high}
+        row |= {"order": rank_correlation(encoder[rule], encoder[first], layers).value}
+    with suppress(NotTestable):
+        auc = area(encoder[rule], labelled, layers)
+        row |= {"auc": auc.value, "auc_low": auc.low, "auc_high": auc.high}
+    return row
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table as text, one row per baseline and rule."""
+    lines = []
+    for (corpus, seed, rule), same in rows.groupby(["corpus", "seed", "rule"], sort=False):
+        layers, whole = same[same["layer"].notna()], same[same["layer"].isna()].squeeze()
+        line = {"corpus": corpus, "seed": str(seed), "rule": NAMES[rule]}
+        line["sum over a layer"] = minus(between(layers["sum"], "{:.2f}"))
+        line["halves agree on the top head"] = between(layers["top_head"], "{:.2f}")
+        line["ρ with confidence, by layer"] = minus(" ".join(f"{value:.2f}" for value in layers["confidence"]))
+        line["ρ with confidence"] = _interval(whole, "confidence")
+        rank = f"{whole['mean_rank']:.1f} of {layers['heads'].max()}" if whole["labelled"] else "–"
+        line["mean rank of heads with a function"] = rank
+        line["AUC, function against none"] = _interval(whole, "auc")
+        line["share of the top quarter"] = between(layers["top_quarter"], "{:.2f}")
+        line[f"ρ with {NAMES[rows['rule'].iloc[0]]}"] = minus(f"{whole['order']:.2f}")
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _interval(row: pd.Series, name: str) -> str:
+    if pd.isna(row[name]):
+        return "–"
+    return minus(f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]")
