@@ -181,7 +181,7 @@ def given_file(
     if imported_folder(experiment, corpus, root=Path(root)):
         return f"results/{experiment.experiment}/{corpus}/imported/{name.replace('baseline', 'model')}"
     number = experiment.seeds[0] if seed is None else int(seed)
-    return os.path.relpath(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
+    return str(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
 
 
 def imported_weights(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
@@ -308,15 +308,14 @@ def _pruned_to(scope: str, heads: int) -> str:
 # Classification
 
 
-def task_texts(
-    experiment: Experiment, /, *, corpus: str, resources: str, domain: str, file: str, **_: str
-) -> list[str]:
-    """A file of each embedded corpus that a made-up task uses: of `matched`, `mismatched`, or of both where it needs trees."""
+def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:
+    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`; `trees`: those of both, if needed."""
     source = experiment.tasks[corpus].source
     if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
         return []
-    names = [*source.matched, *source.mismatched] if domain == "trees" else getattr(source, domain)
-    return [f"{resources}/{name}/{file}" for name in names]
+    if domain == "trees":
+        return [f"{resources}/{name}/parses.parquet" for name in (*source.matched, *source.mismatched)]
+    return [f"{resources}/{name}/corpus.parquet" for name in getattr(source, domain)]
 
 
 def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:
