@@ -1,6 +1,7 @@
 """Make resources/libreoffice_en_ru from the help packages of Debian: text that has one id in both languages.
 
-For maintainers, on Debian 12; the pipeline reads the result, which is kept in the repository. From the repository root:
+For maintainers, on Debian 12 after `apt-get update`; the pipeline reads the result, which is kept in the repository. From the
+root of the repository:
 
     python resources/make_libreoffice.py
 
@@ -8,14 +9,14 @@ Debian keeps few versions of a package. When the pinned one is gone, pin the pre
 parses of the analysis sentences again.
 """
 
+import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from pathlib import Path
 
-from specialized_heads.corpus.debian import libreoffice
-from specialized_heads.corpus.debian.apt import Apt
+from lxml import etree
+
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.stage import UserError, file_hash, run, write_json
 
@@ -26,6 +27,9 @@ SHA256 = {
     "libreoffice-help-ru": "5a2f75d5b0dfcf660275070647af528a81be28b5d3e9c3ec2d419ef5518db7a2",
 }
 HELP = Path("usr/share/libreoffice/help")
+LISTINGS = {"code", "codeintable", "smathcode"}  # classes of paragraphs
+# A full stop before a lower-case letter mostly ends an abbreviation. Capitals: Latin with accents, Cyrillic.
+SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-ZÀ-ÖØ-ÞŒŠŽΑ-ΩЀ-Я\"“„«(])")
 LICENCE = Path("/usr/share/common-licenses/MPL-2.0")
 
 README = """\
@@ -53,24 +57,49 @@ hashes.
 
 def fetch(folder: Path) -> list[dict[str, str]]:
     """Download the packages with apt, check their hashes and unpack them into `folder`."""
-    apt = Apt(folder / "apt")
-    apt.update(languages=[])
     packages = []
     for name, expected in SHA256.items():
-        found = {package.name: package for package in apt.packages(name)}[name]
-        if (found.version, found.sha256) != (VERSION, expected):
-            raise UserError(
-                f"{name}: the index has version {found.version}, sha256 {found.sha256}; pinned is {VERSION}"
-            )
-        file = apt.download(found, folder)
+        subprocess.run(["apt-get", "download", f"{name}={VERSION}"], cwd=folder, check=True)
+        [file] = folder.glob(f"{name}_*.deb")
+        if (found := file_hash(file)) != expected:
+            raise UserError(f"{file.name}: sha256 is {found}; pinned is {expected}")
         subprocess.run(["dpkg-deb", "-x", str(file), str(folder)], check=True)
         packages.append({"package": name, "version": VERSION, "file": file.name, "sha256": expected})
     return packages
 
 
-def read_page(path: Path) -> dict[str, str]:
-    """The non-empty paragraphs of a page by id, the first one where an id occurs twice."""
-    return libreoffice.paragraphs(path.read_text(encoding="utf-8"))
+def paragraphs(html: str) -> dict[str, str]:
+    """The non-empty paragraphs and headings of a page by id, the first one if an id occurs twice."""
+    page = etree.HTML(html.encode(), etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True))
+    texts: dict[str, str] = {}
+    for element in page.iter(etree.Element):
+        name = element.get("id", "")
+        if name.startswith(("par_", "hd_")) and element.get("class") not in LISTINGS:
+            texts.setdefault(name, " ".join(text_of(element).split()))
+    return {name: text for name, text in texts.items() if text}
+
+
+def text_of(element: etree._Element) -> str:
+    """The text of an element.
+
+    Of an inline switch (`<span class="switchinline">` with one hidden `<span>` per system or application) only the default
+    is used, or the first option if there is none.
+    """
+    if element.tag == "br":
+        return " "
+    options = [child for child in element if "hidden" in child.attrib and element.get("class") == "switchinline"]
+    parts = [element.text or ""]
+    for child in element:
+        parts += ["" if child in options else text_of(child), child.tail or ""]
+    if options:
+        parts.append(text_of(max(options, key=lambda option: option.get("id", "").startswith("default"))))
+    return "".join(parts)
+
+
+def sentences(source: str, target: str) -> list[tuple[str, str]]:
+    """The pairs of sentences of two paragraphs; the pair of paragraphs itself if the numbers differ."""
+    sources, targets = SENTENCE_END.split(source), SENTENCE_END.split(target)
+    return list(zip(sources, targets)) if len(sources) == len(targets) else [(source, target)]
 
 
 def align(english: Path, russian: Path) -> Pairs:
@@ -80,10 +109,12 @@ def align(english: Path, russian: Path) -> Pairs:
         page = path.relative_to(english)
         if not (russian / page).is_file():
             continue
-        for source, target in libreoffice.align(read_page(path), read_page(russian / page), counts=Counter()):
-            pairs.source.append(source)
-            pairs.target.append(target)
-            pairs.document.append(page.with_suffix("").as_posix())
+        texts, translations = (paragraphs(file.read_text(encoding="utf-8")) for file in (path, russian / page))
+        for name in filter(translations.__contains__, texts):
+            for source, target in sentences(texts[name], translations[name]):
+                pairs.source.append(source)
+                pairs.target.append(target)
+                pairs.document.append(page.with_suffix("").as_posix())
     return pairs
 
 

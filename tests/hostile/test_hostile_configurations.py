@@ -111,10 +111,6 @@ CONFIGURATIONS = {
         "corpora.first.source.name: '../../etc' is not of the form",
     ),
     "downloads_with_a_wildcard": (with_("downloads: {directory: 'a{b}'}\n"), "downloads.directory: a path must not be"),
-    "package_like_an_option": (
-        instead("{kind: local, path: pairs.tsv}", "{kind: debian, gettext: ['-o=APT::x']}"),
-        "corpora.first.source.gettext.0: '-o=APT::x' is not of the form",
-    ),
 }
 
 

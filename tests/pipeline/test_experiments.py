@@ -25,9 +25,7 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
     [
         "config.yaml",
         "config/control.yaml",
-        "config/domains.yaml",
         "config/from_scratch.yaml",
-        "config/libreoffice.yaml",
         "config/local.yaml",
         "config/pruning.yaml",
         "config/retrain.yaml",

@@ -102,7 +102,7 @@ def test_a_changed_resource_makes_the_text_of_a_module_stale(importer: Path, pro
     with open(project.root / "resources/libreoffice_en_ru/provenance.json", "a", encoding="utf-8") as stream:
         stream.write("\n")
 
-    assert "Params have changed" in snakemake(importer, raw, "--dry-run")
+    assert "Updated input files" in snakemake(importer, raw, "--dry-run")
 
 
 def test_the_text_of_a_bert_is_found_by_a_module(importer: Path, project: Workflow) -> None:

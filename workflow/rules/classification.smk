@@ -15,8 +15,6 @@ use rule stage as bert_vocabulary with:
         "results/{experiment}/benchmarks/bert_vocabulary.tsv"
     params:
         **stage("classification.vocabulary", stages.vocabulary),
-        deployed=deployed(inputs.pretraining_text, resources=RESOURCES),
-        flags=flags_with(text=partial(inputs.pretraining_text, resources=RESOURCES)),
 
 
 use rule training as pretrain_bert with:
@@ -44,7 +42,7 @@ use rule training as pretrain_bert with:
 # The encoder of all tasks, of another project.
 use rule stage as import_bert with:
     input:
-        planned(inputs.bert_files, root=ROOT),
+        planned(inputs.bert_files, root=PROJECT),
     output:
         "results/{experiment}/bert/imported/model.safetensors",
         "results/{experiment}/bert/imported/model.json",
@@ -54,13 +52,13 @@ use rule stage as import_bert with:
     benchmark:
         "results/{experiment}/benchmarks/import_bert.tsv"
     params:
-        **stage("classification.import_bert", stages.import_bert, root=ROOT),
+        **stage("classification.import_bert", stages.import_bert, root=PROJECT),
 
 
 # A classifier of another project that is fine-tuned already.
 use rule stage as import_classifier with:
     input:
-        planned(inputs.bert_files, root=ROOT),
+        planned(inputs.bert_files, root=PROJECT),
     output:
         "results/{experiment}/{corpus}/imported/model.safetensors",
         "results/{experiment}/{corpus}/imported/model.json",
@@ -72,21 +70,15 @@ use rule stage as import_classifier with:
     wildcard_constraints:
         corpus=GIVEN_TASKS,
     params:
-        **stage("classification.import_bert", stages.import_bert, root=ROOT),
-
-
-TASK_TEXTS = {
-    domain: partial(inputs.task_texts, resources=RESOURCES, domain=domain, file=file)
-    for domain, file in (("matched", "corpus.parquet"), ("mismatched", "corpus.parquet"), ("trees", "parses.parquet"))
-}
+        **stage("classification.import_bert", stages.import_bert, root=PROJECT),
 
 
 rule task_examples:
     input:
         planned(inputs.task_archive, cards=True),
-        matched=planned(TASK_TEXTS["matched"]),
-        mismatched=planned(TASK_TEXTS["mismatched"]),
-        trees=planned(TASK_TEXTS["trees"]),
+        matched=planned(inputs.task_texts, resources=RESOURCES, domain="matched"),
+        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain="mismatched"),
+        trees=planned(inputs.task_texts, resources=RESOURCES, domain="trees"),
     output:
         train="results/{experiment}/{corpus}/examples/train.parquet",
         dev="results/{experiment}/{corpus}/examples/dev.parquet",
@@ -103,8 +95,7 @@ rule task_examples:
         "../../envs/pipeline.yaml"
     params:
         code=code("classification.examples"),
-        deployed=deployed(*TASK_TEXTS.values()),
-        flags=flags_with(**TASK_TEXTS),
+        flags=flags,
         archive=planned(inputs.task_archive),
         settings=settings(stages.examples),
     shell:

@@ -5,35 +5,14 @@ import json
 import os
 import re
 import shlex
-from dataclasses import fields
-from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.io import regex_from_filepattern
 
-# Without a shared disk, jobs copy inputs and outputs from and to a bucket.
-STORAGE = workflow.storage_settings.default_storage_provider
-
-
-def store():
-    """The bucket as `specialized_heads.training.store` wants it, for the state of training, which is not an output."""
-    prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
-    provider = workflow.storage_registry.default_storage_provider
-    public = (
-        [field.name for field in fields(provider.settings) if not field.metadata.get("env_var")]
-        if provider.settings
-        else []
-    )
-    settings = {name: getattr(provider.settings, name) for name in public}
-    local = str(provider.object(f"{prefix}/file").local_path().parent)
-    return json.dumps({"provider": STORAGE, "settings": settings, "local": local, "remote": prefix})
-
-
 # Stages run from the source tree: an edit takes effect at once, and in every software environment.
-ENVIRONMENT = {"PYTHONPATH": SOURCE} | ({"SPECIALIZED_HEADS_STORE": store()} if STORAGE else {})
-EXPORTED = " ".join(f"{name}={shlex.quote(value)}" for name, value in ENVIRONMENT.items())
-shell.prefix(f"set -euo pipefail; export {EXPORTED.replace('{', '{{').replace('}', '}}')}; ")
+QUOTED = shlex.quote(SOURCE).replace("{", "{{").replace("}", "}}")
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
 from specialized_heads.config.experiment import load
 from specialized_heads.config.kept import check_given
@@ -41,7 +20,7 @@ from specialized_heads.planning import inputs, models, names, stages
 from specialized_heads.planning.results import arguments
 from specialized_heads.planning.source_code import code
 from specialized_heads.planning.targets import all_results, before_provenance, everything
-from specialized_heads.stage import UserError, file_hash, one_line
+from specialized_heads.stage import UserError, one_line
 
 try:
     experiment = load(config, origin=", ".join(CONFIGURED))
@@ -62,7 +41,9 @@ TASKS = any_of(experiment.tasks)
 GIVEN_TASKS = any_of(name for name, task in experiment.tasks.items() if task.model)
 STUDIES = any_of(experiment.studies)
 DOWNLOADS = experiment.downloads.directory
-RESOURCES = os.path.relpath(f"{ROOT}/resources")
+# The prefix that an importer may give this workflow moves relative paths, but not absolute ones.
+PROJECT = ROOT if IMPORTED else os.path.relpath(ROOT)
+RESOURCES = os.path.normpath(f"{PROJECT}/resources")
 
 
 wildcard_constraints:
@@ -78,61 +59,9 @@ wildcard_constraints:
     split="train|dev|test|analysis",
 
 
-# Whether files of resources/ come to the jobs with the source code. A module's are its importer's business as little as its source
-# code; without a shared disk, Snakemake would look for inputs in the bucket.
-DEPLOYED = IMPORTED or STORAGE is not None
-
-if STORAGE and (hub := inputs.hub_models(experiment, root=ROOT)):
-    model = next(iter(hub.values()))
-    raise WorkflowError(
-        f"{', '.join(CONFIGURED)}: {model['name']} is fetched into a folder that jobs without a shared "
-        "disk do not see; name a folder with a copy of it (docs/models.md), or use a shared disk"
-    )
-
-if STORAGE and experiment.classification:
-    raise WorkflowError(
-        f"{', '.join(CONFIGURED)}: classification: the jobs of BERT need a shared disk; run without a storage provider"
-    )
-
-
-def is_deployed(file):
-    """Whether a file is not an input, since jobs have it with the source code."""
-    return DEPLOYED and os.path.abspath(file).startswith(f"{ROOT}/resources/")
-
-
 def planned(function, **more):
     """Input function: the files that a function of `planning.inputs` names for the wildcards of a job."""
-
-    def files(wildcards):
-        named = function(experiment, **wildcards, **more)
-        if isinstance(named, str):
-            return [] if is_deployed(named) else named
-        return [file for file in named if not is_deployed(file)]
-
-    return files
-
-
-def deployed(*functions, **more):
-    """Hashes of the files that `planned` leaves out, as a parameter: a change of theirs makes results stale all the same."""
-
-    def hashes(wildcards):
-        named = [function(experiment, **wildcards, **more) for function in functions]
-        files = [file for files in named for file in ([files] if isinstance(files, str) else files)]
-        return [file_hash(Path(file)) for file in files if is_deployed(file)]
-
-    return hashes
-
-
-# The files that a corpus waits for: of fetched ones the cards, except where a bucket holds the files themselves.
-text_files = inputs.corpus_files if STORAGE else inputs.corpus_cards
-
-
-def source_files(wildcards, input):
-    """The files of a corpus, in the order of its reader; inputs where the job has them, which may be copies from a bucket."""
-    expected = planned(text_files, resources=RESOURCES)(wildcards)
-    copies = dict(zip(expected, input))
-    files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
-    return [copies.get(file, file) for file in files]
+    return lambda wildcards: function(experiment, **wildcards, **more)
 
 
 def settings(function, **more):
@@ -176,31 +105,8 @@ def flags(wildcards, input, output):
     return [part for name, group in files if group for part in (f"--{name.replace('_', '-')}", *group)]
 
 
-def located(argument, function, /, **more):
-    """The path of a file that is either the input of this name or deployed with the source code."""
-
-    def path(wildcards, input):
-        file = function(experiment, **wildcards, **more)
-        return file if file and is_deployed(file) else input[argument]
-
-    return path
-
-
-def flags_with(**functions):
-    """As `flags`, with the deployed ones among the files that these functions of `planning.inputs` name, by argument."""
-
-    def all_flags(wildcards, input, output):
-        named = {argument: function(experiment, **wildcards) for argument, function in functions.items()}
-        groups = {argument: [files] if isinstance(files, str) else files for argument, files in named.items()}
-        files = {argument: list(filter(is_deployed, group)) for argument, group in groups.items()}
-        parts = [part for argument, group in files.items() if group for part in (f"--{argument}", *group)]
-        return flags(wildcards, input, output) + parts
-
-    return all_flags
-
-
 def figure_flags(result):
-    """The command line of a figure or table: its files, wherever the job has them, and the folder of the experiment."""
+    """The command line of a figure or table: its files, and the folder of the experiment."""
 
     def with_files(wildcards, input, output):
         files = {name: list(input[name]) for name in result.inputs}

@@ -1,9 +1,15 @@
 # From the text of a source to token ids: raw -> clean -> split -> BPE -> tokens.
 
 
+def files_of_corpus(wildcards, input):
+    """The files that a corpus is read from: inputs, or what `download` has fetched beside a card that is one."""
+    files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
+    return [given if given.endswith(file) else file for file, given in zip(files, input)]
+
+
 rule corpus_raw:
     input:
-        planned(text_files, resources=RESOURCES),
+        planned(inputs.corpus_cards, resources=RESOURCES),
     output:
         "results/{experiment}/{corpus}/corpus/raw.parquet",
         card="results/{experiment}/{corpus}/corpus/raw.json",
@@ -16,8 +22,7 @@ rule corpus_raw:
     params:
         code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
         flags=flags,
-        files=source_files,
-        deployed=deployed(text_files, resources=RESOURCES),
+        files=files_of_corpus,
         settings=settings(stages.raw),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
         datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
@@ -76,8 +81,8 @@ use rule stage as bpe with:
 # The vocabularies of a baseline that was trained before.
 rule given_bpe:
     input:
-        source_model=planned(inputs.given_file, name="bpe.source.model", root=ROOT),
-        target_model=planned(inputs.given_file, name="bpe.target.model", root=ROOT),
+        source_model=planned(inputs.given_file, name="bpe.source.model", root=PROJECT),
+        target_model=planned(inputs.given_file, name="bpe.target.model", root=PROJECT),
     output:
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
@@ -89,12 +94,8 @@ rule given_bpe:
         corpus=GIVEN,
     conda:
         "../../envs/pipeline.yaml"
-    params:
-        deployed=deployed(inputs.given_file, name="baseline.json", root=ROOT),
-        source_model=located("source_model", inputs.given_file, name="bpe.source.model", root=ROOT),
-        target_model=located("target_model", inputs.given_file, name="bpe.target.model", root=ROOT),
     shell:
-        "(cp {params.source_model:q} {output.source_model:q} && cp {params.target_model:q} {output.target_model:q})"
+        "(cp {input.source_model:q} {output.source_model:q} && cp {input.target_model:q} {output.target_model:q})"
         " > {log:q} 2>&1"
 
 
@@ -106,7 +107,7 @@ use rule stage as tokens with:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
-        special=planned(inputs.special_tokens, root=ROOT),
+        special=planned(inputs.special_tokens, root=PROJECT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:
@@ -123,7 +124,7 @@ use rule tokens as tokens_of_other with:
         text="results/{experiment}/{other}/corpus/test.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
-        special=planned(inputs.special_tokens, root=ROOT),
+        special=planned(inputs.special_tokens, root=PROJECT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/test_of_{other}.safetensors",
     log:

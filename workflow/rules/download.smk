@@ -1,11 +1,10 @@
 # Files that are fetched by their address. The rule declares only the card of a file: Snakemake deletes declared files before a job
-# starts and when it fails, which would lose files placed by hand and hours of download. For a bucket, it declares a copy.
+# starts and when it fails, which would lose files placed by hand and hours of download.
 
 if FETCHED:
 
     rule download:
         output:
-            **({"fetched": f"{DOWNLOADS}/{{file}}"} if STORAGE else {}),
             card=f"{DOWNLOADS}/{{file}}.json",
         log:
             f"{DOWNLOADS}/logs/{{file}}.log",
@@ -33,4 +32,3 @@ if FETCHED:
         shell:
             "python -m specialized_heads.corpus.fetch.download --output {params.path:q} --card {output.card:q}"
             " --settings {params.settings:q} > {log:q} 2>&1"
-            + (" && cp {params.path:q} {output.fetched:q}" if STORAGE else "")

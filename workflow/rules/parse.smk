@@ -38,8 +38,7 @@ rule parse:
     threads: 2
     params:
         code=code("parsing.parse"),
-        deployed=deployed(inputs.parser_description, inputs.given_parses, resources=RESOURCES),
-        flags=flags_with(resource=partial(inputs.given_parses, resources=RESOURCES)),
+        flags=flags,
         settings=settings(stages.parse),
         spacy=settings(inputs.spacy_model),
     shell:

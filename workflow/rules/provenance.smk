@@ -4,8 +4,6 @@
 use rule stage as provenance with:
     input:
         "results/{experiment}/tables/run_times.csv",
-        # These two tables wait for everything else, of which a bucket must send copies.
-        before_provenance(experiment) if STORAGE else [],
         environment="results/{experiment}/tables/environment.csv",
         cards=[f"results/{{experiment}}/{corpus}/corpus/raw.json" for corpus in experiment.corpora],
     output:

@@ -38,7 +38,7 @@ rule fetch_model:
         downloads=1,
     params:
         flags=flags,
-        settings=settings(inputs.fetch_settings, root=ROOT),
+        settings=settings(inputs.fetch_settings, root=PROJECT),
     shell:
         "python -m specialized_heads.exchange.fetch_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -46,7 +46,7 @@ rule fetch_model:
 # A model of another project, or one that was exported.
 use rule stage as import_model with:
     input:
-        planned(inputs.imported_files, root=ROOT),
+        planned(inputs.imported_files, root=PROJECT),
     output:
         "results/{experiment}/{corpus}/imported/model.safetensors",
         "results/{experiment}/{corpus}/imported/model.json",
@@ -58,14 +58,14 @@ use rule stage as import_model with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/import_model.tsv"
     params:
-        **stage("exchange.import_model", stages.import_model, root=ROOT),
+        **stage("exchange.import_model", stages.import_model, root=PROJECT),
 
 
 # A baseline that was trained before: a kept one, used only if its data and settings match, or an imported one.
 rule given_baseline:
     input:
-        planned(inputs.imported_weights, root=ROOT),
-        given=planned(inputs.given_file, name="baseline.json", root=ROOT),
+        planned(inputs.imported_weights, root=PROJECT),
+        given=planned(inputs.given_file, name="baseline.json", root=PROJECT),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
@@ -84,8 +84,7 @@ rule given_baseline:
         "../../envs/pipeline.yaml"
     params:
         code=code("training.given"),
-        deployed=deployed(inputs.given_file, name="baseline.json", root=ROOT),
-        flags=flags_with(given=partial(inputs.given_file, name="baseline.json", root=ROOT)),
+        flags=flags,
     shell:
         "python -m specialized_heads.training.given {params.flags:q} > {log:q} 2>&1"
 

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, model_validator
 from specialized_heads.stage import Section
 
 Unit = Literal["document", "sentence"]
-PackagePattern = Annotated[str, Field(pattern=r"^[a-z0-9*][a-z0-9+.*-]*$")]
 GROUP_BY = "unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by equal sentences)"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a path
 LIMIT = "maximum number of pairs, drawn at random but the same in every run; null: all"
@@ -143,60 +142,8 @@ class Wmt(Section):
         return self
 
 
-class Debian(Section):
-    """Parallel text from Debian packages, through the apt client of the machine."""
-
-    kind: Literal["debian"]
-    libreoffice: bool = Field(False, description="LibreOffice help, aligned by file and element")
-    gettext: list[PackagePattern] = Field(
-        [], description="packages whose message catalogues (.mo) are read; * matches any text"
-    )
-    descriptions: bool = Field(False, description="translated package descriptions (DDTP)")
-    manuals: list[PackagePattern] = Field(
-        [],
-        description="packages with manuals in one or both languages, aligned by paragraph; * matches any text",
-    )
-    limit: int | None = Field(None, ge=1, description=LIMIT)
-
-    @model_validator(mode="after")
-    def _something(self) -> "Debian":
-        if not (self.libreoffice or self.gettext or self.descriptions or self.manuals):
-            raise ValueError("choose at least one of libreoffice, gettext, descriptions and manuals")
-        return self
-
-    def files(self, *, target_language: str) -> dict[tuple[str, str], str]:
-        """The files to read, in order, below the download folder, by (kind of text, entry of packages)."""
-        languages = ("en-us", target_language.lower().replace("_", "-")) if self.libreoffice else ()
-        entries = [("libreoffice", f"libreoffice-help-{language}") for language in languages]
-        entries += [("gettext", entry) for entry in self.gettext] + [("manuals", entry) for entry in self.manuals]
-        entries += [("descriptions", f"descriptions.{target_language}")] if self.descriptions else []
-        # Names of packages have no underscores.
-        return {(kind, entry): f"debian/{entry.replace('*', '_')}.tar.gz" for kind, entry in dict.fromkeys(entries)}
-
-
-class Pypi(Section):
-    """Parallel text in a source distribution from the Python package index, through pip."""
-
-    kind: Literal["pypi"]
-    requirement: str = Field(
-        "nmt==0.0.6",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*==[A-Za-z0-9_.+!-]+$",
-        description="package and exact version",
-    )
-    sha256: Hash | None = Field(
-        None,
-        description="SHA-256 of the source distribution; null: checked only for the default requirement",
-    )
-    member: str = Field("data/fra-eng.zip", description="file of pairs inside it, in any format that `local` reads")
-    limit: int | None = Field(None, ge=1, description=LIMIT)
-
-    def files(self) -> list[str]:
-        """The source distribution, below the download folder."""
-        return [f"pypi/{self.requirement.replace('==', '-')}.tar.gz"]
-
-
 Source = Annotated[
-    Embedded | Local | Opus | OpenSubtitles | Wmt | Debian | Pypi,
+    Embedded | Local | Opus | OpenSubtitles | Wmt,
     Field(discriminator="kind"),
 ]
 

@@ -62,54 +62,16 @@ def download_settings(experiment: Experiment, /, *, file: str, **more: Any) -> d
     return {"url": dataset.url, "sha256": dataset.sha256, "bytes": dataset.bytes} | more
 
 
-def debian_entries(experiment: Experiment) -> dict[str, str]:
-    """The entries of Debian packages in the configuration, by the name of their file without suffix."""
-    return {
-        entry.replace("*", "_"): entry  # no name of a package has an underscore
-        for corpus in experiment.corpora.values()
-        if corpus.source.kind == "debian"
-        for kind, entry in corpus.source.files(target_language=corpus.target_language)
-        if kind != "descriptions"
-    }
-
-
-def described_languages(experiment: Experiment) -> set[str]:
-    """The languages, beside English, in which package descriptions are wanted."""
-    return {
-        corpus.target_language
-        for corpus in experiment.corpora.values()
-        if corpus.source.kind == "debian" and corpus.source.descriptions
-    }
-
-
-def pypi_packages(experiment: Experiment) -> dict[str, dict[str, Any]]:
-    """The source distributions of the Python package index: requirement and hash by path below the folder of downloads.
-
-    A hash that one corpus gives holds for all.
-    """
-    packages: dict[str, dict[str, Any]] = {}
-    for corpus in experiment.corpora.values():
-        if corpus.source.kind == "pypi" and (corpus.source.files()[0] not in packages or corpus.source.sha256):
-            packages[corpus.source.files()[0]] = corpus.source.model_dump(include={"requirement", "sha256"})
-    return packages
-
-
 def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
     """The files that a corpus is read from, in the order in which its reader takes them; embedded ones are in `resources`."""
-    values = experiment.corpora[corpus]
-    source = values.source
+    source = experiment.corpora[corpus].source
     match source.kind:
         case "embedded":
             return [f"{resources}/{source.name}/{name}" for name in ("corpus.parquet", "provenance.json")]
         case "local":
             return list(source.files().values())
-        case "debian":
-            names = list(source.files(target_language=values.target_language).values())
-        case "pypi":
-            names = source.files()
         case _:
-            names = [dataset.file for dataset in datasets(experiment, corpus)]
-    return [os.path.join(experiment.downloads.directory, name) for name in names]
+            return [os.path.join(experiment.downloads.directory, each.file) for each in datasets(experiment, corpus)]
 
 
 def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
@@ -181,7 +143,7 @@ def given_file(
     if imported_folder(experiment, corpus, root=Path(root)):
         return f"results/{experiment.experiment}/{corpus}/imported/{name.replace('baseline', 'model')}"
     number = experiment.seeds[0] if seed is None else int(seed)
-    return os.path.relpath(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
+    return str(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
 
 
 def imported_weights(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
@@ -308,15 +270,14 @@ def _pruned_to(scope: str, heads: int) -> str:
 # Classification
 
 
-def task_texts(
-    experiment: Experiment, /, *, corpus: str, resources: str, domain: str, file: str, **_: str
-) -> list[str]:
-    """A file of each embedded corpus that a made-up task uses: of `matched`, `mismatched`, or of both where it needs trees."""
+def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:
+    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`; `trees`: those of both, if needed."""
     source = experiment.tasks[corpus].source
     if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
         return []
-    names = [*source.matched, *source.mismatched] if domain == "trees" else getattr(source, domain)
-    return [f"{resources}/{name}/{file}" for name in names]
+    if domain == "trees":
+        return [f"{resources}/{name}/parses.parquet" for name in (*source.matched, *source.mismatched)]
+    return [f"{resources}/{name}/corpus.parquet" for name in getattr(source, domain)]
 
 
 def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:

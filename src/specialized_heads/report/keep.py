@@ -1,6 +1,6 @@
 """Copy the small files of a finished experiment to a folder that can be kept under version control.
 
-    python -m specialized_heads.report.keep --results results/debian --output docs/reference/debian
+    python -m specialized_heads.report.keep --results results/my_pair --output docs/reference/my_pair
 
 It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration, the provenance,
 and the scores of every model, but no weights, text or heads. The folder's former content is replaced.

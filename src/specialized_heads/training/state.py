@@ -4,8 +4,6 @@
 identifies the training process. A process started while another is still training (because its Snakemake was killed, its node
 was given up, or a second Snakemake runs) takes over: it resumes from the last state, and the other process stops when it next
 checks the folder. This needs no file locks, which some network file systems lack.
-
-Where jobs share no disk, the files are copied to the bucket that holds the results (`store`), and ownership is decided there.
 """
 
 import hashlib
@@ -23,13 +21,11 @@ from torch import Tensor
 
 from specialized_heads.model.checkpoint import read_tensors, write_tensors
 from specialized_heads.stage import UserError, atomic, log, write_file
-from specialized_heads.training import store
 
 
 def claim(folder: Path) -> None:
     """Make this process the owner of the folder."""
     write_file(folder / "owner", _this_process())
-    store.push(folder / "owner")
 
 
 def check(folder: Path) -> None:
@@ -39,7 +35,6 @@ def check(folder: Path) -> None:
         UserError: another process has taken over, and may have finished.
     """
     path = folder / "owner"
-    store.fetch(path)
     if not path.exists() or path.read_text(encoding="utf-8") != _this_process():
         raise UserError(f"{folder}: another process has taken over, or has finished; this one stops")
 
@@ -53,7 +48,6 @@ def clear(folder: Path) -> None:
 def finish(folder: Path) -> None:
     """Remove the folder, if any, once the results have been written."""
     shutil.rmtree(folder, ignore_errors=True)
-    store.remove(folder)
 
 
 def write_state(folder: Path, state: dict[str, Any]) -> None:
@@ -66,7 +60,6 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
     try:
         with atomic(folder / "state.pt") as temporary, open(temporary, "wb") as stream:
             torch.save({**state, "sha256": _hash(state)}, stream)
-        store.push(folder / "state.pt")
     except FileNotFoundError:  # another process has removed the folder meanwhile
         check(folder)
         raise
@@ -80,7 +73,6 @@ def read_state(
     Of the checkpoints after these updates, those up to the state's own update must be readable. `sha256` is that of the rest.
     """
     path = folder / "state.pt"
-    store.fetch(path)
     if not path.exists():
         return None
     try:
@@ -90,7 +82,6 @@ def read_state(
             raise ValueError("damaged")
         for update in checkpoints:
             if update <= state["update"]:
-                store.fetch(_checkpoint(folder, update))  # a local one may be of another run
                 read_checkpoint(folder, update)
     except Exception as error:  # torch raises many types for a damaged file; starting over is always safe
         log.info("the saved state %s cannot be read (%s); starting over", path, str(error).split("\n")[0])
@@ -109,15 +100,11 @@ def write_checkpoint(folder: Path, update: int, weights: dict[str, Tensor]) -> N
     """
     check(folder)
     write_tensors(_checkpoint(folder, update), weights)
-    store.push(_checkpoint(folder, update))
 
 
 def read_checkpoint(folder: Path, update: int) -> dict[str, Tensor]:
     """The weights and gates, by name, after one of the updates `Plan.checkpoints`, before any averaging."""
-    path = _checkpoint(folder, update)
-    if not path.exists():
-        store.fetch(path)
-    return read_tensors(path)
+    return read_tensors(_checkpoint(folder, update))
 
 
 def _checkpoint(folder: Path, update: int) -> Path:

@@ -1,1 +1,0 @@
-"""Text from Debian packages: apt, .deb archives, message catalogues, manuals and package descriptions."""
