@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
+from specialized_heads.report.gather import KEYS
 from specialized_heads.stage import file_hash, read_json
 
 PRUNED = ["pruned/encoder_lambda0.0001", "pruned/encoder_lambda100", "pruned/all_lambda0.01", "pruned/all_lambda100"]
@@ -33,6 +34,30 @@ def test_table_in_every_format(smoke, number: int) -> None:
     assert "| --- |" in smoke.file(f"tables/table{number}.md").read_text(encoding="utf-8")
     assert r"\begin{tabular}" in smoke.file(f"tables/table{number}.tex").read_text(encoding="utf-8")
     assert len(pd.read_csv(smoke.file(f"tables/table{number}.csv"))) > 0
+
+
+def test_figure_7_follows_from_the_table_of_models(smoke) -> None:
+    models = pd.read_parquet(smoke.file("data/models.parquet"))
+    shown = models[(models["kind"] == "baseline") | (models["scope"] == "encoder")]
+    shown = shown[shown["corpus"] == "tatoeba_en_fr"]
+    drawn = pd.read_csv(smoke.file("figures/figure7.csv"))
+    drawn = drawn[drawn["corpus"].isin(shown["title"])]
+    columns = ["lam", "encoder_heads", "bleu", "bleu_low", "bleu_high"]
+    expected = drawn.rename(columns={"heads": "encoder_heads"})[columns]
+    found = shown[columns].astype(float)
+    pd.testing.assert_frame_equal(
+        *(each.sort_values("lam").reset_index(drop=True) for each in (found, expected)), check_dtype=False
+    )
+
+
+@pytest.mark.parametrize("table", ["models", "heads", "logs", "relations"])
+def test_the_tables_have_the_same_keys(smoke, table: str) -> None:
+    rows = pd.read_parquet(smoke.file(f"data/{table}.parquet"))
+    assert list(rows)[: len(KEYS)] == list(KEYS)
+    assert set(rows["corpus"]) == {"tatoeba_en_fr", "libreoffice_en_ru"}
+    assert not rows.duplicated(
+        [*KEYS, *(name for name in ("type", "layer", "head", "relation", "direction") if name in rows)]
+    ).any()
 
 
 def test_every_model_is_scored(smoke) -> None:

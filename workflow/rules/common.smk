@@ -16,7 +16,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
 from specialized_heads.config.experiment import load
 from specialized_heads.config.kept import check_given
-from specialized_heads.planning import inputs, models, names, stages
+from specialized_heads.planning import inputs, models, names, stages, tables
 from specialized_heads.planning.results import arguments
 from specialized_heads.planning.source_code import code
 from specialized_heads.planning.targets import all_results, before_provenance, everything
@@ -53,6 +53,7 @@ wildcard_constraints:
     scope=names.SCOPE,
     target=names.TARGET,
     criterion=names.CRITERION,
+    table=any_of(tables.TABLES),
     heads=r"\d+",
     moment=r"\d+",
     seed=r"\d+",

@@ -30,6 +30,22 @@ for result in all_results(experiment):
             "> {log:q} 2>&1"
 
 
+# All that was measured, in five tables.
+use rule stage as gather with:
+    input:
+        planned(tables.files),
+    output:
+        "results/{experiment}/data/{table}.parquet",
+    log:
+        "results/{experiment}/logs/gather_{table}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/gather_{table}.tsv"
+    group:
+        "figures"
+    params:
+        **stage("report.gather", tables.settings),
+
+
 use rule stage as configuration with:
     output:
         "results/{experiment}/configuration.yaml",

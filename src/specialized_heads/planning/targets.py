@@ -5,6 +5,7 @@ from specialized_heads.planning.figures import last_results, results
 from specialized_heads.planning.inputs import HEADS
 from specialized_heads.planning.models import corpora, models, paths, runs, viewed
 from specialized_heads.planning.results import Result
+from specialized_heads.planning.tables import TABLES, parts
 
 
 def all_results(experiment: Experiment) -> list[Result]:
@@ -36,6 +37,7 @@ def _others(experiment: Experiment) -> list[str]:
     gated = [name for name in every if models(experiment, name, "pruned")]
     pages = ["latex/figures.tex"] if every else []
     pages += ["viewer/index.html"] if viewed(experiment) else []
+    pages += [f"data/{table}.parquet" for table in TABLES if parts(experiment, table)]
     return [
         *(f"results/{experiment.experiment}/{name}" for name in ("configuration.yaml", *pages)),
         *paths(experiment, "{corpus}/scores.parquet", every),
