@@ -22,7 +22,6 @@ PROJECT = PYPROJECT["project"]
 DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 # Each needs an extra, and says so if it is missing.
 OPTIONAL = {
-    SOURCES / "parsing" / "spacy_engine.py",
     SOURCES / "exchange" / "ctranslate.py",
     SOURCES / "exchange" / "generate.py",
 }
@@ -104,7 +103,7 @@ def test_every_installed_dependency_is_pinned() -> None:
 
 
 def test_pins_satisfy_the_declared_ranges() -> None:
-    for requirement in map(Requirement, DEPENDENCIES + EXTRAS["test"] + EXTRAS["spacy"]):
+    for requirement in map(Requirement, DEPENDENCIES + EXTRAS["test"]):
         assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)]), requirement
 
 
@@ -150,10 +149,6 @@ def test_a_rule_that_changes_the_inputs_of_another_has_them_all() -> None:
                 for text in (block, blocks[used[1]])
             )
             assert before <= inputs, name
-
-
-def test_the_environment_of_the_parse_stage_has_the_spacy_extra() -> None:
-    assert names(EXTRAS["spacy"]) <= set(environment_pins(ROOT / "envs" / "parsing.yaml"))
 
 
 def test_every_file_that_is_not_code_is_package_data() -> None:

@@ -136,8 +136,8 @@ class Experiment(Section):
         for name, corpus in self.corpora.items():
             if self.for_corpus(name).parser.engine == "embedded" and corpus.source.kind != "embedded":
                 raise ValueError(
-                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza, "
-                    f"spacy or conllu, or override it for this corpus"
+                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza "
+                    f"or conllu, or override it for this corpus"
                 )
         return self
 
