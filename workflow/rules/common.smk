@@ -19,7 +19,7 @@ from specialized_heads.config.kept import check_given
 from specialized_heads.planning import inputs, models, names, stages
 from specialized_heads.planning.results import arguments
 from specialized_heads.planning.source_code import code
-from specialized_heads.planning.targets import all_results, before_provenance, everything
+from specialized_heads.planning.targets import all_results, everything
 from specialized_heads.stage import UserError, one_line
 
 try:

@@ -14,11 +14,6 @@ def all_results(experiment: Experiment) -> list[Result]:
 
 
 def everything(experiment: Experiment) -> list[str]:
-    """All that the configuration asks for, and its provenance."""
-    return [*before_provenance(experiment), f"results/{experiment.experiment}/ro-crate-metadata.json"]
-
-
-def before_provenance(experiment: Experiment) -> list[str]:
     """The figures and tables that the configuration asks for, and what they do not need."""
     return _files(experiment, all_results(experiment)) + _others(experiment)
 
