@@ -130,11 +130,6 @@ def stage(module, function, /, **more):
     return {"module": module, "code": code(module), "settings": settings(function, **more)}
 
 
-def caption(name):
-    """What the report says of a figure."""
-    return Path(ROOT, "workflow", "report", f"{name}.rst").read_text(encoding="utf-8").strip()
-
-
 def shown(result):
     """The files of a figure or table; the report shows one of each, with its caption."""
     files = {}

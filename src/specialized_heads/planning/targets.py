@@ -26,11 +26,10 @@ def _files(experiment: Experiment, shown: list[Result]) -> list[str]:
 
 
 def _others(experiment: Experiment) -> list[str]:
-    """The configuration, the paper's set for LaTeX, the viewer, and tables that some experiments show nowhere."""
+    """The configuration, the viewer, and tables that some experiments show nowhere."""
     every = corpora(experiment)
     gated = [name for name in every if models(experiment, name, "pruned")]
-    pages = ["latex/figures.tex"] if every else []
-    pages += ["viewer/index.html"] if viewed(experiment) else []
+    pages = ["viewer/index.html"] if viewed(experiment) else []
     return [
         *(f"results/{experiment.experiment}/{name}" for name in ("configuration.yaml", *pages)),
         *paths(experiment, "{corpus}/scores.parquet", every),
