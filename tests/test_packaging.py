@@ -21,10 +21,9 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 # What `make test` installs.
-TESTED = [name for extra, needed in EXTRAS.items() if extra != "spacy" for name in needed]
+TESTED = [name for needed in EXTRAS.values() for name in needed]
 # Each needs an extra, and says so if it is missing.
 OPTIONAL = {
-    SOURCES / "parsing" / "spacy_engine.py",
     SOURCES / "exchange" / "ctranslate.py",
     SOURCES / "exchange" / "generate.py",
 }
@@ -106,7 +105,7 @@ def test_every_installed_dependency_is_pinned() -> None:
 
 
 def test_pins_satisfy_the_declared_ranges() -> None:
-    for requirement in map(Requirement, DEPENDENCIES + TESTED + EXTRAS["spacy"]):
+    for requirement in map(Requirement, DEPENDENCIES + TESTED):
         assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)]), requirement
 
 
@@ -157,10 +156,6 @@ def test_a_rule_that_changes_the_inputs_of_another_has_them_all() -> None:
                 for text in (block, blocks[used[1]])
             )
             assert before <= inputs, name
-
-
-def test_the_environment_of_the_parse_stage_has_the_spacy_extra() -> None:
-    assert names(EXTRAS["spacy"]) <= set(environment_pins(ROOT / "envs" / "parsing.yaml"))
 
 
 def test_every_file_that_is_not_code_is_package_data() -> None:

@@ -52,7 +52,7 @@ def main() -> None:
     argument("--text", type=Path, required=True, help="source sentences, one per line")
     argument("--translations", type=Path, help="line by line (default: the model translates the text)")
     argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
-    argument("--parser", choices=("none", "stanza", "spacy"), default="none", help="for the source side")
+    argument("--parser", choices=("none", "stanza"), default="none", help="for the source side")
     sides = {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
     argument("--languages", default=("en", "en"), help="language codes", **sides)
     tags = "language tags, such as eng_Latn deu_Latn; of Marian models the source's alone, such as '>>fra<<'"

@@ -30,12 +30,6 @@ MODELS = {
         "no Stanza models for 'en'",
         "Weights only load failed",
     ),
-    "description_that_is_none": ("spacy", {"meta.json": "{"}, "spaCy cannot load 'models'", "install or make it again"),
-    "configuration_that_is_none": (
-        "spacy",
-        {"meta.json": '{"lang": "en", "name": "x", "version": "1"}', "config.cfg": "garbage"},
-        "spaCy cannot load 'models' (",
-    ),
 }
 
 
@@ -47,8 +41,7 @@ def test_models_of_parsers(run, refused, folder: Path, name: str) -> None:
         path = folder / "models" / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    settings = CONLLU | {"engine": engine, "path": None}
-    settings |= {"directory": "models"} if engine == "stanza" else {"package": "models"}
+    settings = CONLLU | {"engine": engine, "path": None, "directory": "models"}
     refused(
         run("parsing.parse", settings=settings, text=text(folder), output="out/p.parquet", report="out/p.json"), *said
     )

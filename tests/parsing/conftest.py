@@ -1,7 +1,6 @@
 """Finds test data that is not part of the project, runs stages as Snakemake does, and writes small analysis sets."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +8,6 @@ import pytest
 from stages import run_stage
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))  # benchmarks, which measure agreement with gold trees, are not installed with the project
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
-"""Embedded parses: looked up by exact text, all or nothing; those in the repository serve the shipped configurations."""
+"""Embedded parses: looked up by the text, all or nothing; those in the repository serve the shipped configurations."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -13,7 +12,8 @@ from specialized_heads.config.sections import Filters, Split
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.split import divide, read_index
-from specialized_heads.parsing.embedded import SCHEMA, embedded_parses
+from specialized_heads.parsing.conllu import read_trees
+from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.stage import UserError, file_hash, read_json, write_json
 
@@ -24,18 +24,25 @@ LANGUAGES = ("source_language", "target_language")
 ABOUT = {"engine": "p", "version": "1", "model": "m", "command": "c"}
 
 
+TREES = """\
+# text = He runs.
+1\tHe\t_\tPRON\t_\t_\t2\tnsubj\t_\t_
+2\truns\t_\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No
+3\t.\t_\tPUNCT\t_\t_\t2\tpunct\t_\t_
+
+# text = Stop!
+1\tStop\t_\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No
+2\t!\t_\tPUNCT\t_\t_\t1\tpunct\t_\t_
+
+"""
+
+
 @pytest.fixture
 def resource(tmp_path: Path) -> Path:
     """Parses of two sentences."""
-    rows = [
-        {"source": "He runs.", "start": [0, 3, 7], "end": [2, 7, 8], "head": [2, 0, 2]}
-        | {"relation": ["nsubj", "root", "punct"], "upos": ["PRON", "VERB", "PUNCT"]},
-        {"source": "Stop!", "start": [0, 4], "end": [4, 5], "head": [0, 1]}
-        | {"relation": ["root", "punct"], "upos": ["VERB", "PUNCT"]},
-    ]
-    path = tmp_path / "parses.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
-    write_json(path.with_suffix(".json"), ABOUT | {"sentences": 2})
+    path = tmp_path / "parses.conllu.gz"
+    path.write_bytes(gzip.compress(TREES.encode()))
+    write_json(tmp_path / "parses.json", ABOUT | {"sentences": 2})
     return path
 
 
@@ -63,11 +70,9 @@ def test_a_sentence_without_a_parse_stops_the_stage(stage, analysis_file, resour
     assert not output.exists()
 
 
-def test_a_corpus_that_is_not_embedded_is_told_to_use_stanza(tmp_path: Path) -> None:
+def test_a_corpus_that_is_not_embedded_is_told_to_use_stanza() -> None:
     with pytest.raises(UserError, match="stanza"):
         embedded_parses(["Stop!"], resource=None)
-    with pytest.raises(UserError, match="none.parquet.*stanza"):
-        embedded_parses(["Stop!"], resource=tmp_path / "none.parquet")
 
 
 def dealt_sources(corpus: str, filters: Filters, sizes: list[Split], *, folder: Path) -> list[list[str]]:
@@ -94,7 +99,7 @@ def shipped() -> list:
 @pytest.mark.parametrize("corpus", shipped())
 def test_kept_parses_cover_every_shipped_configuration(corpus: Corpus, tmp_path: Path) -> None:
     (sources,) = dealt_sources(corpus.source.name, corpus.filters, [corpus.split], folder=tmp_path)
-    parses, about = embedded_parses(sources, resource=RESOURCES / corpus.source.name / "parses.parquet")
+    parses, about = embedded_parses(sources, resource=RESOURCES / corpus.source.name / "parses.conllu.gz")
     assert len(parses) >= 0.9 * corpus.split.analysis and all(parses)
     assert about["engine"] == "spacy" and about["command"].startswith("python resources/make_parses.py")
 
@@ -102,13 +107,13 @@ def test_kept_parses_cover_every_shipped_configuration(corpus: Corpus, tmp_path:
 def test_kept_parses_cover_other_sizes(tmp_path: Path) -> None:
     sizes = [Split(analysis=analysis) for analysis in (77, 2500, 4907, 5000)]
     for sources in dealt_sources("libreoffice_en_ru", Filters(), sizes, folder=tmp_path):
-        embedded_parses(sources, resource=RESOURCES / "libreoffice_en_ru/parses.parquet")
+        embedded_parses(sources, resource=RESOURCES / "libreoffice_en_ru/parses.conllu.gz")
 
 
 @pytest.mark.parametrize("corpus", ["libreoffice_en_ru", "tatoeba_en_fr", "tatoeba_en_de"])
 def test_kept_parses_are_trees_over_the_whole_sentence(corpus: str) -> None:
-    texts = pq.read_table(RESOURCES / corpus / "parses.parquet").column("source").to_pylist()
-    parses, _ = embedded_parses(texts, resource=RESOURCES / corpus / "parses.parquet")
+    texts = [tree.text for tree in read_trees(RESOURCES / corpus / "parses.conllu.gz")]
+    parses, _ = embedded_parses(texts, resource=RESOURCES / corpus / "parses.conllu.gz")
     assert len(set(texts)) == len(texts) >= 5000
     about = read_json(RESOURCES / corpus / "parses.json")
     assert about["corpus_sha256"] == file_hash(RESOURCES / corpus / "corpus.parquet"), "run resources/make_parses.py"

@@ -13,7 +13,7 @@ SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 PRUNING_FIGURES = {"figure7", "figure8", "figure9", "figure10", "table2"}
 SURVIVORS = {"drift", "survival_of_heads"}
-LAST = {"latex", "run_times", "environment", "provenance"}  # made of all other results, or after them
+LAST = {"run_times", "environment"}  # made of all other results, or after them
 
 
 def test_it_runs_to_the_end(smoke_run) -> None:

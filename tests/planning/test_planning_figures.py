@@ -9,7 +9,7 @@ import pytest
 from specialized_heads.config.experiment import Experiment, load
 from specialized_heads.config.file import read
 from specialized_heads.planning.results import Result, arguments
-from specialized_heads.planning.targets import all_results, before_provenance, everything
+from specialized_heads.planning.targets import all_results, everything
 from specialized_heads.report import make
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def test_a_module_takes_the_arguments_of_its_row(
 
 def test_every_result_has_a_caption_and_every_caption_a_result() -> None:
     captions = {path.stem for path in (ROOT / "workflow" / "report").glob("*.rst")}
-    assert {result.caption for result in RESULTS} == captions - {"workflow", "provenance"}
+    assert {result.caption for result in RESULTS} == captions - {"workflow"}
 
 
 def test_rules_paths_and_labels_are_different() -> None:
@@ -63,7 +63,7 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
 def test_the_last_results_wait_for_all_others(experiment: Experiment) -> None:
     *others, run_times, environment = all_results(experiment)
     assert run_times.needs == environment.needs
-    assert set(run_times.needs) == set(before_provenance(experiment)) - {
+    assert set(run_times.needs) == set(everything(experiment)) - {
         "results/e/tables/run_times.md",
         "results/e/tables/environment.md",
     }

@@ -1,6 +1,7 @@
 """Files, formats, bytes, escapes and colours: what holds for every figure and table."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,12 @@ def test_bytes_do_not_depend_on_the_run(module, write, make, tmp_path):
         assert made[0][suffix] == made[1][suffix], suffix
     assert b"CreationDate" not in made[0]["pdf"]
     assert b"<dc:date>" not in made[0]["svg"]
+
+
+def test_fonts_of_figures_are_embedded_as_outlines(tmp_path):
+    output.save_figure(tmp_path / "one", pd.DataFrame({"x": [1]}), lambda: style.message_figure("λ 50% → “è”"))
+    fonts = re.findall(rb"/Subtype /(Type3|Type42|TrueType|CIDFontType2|Type1)\b", (tmp_path / "one.pdf").read_bytes())
+    assert fonts and b"Type3" not in fonts
 
 
 def test_figures_have_the_width_of_a_column(make):

@@ -14,6 +14,7 @@ import sentencepiece
 from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.heads.trees import Sentence, align
+from specialized_heads.parsing.conllu import read_trees
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import Word
 
@@ -39,8 +40,8 @@ def libreoffice() -> Corpus:
     """The first `NUMBER` sentences that fit."""
     rows = pq.read_table(RESOURCE / "corpus.parquet").to_pylist()
     targets = {row["source"]: row["target"] for row in rows}
-    known = pq.read_table(RESOURCE / "parses.parquet", columns=["source"])["source"].to_pylist()[:600]
-    trees, _ = embedded_parses(known, resource=RESOURCE / "parses.parquet")
+    known = [tree.text for tree in read_trees(RESOURCE / "parses.conllu.gz")[:600]]
+    trees, _ = embedded_parses(known, resource=RESOURCE / "parses.conllu.gz")
     bpe, target_bpe = (
         sentencepiece.SentencePieceProcessor(model_proto=learn(texts, size=VOCABULARY, name=name))
         for texts, name in ((known, "source"), ([targets[text] for text in known], "target"))

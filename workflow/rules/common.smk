@@ -19,7 +19,7 @@ from specialized_heads.config.kept import check_given
 from specialized_heads.planning import inputs, models, names, stages, tables
 from specialized_heads.planning.results import arguments
 from specialized_heads.planning.source_code import code
-from specialized_heads.planning.targets import all_results, before_provenance, everything
+from specialized_heads.planning.targets import all_results, everything
 from specialized_heads.stage import UserError, one_line
 
 try:
@@ -129,11 +129,6 @@ def launcher(wildcards, resources):
 def stage(module, function, /, **more):
     """Parameters of a stage: its module, the hash of the code, and the settings."""
     return {"module": module, "code": code(module), "settings": settings(function, **more)}
-
-
-def caption(name):
-    """What the report says of a figure."""
-    return Path(ROOT, "workflow", "report", f"{name}.rst").read_text(encoding="utf-8").strip()
 
 
 def shown(result):

@@ -40,7 +40,6 @@ rule parse:
         code=code("parsing.parse"),
         flags=flags,
         settings=settings(stages.parse),
-        spacy=settings(inputs.spacy_model),
     shell:
         "python -m specialized_heads.parsing.parse {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 

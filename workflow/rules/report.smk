@@ -1,5 +1,4 @@
-# Every figure and table: one rule for each row of src/specialized_heads/planning/figures.py. Then the configuration as it was used,
-# and the paper's figures and tables for LaTeX.
+# Every figure and table: one rule for each row of src/specialized_heads/planning/figures.py. Then the configuration as it was used.
 
 
 for result in all_results(experiment):
@@ -59,21 +58,3 @@ use rule stage as configuration with:
         module="report.configuration",
         code=code("report.configuration"),
         settings=constant(**experiment.model_dump(mode="json")),
-
-
-use rule stage as latex with:
-    input:
-        figures=[f"results/{{experiment}}/figures/figure{number}.pdf" for number in range(1, 11)],
-        tables=[f"results/{{experiment}}/tables/table{number}.tex" for number in (1, 2)],
-    output:
-        "results/{experiment}/latex/figures.tex",
-    log:
-        "results/{experiment}/logs/latex.log",
-    benchmark:
-        "results/{experiment}/benchmarks/latex.tsv"
-    group:
-        "figures"
-    params:
-        module="report.latex",
-        code=code("report.latex"),
-        settings=constant(captions=[caption(f"figure{number}") for number in range(1, 11)]),

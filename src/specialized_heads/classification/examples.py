@@ -16,9 +16,9 @@ from specialized_heads.classification.glue import read_glue
 from specialized_heads.classification.recipes import Example
 from specialized_heads.classification.sentences import SETS, read_sentences
 from specialized_heads.config.classification import Glue, Made, TaskSource
-from specialized_heads.parsing.embedded import SCHEMA as TREES
+from specialized_heads.parsing.conllu import place, read_trees
 from specialized_heads.parsing.words import Word
-from specialized_heads.tables import read_table, write_table
+from specialized_heads.tables import write_table
 
 SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", pa.int32())])
 
@@ -27,18 +27,14 @@ class Settings(stage.Section):
     source: TaskSource
 
 
-def read_trees(paths: list[Path]) -> list[list[Word]]:
+def trees_of(paths: list[Path]) -> list[list[Word]]:
     """The trees kept beside embedded corpora."""
-    rows = [row for path in paths for row in read_table(path, schema=TREES).to_pylist()]
-    return [
-        [Word(row["source"][a:b], a, b, *tree) for a, b, *tree in zip(*(row[name] for name in TREES.names[1:]))]
-        for row in rows
-    ]
+    return [place(tree.tokens, tree.text) or [] for path in paths for tree in read_trees(path)]
 
 
 def make(source: Made, matched: list[Path], mismatched: list[Path], trees: list[Path]) -> dict[str, list[Example]]:
     """The sets of a made-up task, from `corpus.parquet` of the two domains and the trees of both."""
-    lexicon = recipes.lexicon_of(read_trees(trees)) if source.kind == "odd" else {}
+    lexicon = recipes.lexicon_of(trees_of(trees)) if source.kind == "odd" else {}
     sets: dict[str, list[Example]] = {}
     for domain, paths in (("matched", matched), ("mismatched", mismatched)):
         texts = read_sentences(paths)

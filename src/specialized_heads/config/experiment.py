@@ -37,7 +37,7 @@ from specialized_heads.stage import Section, UserError
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 LONGEST_NAME = 100  # characters; file systems take 255 bytes
 # Folders of an experiment, beside those of its corpora.
-FOLDERS = ("benchmarks", "bert", "figures", "latex", "logs", "tables", "viewer")
+FOLDERS = ("benchmarks", "bert", "figures", "logs", "tables", "viewer")
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
 # Suffixes of the files beside these folders, and under results/.
 FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".tex", ".yaml", ".zip")
@@ -136,8 +136,8 @@ class Experiment(Section):
         for name, corpus in self.corpora.items():
             if self.for_corpus(name).parser.engine == "embedded" and corpus.source.kind != "embedded":
                 raise ValueError(
-                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza, "
-                    f"spacy or conllu, or override it for this corpus"
+                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza "
+                    f"or conllu, or override it for this corpus"
                 )
         return self
 

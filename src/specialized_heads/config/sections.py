@@ -326,14 +326,14 @@ class Decoding(Section):
 class Parser(Section):
     """Where dependency trees come from (section 5.2)."""
 
-    engine: Literal["embedded", "stanza", "spacy", "conllu"] = Field(
+    engine: Literal["embedded", "stanza", "conllu"] = Field(
         "embedded",
-        description="embedded: the trees in resources/; stanza; spacy (an optional extra); conllu: trees from a file",
+        description="embedded: the trees in resources/; stanza: parse; conllu: trees from a file",
     )
     directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
     package: str = Field(
         "default",
-        description="Stanza: package of models; spaCy: name of a model (default: en_core_web_sm, for English)",
+        description="Stanza: package of models",
     )
     download: bool = Field(True, description="Stanza: fetch missing models in one job before parsing")
     path: FilePath | None = Field(

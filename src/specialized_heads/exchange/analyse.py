@@ -52,7 +52,7 @@ def analyse(
         text: source sentences, one per line.
         output: the folder; it keeps what the stages made.
         translations: of the text, line by line; None: the model translates.
-        parser: none, stanza or spacy.
+        parser: none or stanza.
         languages: of source and target.
         tags: source and target tag, for models that have them.
         device: auto, cpu or cuda.

@@ -143,6 +143,22 @@ def place(tokens: list[Token], text: str) -> list[Word] | None:
     return words
 
 
+def _clean(text: str) -> str:
+    """A text as the clean stage writes it."""
+    return single_spaces(compose(drop_invisible(text)))
+
+
+def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], list[list[Word] | None]]:
+    """The tree of each sentence, if there is one, and its words there, if they spell the sentence."""
+    known: dict[str, Tree] = {}
+    for tree in trees:
+        known.setdefault(_clean(tree.text), tree)
+    for tree in trees:
+        known.setdefault(letters(tree.text), tree)
+    matches = [known.get(text) or known.get(letters(text)) for text in texts]
+    return matches, [place(tree.tokens, text) if tree else None for tree, text in zip(matches, texts, strict=True)]
+
+
 def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], dict[str, str | int]]:
     """The trees of sentences, as the clean stage wrote them, from a CoNLL-U file.
 
@@ -155,14 +171,7 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         UserError: the file is not CoNLL-U, or fewer than `LEAST` of the sentences have a tree in it.
     """
     trees = read_trees(path)
-    known: dict[str, Tree] = {}
-    for tree in trees:
-        known.setdefault(single_spaces(compose(drop_invisible(tree.text))), tree)
-    distinct = len(known)
-    for tree in trees:
-        known.setdefault(letters(tree.text), tree)
-    matches = [known.get(text) or known.get(letters(text)) for text in texts]
-    parses = [place(tree.tokens, text) if tree else None for tree, text in zip(matches, texts, strict=True)]
+    matches, parses = look_up(texts, trees)
     if not any(parses) and any(matches):
         tree, text = next((tree, text) for tree, text in zip(matches, texts, strict=True) if tree)
         raise UserError(
@@ -184,7 +193,7 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         "model": path.name,
         "sha256": file_hash(path),
         "trees": len(trees),
-        "trees_of_a_repeated_text": len(trees) - distinct,
+        "trees_of_a_repeated_text": len(trees) - len({_clean(tree.text) for tree in trees}),
         "sentences_without_a_tree": sum(tree is None for tree in matches),
         "sentences_with_other_words": sum(tree is not None and not words for tree, words in zip(matches, parses)),
     }

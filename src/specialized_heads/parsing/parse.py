@@ -1,8 +1,8 @@
 """Stage parse: a dependency tree for each analysis sentence (section 5.2).
 
-Four engines: `embedded` looks up trees kept in the repository with an embedded corpus, and fails if one is missing; `stanza` and
-`spacy` parse any text; `conllu` reads trees from a file. The report names the parser and its models, and counts the sentences
-with a tree. Nothing is downloaded here; the stage fetch does that.
+Three engines: `stanza` parses any text; `conllu` reads trees from a file; `embedded` reads those that are kept in the repository
+with an embedded corpus, and fails if one is missing. The report names the parser and its models, and counts the sentences with a
+tree. Nothing is downloaded here; the stage fetch does that.
 """
 
 from specialized_heads.config.sections import Parser
@@ -31,12 +31,6 @@ def main(args: Files, settings: Settings) -> None:
             parses, about = embedded_parses(texts, resource=args.resource)
         case "conllu":
             parses, about = conllu_parses(texts, path=args.resource)
-        case "spacy":
-            from specialized_heads.parsing import spacy_engine  # an optional extra
-
-            model = spacy_engine.load_model(language=settings.language, package=settings.package)
-            parses = list(spacy_engine.parse_sentences(model, texts))
-            about = spacy_engine.describe(model)
         case "stanza":
             from specialized_heads.parsing import stanza_engine  # takes seconds to import
 

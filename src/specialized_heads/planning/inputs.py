@@ -12,7 +12,6 @@ from specialized_heads.config.classification import Glue
 from specialized_heads.config.experiment import Experiment
 from specialized_heads.config.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
-from specialized_heads.parsing import spacy_models
 from specialized_heads.planning.models import KINDS, Run, models, paths, runs, viewed
 from specialized_heads.planning.names import Name, Target
 from specialized_heads.planning.stages import bert_of, ranked_gates
@@ -89,7 +88,7 @@ def given_parses(experiment: Experiment, /, *, corpus: str, resources: str, **_:
     parser = experiment.for_corpus(corpus).parser
     match parser.engine:
         case "embedded":
-            return f"{resources}/{experiment.corpora[corpus].source.name}/parses.parquet"
+            return f"{resources}/{experiment.corpora[corpus].source.name}/parses.conllu.gz"
         case "conllu":
             return str(parser.path)
         case _:
@@ -125,12 +124,6 @@ def stanza_lists(experiment: Experiment) -> list[str]:
     directories = dict.fromkeys(each["directory"] for each in pipelines if each["directory"] and not each["download"])
     lists = [Path(directory).expanduser() / "resources.json" for directory in directories]
     return [file_hash(path) for path in lists if path.is_file()]
-
-
-def spacy_model(experiment: Experiment, /, *, corpus: str, **_: str) -> dict[str, str | None]:
-    """The installed versions of spaCy and of the model that parses a corpus; empty for other engines."""
-    parser, language = experiment.for_corpus(corpus).parser, experiment.corpora[corpus].source_language
-    return spacy_models.installed(language=language, package=parser.package) if parser.engine == "spacy" else {}
 
 
 # Models
@@ -276,7 +269,7 @@ def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain
     if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
         return []
     if domain == "trees":
-        return [f"{resources}/{name}/parses.parquet" for name in (*source.matched, *source.mismatched)]
+        return [f"{resources}/{name}/parses.conllu.gz" for name in (*source.matched, *source.mismatched)]
     return [f"{resources}/{name}/corpus.parquet" for name in getattr(source, domain)]
 
 

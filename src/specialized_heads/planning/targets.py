@@ -15,11 +15,6 @@ def all_results(experiment: Experiment) -> list[Result]:
 
 
 def everything(experiment: Experiment) -> list[str]:
-    """All that the configuration asks for, and its provenance."""
-    return [*before_provenance(experiment), f"results/{experiment.experiment}/ro-crate-metadata.json"]
-
-
-def before_provenance(experiment: Experiment) -> list[str]:
     """The figures and tables that the configuration asks for, and what they do not need."""
     return _files(experiment, all_results(experiment)) + _others(experiment)
 
@@ -32,11 +27,10 @@ def _files(experiment: Experiment, shown: list[Result]) -> list[str]:
 
 
 def _others(experiment: Experiment) -> list[str]:
-    """The configuration, the paper's set for LaTeX, the viewer, and tables that some experiments show nowhere."""
+    """The configuration, the viewer, and tables that some experiments show nowhere."""
     every = corpora(experiment)
     gated = [name for name in every if models(experiment, name, "pruned")]
-    pages = ["latex/figures.tex"] if every else []
-    pages += ["viewer/index.html"] if viewed(experiment) else []
+    pages = ["viewer/index.html"] if viewed(experiment) else []
     pages += [f"data/{table}.parquet" for table in TABLES if parts(experiment, table)]
     return [
         *(f"results/{experiment.experiment}/{name}" for name in ("configuration.yaml", *pages)),

@@ -2,7 +2,7 @@
 
     python -m specialized_heads.report.keep --results results/my_pair --output docs/reference/my_pair
 
-It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration, the provenance,
+It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration
 and the scores of every model, but no weights, text or heads. The folder's former content is replaced.
 """
 
@@ -14,7 +14,7 @@ from specialized_heads.report.inputs import read_table
 from specialized_heads.stage import Files, UserError, command, log
 
 NEEDED = ["configuration.yaml", "claims.md", "claims.csv"]
-KEPT = [*NEEDED, "ro-crate-metadata.json", "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv"]
+KEPT = [*NEEDED, "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv"]
 SCORES = "*/scores.parquet"  # of each corpus; written as CSV
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from specialized_heads.report import fonts, style
+from specialized_heads.report import style
 from specialized_heads.stage import atomic, write_file
 
 METADATA = {
@@ -89,10 +89,6 @@ def save_figure(stem: Path, numbers: pd.DataFrame, draw: Callable[[], Figure]) -
     """
     with style.sheet():
         figure = draw()
-        if missing := fonts.missing(figure):
-            with style.sheet(fonts.having(missing)):
-                figure = draw()
-        fonts.keep_order(figure)
         _settle(figure)
         for suffix, metadata in METADATA.items():
             with atomic(_path(stem, suffix)) as temporary:

@@ -122,9 +122,9 @@ def ordered(index: int, count: int) -> Series:
 
 
 @contextmanager
-def sheet(more_fonts: Sequence[str] = ()) -> Iterator[None]:
-    """Draw and save with this style sheet alone, whatever the user's own matplotlib settings are; `more_fonts`: fallbacks."""
-    with matplotlib.style.context(["default", SHEET, {"font.family": [FONT, *more_fonts]}]):
+def sheet() -> Iterator[None]:
+    """Draw and save with this style sheet alone, whatever the user's own matplotlib settings are."""
+    with matplotlib.style.context(["default", SHEET, {"font.family": FONT}]):
         yield
 
 

@@ -65,7 +65,7 @@ def processor() -> str:
 
 def numbers(*, engines: list[str], device: str) -> pd.DataFrame:
     """One row per fact, with the packages of these engines of dependency parsing."""
-    parsers = sorted({"stanza", "spacy"} & set(engines))
+    parsers = ["stanza"] if "stanza" in engines else []
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     rows = [("software", "Python", platform.python_version())]
