@@ -62,8 +62,8 @@ def test_heads_with_a_function_are_marked(make):
     marked = cells.ranked_heads({"EN-FR": table})
     plain = marked.assign(functions="other")
     figure = figure1.draw(marked, titles=["EN-FR"])
-    stripes = [head.functions.count(";") + 2 for head in marked.itertuples() if head.functions != "other"]
-    assert patches(figure) - patches(figure1.draw(plain, titles=["EN-FR"])) == sum(stripes) > 0
+    bars = [head.functions.count(";") + 2 for head in marked.itertuples() if head.functions != "other"]
+    assert patches(figure) - patches(figure1.draw(plain, titles=["EN-FR"])) == sum(bars) > 0
     colours = {matplotlib.colors.to_hex(patch.get_facecolor()) for patch in figure.axes[0].patches if patch.get_fill()}
     assert colours == {style.FUNCTIONS[name].colour.lower() for name in ("positional", "syntactic", "rare words")}
 

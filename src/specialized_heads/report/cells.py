@@ -1,9 +1,8 @@
 """Heads drawn as the cells of a grid, layer by layer, sorted by relevance within each layer (figures 1 and 2).
 
 The most relevant head of a layer is on top. Relevances are divided by the sum of their absolute values over the layer, so that a
-column sums to 1 if none is negative. Values are printed in the cells as long as they are legible. A stripe at the left of a
-cell has the colour of the head's function. A cell without a value is hatched; a layer with fewer heads than another ends
-earlier.
+column sums to 1 if none is negative. Values are printed in the cells as long as they are legible. A bar at the foot of a cell
+has the colour of the head's function. A cell without a value is hatched; a layer with fewer heads than another ends earlier.
 """
 
 import pandas as pd
@@ -18,7 +17,7 @@ CELL_HEIGHT = 0.2  # inches
 SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
 # Grey to black would hide the printed values, and blue is the colour of positional heads: light to dark purple.
 VALUES: Colormap = LinearSegmentedColormap.from_list("values", ["#FBF8FC", "#C9B5D8", "#8A63A8", "#4B1D6B"])
-STRIPE = 0.13  # width of the mark of a function, in cells
+BAR = 0.14  # height of the mark of a function, in cells
 COLUMNS = ["corpus", "layer", "rank", "head", "relevance", "confidence", "functions"]
 
 
@@ -49,8 +48,8 @@ def value_grid(
     for head in heads[heads[column].isna()].itertuples():
         style.hatched_cell(axes, head.layer, head.rank)
     for head in heads[heads["functions"] != "other"].itertuples():
-        stripe = {"left": head.layer - 0.48, "bottom": head.rank - 0.46, "width": STRIPE, "height": 0.92}
-        style.function_cell(axes, head.functions.split("; "), **stripe)
+        bar = {"left": head.layer - 0.47, "bottom": head.rank + 0.47 - BAR, "width": 0.94, "height": BAR}
+        style.function_cell(axes, head.functions.split("; "), **bar)
     _axes(axes, heads)
     style.colour_bar(block, mesh, axes, pad=0.02, aspect=18)
 
