@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from specialized_heads.config import experiment as config
+from specialized_heads.config import removed
 from specialized_heads.planning import inputs
 from specialized_heads.stage import UserError
 
@@ -275,6 +276,17 @@ def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
         assert "heads.checkpoints: 51 is after the last of" in message(values | {"heads": {"checkpoints": [1, 51]}})
         assert "vocabulary.shared" in message(values | {"model": values["model"] | {"tied": "all"}})
     assert "5 occurs more than once" in message(values | {"heads": {"checkpoints": [5, 5]}})
+
+
+def test_a_removed_key_or_value_has_a_line_that_says_what_to_do(values: dict[str, Any]) -> None:
+    for key, remedy in removed.KEYS.items():
+        section, name = key.split(".")
+        assert f"{key}: {remedy}" in message(values | {section: values.get(section, {}) | {name: 1}})
+    values["corpora"]["first"]["source"] = {"kind": "debian", "manuals": ["aptitude-doc-*"]}
+    values["corpora"]["second"]["override"]["parser"]["engine"] = "spacy"
+    said = message(values)
+    assert f"corpora.first.source: debian: {removed.VALUES['debian']}" in said
+    assert f"spacy: {removed.VALUES['spacy']}" in message(values | {"parser": {"engine": "spacy"}})
 
 
 def test_the_folder_of_downloads_has_one_spelling(values: dict[str, Any]) -> None:

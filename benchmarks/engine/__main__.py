@@ -3,7 +3,7 @@
     python -m venv .venv-benchmarks && .venv-benchmarks/bin/pip install -r benchmarks/requirements.txt
     export PYTHONPATH=src
     .venv-benchmarks/bin/python -m benchmarks.engine  # all of it
-    .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2 --pruned  # two minutes
+    .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2  # two minutes
 
 Every system trains in a separate process, and decodes in another, with the same Python and PyTorch. Rounds are
 interleaved (A B C A B C ...), and a system does nothing while another is measured, so that what else the machine does
@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.engine import pruned, report
+from benchmarks.engine import report
 from benchmarks.engine.machine import describe, say
 from benchmarks.engine.worker import SYSTEMS, TITLES
 from benchmarks.engine.workload import SIZES, Workload, make
@@ -74,14 +74,6 @@ def main() -> None:
             workload = make(SIZES[name], Path(folder) / name, batch_tokens=options.batch_tokens, updates=32)
             compare(workload, options, rows, missing)
             report.write(options.output, rows, machine=machine, missing=missing)  # what is known so far
-        for name in options.pruned:
-            workload = make(pruned.SIZES[name], Path(folder) / "pruned" / name, batch_tokens=4000, updates=1)
-            process = Process("pruned", workload, device=options.device, threads=options.threads)
-            for number in range(options.rounds):
-                say(f"{name}: pruned heads, round {number + 1}")
-                for row in process.ask("pruned", round=number):
-                    rows.append({"part": "pruned", "size": name, "round": number + 1, **row})
-            process.close()
     report.write(options.output, rows, machine=machine, missing=missing)
 
 
@@ -127,9 +119,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=6.0, help="of training per round (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores, %(default)s")
     parser.add_argument("--batch-tokens", type=int, help="per update (default: 4000 on a CPU, 16000 on a GPU)")
-    parser.add_argument(
-        "--pruned", nargs="*", choices=list(pruned.SIZES), default=list(pruned.SIZES), help="sizes of the pruned models"
-    )
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/engine", help="without suffix")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():

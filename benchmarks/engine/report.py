@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 
-from benchmarks.engine import ceiling, pruned
+from benchmarks.engine import ceiling
 from benchmarks.engine.worker import TITLES
 from benchmarks.engine.workload import SIZES, Size
 
@@ -51,14 +51,6 @@ CTranslate2 has the same weights and the same search. JoeyNMT has the same weigh
 another architecture (post-norm): it has weights of its own and is made to take as many steps as this engine.
 """
 
-PRUNED = """\
-## Pruned models
-
-Encoder heads removed from the weights, or multiplied by zero, at {sizes}. Times are per batch of the given size, on
-{threads}; every model translates the same number of tokens. *Formula* is the speed-up of the encoder if all its
-operations cost the same; the feed-forward sub-layers, which lose nothing with the heads, bound it.
-"""
-
 
 def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict[str, str]) -> None:
     """Write all three files; `path` is theirs without suffix."""
@@ -70,7 +62,7 @@ def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict
         writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
     sections = [INTRODUCTION, table(("", ""), [(f"**{key}**", value) for key, value in machine.items()])]
     sections += [f"Not installed, so not measured: {name} ({reason})." for name, reason in missing.items()]
-    for part in (training, decoding, ceilings, removal):
+    for part in (training, decoding, ceilings):
         sections += part(rows)
     if "GPU" not in machine:
         sections.append(
@@ -164,39 +156,6 @@ def ceilings(rows: list[Row]) -> list[str]:
     return [text, table(head, lines)]
 
 
-def removal(rows: list[Row]) -> list[str]:
-    measured = [row for row in rows if row["part"] == "pruned"]
-    if not measured:
-        return []
-    lines = []
-    for key in dict.fromkeys((row["size"], row["batch"]) for row in measured):
-        group = [row for row in measured if (row["size"], row["batch"]) == key]
-        full = {what: middle(group, what, "full", pruned.HEADS) for what in ("encoder", "translate")}
-        for kept in (pruned.HEADS, *pruned.KEPT):
-            cells = []
-            for what in ("encoder", "translate"):
-                ways = ("full",) if kept == pruned.HEADS else ("removed", "masked")
-                times = {way: middle(group, what, way, kept) for way in ways}
-                first = times[ways[0]]
-                cells += [
-                    f"{1000 * first:.1f}",
-                    f"{full[what] / first:.2f}",
-                    *(f"{1000 * times[w]:.1f}" for w in ways[1:]),
-                ]
-                cells += [""] * (kept == pruned.HEADS)
-            gain = median(row["formula"] for row in group if row["kept"] == kept)
-            lines.append((key[0], key[1], kept, *cells[:2], f"{gain:.2f}", *cells[2:]))
-    head = ("model", "sentences", "heads", "encoder, ms", "speed-up", "formula", "masked, ms")
-    head += ("translation, ms", "speed-up", "masked, ms")
-    sizes = " and ".join(dict.fromkeys(row["size"] for row in measured))
-    return [PRUNED.format(sizes=sizes, threads=count(measured[0]["threads"])), table(head, lines)]
-
-
-def middle(group: list[Row], what: str, way: str, kept: int) -> float:
-    """Median seconds per batch."""
-    return median(row[what] / row["batches"] for row in group if (row["way"], row["kept"]) == (way, kept))
-
-
 def utilisation(row: Row, rows: list[Row]) -> float:
     """Share of the machine's rate that a training measurement reaches; NaN where the rate was not measured.
 
@@ -248,20 +207,13 @@ def table(head: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """What was measured, as panels: systems side by side in one row, encoders without heads in another."""
-    parts = {row["part"] for row in rows}
-    across = [(3, peers)] * bool(parts & {"train", "decode"})
-    sizes = dict.fromkeys(row["size"] for row in rows if row["part"] == "pruned")
-    across += [(len(sizes), smaller)] * bool(sizes)
-    if not across:
+    """What was measured, as one row of panels with the systems side by side."""
+    if not {row["part"] for row in rows} & {"train", "decode"}:
         return
-    drawn = plt.figure(
-        figsize=(11 / 3 * max(columns for columns, _ in across), 3.4 * len(across)), layout="constrained"
-    )
-    for part, (columns, draw) in zip(drawn.subfigures(len(across), 1, squeeze=False)[:, 0], across, strict=True):
-        draw(part.subplots(1, columns, squeeze=False)[0], rows)
-        for axes in part.axes:
-            axes.spines[["top", "right"]].set_visible(False)
+    drawn = plt.figure(figsize=(11, 3.4), layout="constrained")
+    peers(drawn.subplots(1, 3), rows)
+    for axes in drawn.axes:
+        axes.spines[["top", "right"]].set_visible(False)
     drawn.savefig(path, dpi=200)
     plt.close(drawn)
 
@@ -304,24 +256,3 @@ def peers(panels: list[Axes], rows: list[Row]) -> None:
         figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8
         )
-
-
-def smaller(panels: list[Axes], rows: list[Row]) -> None:
-    """By size, how much faster an encoder is without heads: a line per batch, and what its operations alone would give."""
-    measured = [row for row in rows if row["part"] == "pruned"]
-    counts = (pruned.HEADS, *pruned.KEPT)
-    for axes, size in zip(panels, dict.fromkeys(row["size"] for row in measured), strict=True):
-        of_size = [row for row in measured if row["size"] == size]
-        for number, batch in enumerate(dict.fromkeys(row["batch"] for row in of_size)):
-            group = [row for row in of_size if row["batch"] == batch]
-            times = [middle(group, "encoder", "full" if kept == pruned.HEADS else "removed", kept) for kept in counts]
-            sentences = "1 sentence" if batch == 1 else f"{batch} sentences"
-            colour = plt.get_cmap("viridis")(0.27 * number)
-            axes.plot(counts, [times[0] / time for time in times], marker="o", color=colour, label=sentences)
-        formula = [median(row["formula"] for row in of_size if row["kept"] == kept) for kept in counts]
-        axes.plot(counts, formula, color="#303030", linestyle="--", label="formula")
-        axes.set_xticks(counts)
-        axes.set_xlim(pruned.HEADS + 1, 0)
-        axes.set_xlabel("encoder heads left")
-        axes.set_title(f"{size}: speed of the encoder (all heads: 1)", fontsize=8)
-        axes.legend(frameon=False, fontsize=8)

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 
-from benchmarks.engine import pruned
 from benchmarks.engine.ceiling import product_rates
 from benchmarks.engine.workload import Workload
 
@@ -48,7 +47,6 @@ def main() -> None:
     machine = {"device": device, "threads": threads}
     tasks: dict[str, Callable[..., Any]] = {
         "ceiling": partial(product_rates, workload, **machine),
-        "pruned": partial(pruned.measure, workload, **machine),
     }
     if name in SYSTEMS:
         module, kind = SYSTEMS[name]

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))  # `benchmarks` is not installed with the project
 
-from benchmarks.engine import pruned, report  # noqa: E402
+from benchmarks.engine import report  # noqa: E402
 from benchmarks.engine.workload import Size, end_sentences, training_flops  # noqa: E402
 from specialized_heads.model.decoding import translate  # noqa: E402
 from specialized_heads.model.transformer import Transformer, initialise  # noqa: E402
@@ -104,21 +104,6 @@ def test_joeynmt_gets_our_weights_and_computes_our_scores(tiny_model: Callable, 
     torch.testing.assert_close(scores[..., joey.renumber(torch.arange(60))][real], ours[real], atol=1e-4, rtol=1e-4)
 
 
-def test_removing_and_masking_heads_give_the_same_encoder(corpus: object) -> None:
-    size = Size("six", layers=6, heads=8, width=16, feed_forward=8, vocabulary=60)
-    models = []
-    for way in ("removed", "masked"):
-        model = Transformer(size.architecture, dropout=0.0).eval()
-        initialise(model, seed=1)
-        models.append(pruned.pruned(model, way, 10))
-    assert sum(len(attention.heads) for attention in models[0].attentions("encoder")) == 10
-    source = make_batch(corpus, np.arange(5)).source
-    with torch.no_grad():
-        torch.testing.assert_close(models[0].encode(source)[0], models[1].encode(source)[0], atol=1e-5, rtol=1e-5)
-    assert pruned.encoder_gain(size, 48, np.array([10])) == 1.0
-    assert pruned.encoder_gain(size, 4, np.array([10])) > pruned.encoder_gain(size, 24, np.array([10])) > 1.0
-
-
 def test_the_report_gives_medians_and_the_share_of_the_best_rate(tmp_path: Path) -> None:
     rows = [
         {"part": "ceiling", "size": "d128", "precision": "bf16", "threads": 1, "product": kind, "rate": rate}
@@ -135,17 +120,3 @@ def test_the_report_gives_medians_and_the_share_of_the_best_rate(tmp_path: Path)
     with open(tmp_path / "engine.csv", newline="") as stream:
         assert len(list(csv.DictReader(stream))) == len(rows)
     assert (tmp_path / "engine.png").stat().st_size > 1000
-
-
-def test_the_figure_of_pruned_models_shows_how_much_faster_the_encoder_is(tmp_path: Path) -> None:
-    rows = []
-    for kept, seconds in ((pruned.HEADS, 3.0), *zip(pruned.KEPT, (2.0, 1.5, 1.0))):
-        ways = ("full",) if kept == pruned.HEADS else ("removed", "masked")
-        row = {"part": "pruned", "size": "base", "kept": kept, "batch": 16, "batches": 1, "threads": 2, "formula": 1.1}
-        rows += [{**row, "way": way, "encoder": seconds if way != "masked" else 9.0, "translate": 9.0} for way in ways]
-    report.write(tmp_path / "engine", rows, machine={"processor": "one"}, missing={})
-    assert (tmp_path / "engine.png").exists()
-    axes = report.plt.figure().subplots()
-    report.smaller([axes], rows)
-    assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 1.5, 2.0, 3.0], [1.1] * 4]
-    report.plt.close()

@@ -18,7 +18,7 @@ def run(*arguments: str | Path) -> str:
 
 
 def test_the_engine_is_measured(tmp_path: Path) -> None:
-    size = ["--sizes", "d128", "--systems", "ours", "--pruned", "--rounds", "1", "--seconds", "0.1"]
+    size = ["--sizes", "d128", "--systems", "ours", "--rounds", "1", "--seconds", "0.1"]
     run("benchmarks.engine", *size, "--output", tmp_path / "engine")
     assert "this engine" in (tmp_path / "engine.csv").read_text(encoding="utf-8")
 

@@ -25,7 +25,7 @@ def test_a_figure_takes_three_edits(finished) -> None:
     assert run.rules == {"entropy"}
     assert finished.file("figures/entropy.pdf").read_bytes().startswith(b"%PDF-")
     assert "EN-FR Tatoeba" in finished.file("figures/entropy.csv").read_text(encoding="utf-8")
-    # It is made by default, and makes nothing else stale but the tables about all jobs.
-    assert {rule for rule, _ in finished.stale()} == {"run_times", "environment"}
+    # It is made by default, and makes nothing else stale but the table of the environment.
+    assert {rule for rule, _ in finished.stale()} == {"environment"}
     finished.file("figures/entropy.pdf").unlink()
     assert ("entropy", "figures/entropy.pdf") in finished.stale()

@@ -1,6 +1,5 @@
 """Another workflow imports this one: from a folder, with its own configuration, or deployed from a repository by snakedeploy."""
 
-import json
 import os
 import re
 import shutil
@@ -114,17 +113,6 @@ def test_the_text_of_a_bert_is_found_by_a_module(importer: Path, project: Workfl
     wanted = ["bert/tokens/dev.safetensors", "shift/examples/dev.parquet"]
     snakemake(importer, *(f"results/imported/{name}" for name in wanted))
     assert all((importer / "results/imported" / name).exists() for name in wanted)
-
-
-def test_the_table_of_run_times_knows_the_rules_of_a_module_by_their_own_names(importer: Path) -> None:
-    for target, prefix in (("results/imported", ""), ("second/results/imported", "second/")):
-        printed = snakemake(importer, f"{target}/tables/run_times.md", "--dry-run", "--printshellcmds")
-        [settings] = re.findall(r"report.beyond.run_times .*--settings '(.*)' ", printed)
-        rules = json.loads(settings)["rules"]
-        assert {"prune", "train_baseline", "figure3"} <= set(rules)
-        assert not any(name.startswith(("heads_", "second_")) for name in rules)
-        assert re.fullmatch(rules["figure3"], f"{target}/benchmarks/figure3.tsv")
-        assert f"--results {prefix}results/imported " in printed
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ SCRATCH = ["scratch/all_lambda0.01", "scratch/all_lambda100"]
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 PRUNING_FIGURES = {"figure7", "figure8", "figure9", "figure10", "table2"}
 SURVIVORS = {"drift", "survival_of_heads"}
-LAST = {"run_times", "environment"}  # made of all other results, or after them
+LAST = {"environment"}  # made after all other results
 
 
 def test_it_runs_to_the_end(smoke_run) -> None:
@@ -130,9 +130,9 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
         f"{corpus}/heads/pruned/{name}",
         f"viewer/{corpus}/pruned/{name}",
     }
-    shown = {"gather_scores", "dead_heads", "measure_speed", "speed", "viewer_index"} | PRUNING_FIGURES | SURVIVORS
+    shown = {"gather_scores", "measure_speed", "speed", "viewer_index"} | PRUNING_FIGURES | SURVIVORS
     summary = {"front", "training_curves", "models_table", "claims", "configuration"} | LAST
-    assert {rule for rule, _ in stale} - of_models == shown | {"gates", "dead_heads_table"} | summary
+    assert {rule for rule, _ in stale} - of_models == shown | {"gates"} | summary
 
 
 def test_another_setting_of_decoding_translates_again_and_trains_nothing(finished) -> None:

@@ -52,28 +52,18 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     files = everything(experiment)
     assert len(set(files)) == len(files)
     made = {Path(file).stem for file in files}
-    assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "run_times", "index"} <= made
+    assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "environment", "index"} <= made
     assert not made & {"speed", "relevance"}
     plain = load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}})
     made = {Path(file).stem for file in everything(plain)}
-    assert not made & {"moments", "criteria", "controls", "ablation", "gates", "dead_heads"}
+    assert not made & {"moments", "criteria", "controls", "ablation", "gates"}
     assert {"figure7", "figure9", "table2"} <= made
 
 
-def test_the_last_results_wait_for_all_others(experiment: Experiment) -> None:
-    *others, run_times, environment = all_results(experiment)
-    assert run_times.needs == environment.needs
-    assert set(run_times.needs) == set(everything(experiment)) - {
-        "results/e/tables/run_times.md",
-        "results/e/tables/environment.md",
-    }
+def test_the_environment_waits_for_everything_else(experiment: Experiment) -> None:
+    *others, environment = all_results(experiment)
+    assert set(environment.needs) == set(everything(experiment)) - {"results/e/tables/environment.md"}
     assert not any(set(result.needs) & {"results/e/claims.md"} for result in others)
-
-
-def test_run_times_list_the_checkpoints_whose_heads_are_analysed(experiment: Experiment) -> None:
-    heads = experiment.heads.model_copy(update={"checkpoints": [1]})
-    *_, run_times, _ = all_results(experiment.model_copy(update={"heads": heads}))
-    assert all("checkpoint/update1" in corpus["models"] for corpus in run_times.settings["corpora"])
 
 
 def test_training_curves_show_only_models_that_have_a_log(experiment: Experiment) -> None:

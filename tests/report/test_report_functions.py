@@ -1,4 +1,4 @@
-"""What is made of the functions of heads beyond the paper: drift, survival, similarity, and the person of subjects."""
+"""What is made of the functions of heads beyond the paper: drift, survival, and the person of subjects."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.report.beyond import drift, persons, similarity, survival
+from specialized_heads.report.beyond import drift, persons, survival
 from specialized_heads.report.voita import figure8
 from specialized_heads.stage import UserError
 
@@ -270,21 +270,6 @@ def test_survival_reads_descriptions_of_models(stage, write, make, tmp_path):
     assert "| encoder heads pruned | encoder | λ 0.1 | 3 of 24 | 7 |" in stem.with_suffix(".md").read_text()
     with pytest.raises(UserError, match="2 pruned for 1 files"):
         stage("survival", settings | {"pruned": pruned * 2}, **files)
-
-
-def test_similarity_places_each_pair_on_both_sides(stage, write, make):
-    heads = [(1, 2), (1, 5), (3, 1)]
-    chosen = zip(itertools.combinations(heads, 2), (0.1, 0.2, 0.3), strict=True)
-    rows = [["encoder", *first, *second, distance, 50] for (first, second), distance in chosen]
-    pairs = pd.DataFrame(rows, columns=similarity.PAIR_COLUMNS)
-    stem = stage("similarity", {"titles": ["EN-FR"]}, pairs=[write("pairs.parquet", pairs)])
-    assert pd.read_csv(stem.with_suffix(".csv"))["distance"].tolist() == pytest.approx([0.1, 0.2, 0.3])
-    figure = similarity.draw(similarity.numbers({"EN-FR": pairs}), titles=["EN-FR"])
-    values = figure.axes[0].collections[0].get_array()
-    written = make.texts(figure)
-    assert values.filled(-1).round(3).tolist() == [[-1, 0.1, 0.2], [0.1, -1, 0.3], [0.2, 0.3, -1]]
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "3"]
-    assert any("cross-attention: fewer" in text for text in written)
 
 
 def subject(form: str, upos: str, relation: str = "nsubj") -> list[Word]:

@@ -1,12 +1,9 @@
 """Gates over time, dead heads, and the controls of pruning beside each other."""
 
-import json
-
 import pandas as pd
 import pytest
 
-from specialized_heads.pruning import dead_heads as stage_dead_heads
-from specialized_heads.report.beyond import controls, dead_heads, gates
+from specialized_heads.report.beyond import controls, gates
 from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import read_log
 from specialized_heads.stage import UserError
@@ -72,76 +69,6 @@ def test_a_log_without_gates_is_a_mistake(tmp_path) -> None:
         read_log(path, column="open")
     with pytest.raises(UserError, match=r"none\.jsonl: cannot be read"):
         read_log(tmp_path / "none.jsonl")
-
-
-@pytest.fixture
-def dead(call, tmp_path):
-    """`dead({...}, ...)`: what the stage writes of these gates.json, read back."""
-
-    def run(*values: dict) -> list[dict]:
-        paths = []
-        for number, value in enumerate(values):
-            paths.append(tmp_path / f"gates{number}.json")
-            paths[-1].write_text(json.dumps(value), encoding="utf-8")
-        rows = [{"model": f"pruned/{number}", "seed": 1} for number in range(len(values))]
-        call(stage_dead_heads, settings={"rows": rows}, gates=paths, output=tmp_path / "dead.json")
-        return json.loads((tmp_path / "dead.json").read_text(encoding="utf-8"))
-
-    return run
-
-
-def gate(kind: str, layer: int, head: int, kept: bool) -> dict:
-    return {"type": kind, "layer": layer, "head": head, "log_alpha": 0.0, "p_open": 0.5, "soft": 0.5, "kept": kept}
-
-
-DECIDED = {"expected": 2.04, "decided": 0.75, "loss_hard": 1.25, "loss_soft": 1.2}
-ENCODER = {"scope": "encoder", "penalty": 0.01, "heads": None, "collapse": None} | DECIDED
-ALL = {"scope": "all", "penalty": None, "heads": 2, "collapse": "a sentence"} | DECIDED
-
-
-def test_dead_heads(dead) -> None:
-    kept = [gate("encoder", 1, 1, False), gate("encoder", 1, 2, True), gate("encoder", 2, 2, False)]
-    every = [gate(kind, 1, head, head == 2) for kind in ("encoder", "decoder", "cross") for head in (1, 2)]
-    first, second = dead({**ENCODER, "rows": kept}, {**ALL, "rows": every})
-    gone = [{"layer": 1, "head": 1}, {"layer": 2, "head": 2}]
-    assert first["dead"] == {"encoder": gone, "decoder": [], "cross": []}
-    assert first["gated"] == {"encoder": 3, "decoder": 0, "cross": 0}
-    assert (first["model"], first["scope"], first["penalty"], first["heads"]) == ("pruned/0", "encoder", 0.01, None)
-    assert second["dead"]["cross"] == [{"layer": 1, "head": 1}]
-    assert second["collapse"] == "a sentence"
-
-
-def test_table_of_dead_heads(dead, stage, write) -> None:
-    kept = [gate("encoder", 1, 1, False), gate("encoder", 1, 2, False), gate("encoder", 2, 2, False)]
-    every = [gate(kind, 1, head, kind != "cross") for kind in ("encoder", "decoder", "cross") for head in (1, 2)]
-    models = dead({**ENCODER, "rows": kept}, {**ALL, "rows": every})
-    stem = stage("dead_heads", {"titles": ["EN-FR"]}, dead=[write("d.json", models)])
-    table = stem.with_suffix(".md").read_text(encoding="utf-8")
-    assert r"| EN-FR | encoder | λ 0.01 | 1: 1 2; 2: 2 \[3/3\] | – | – | 2.0 | 75% | 1.250 / 1.200 |  |" in table
-    cells = r"\[0/2\] | \[0/2\] | 1: 1 2 \[2/2\] | 2.0 | 75% | 1.250 / 1.200"
-    assert f"| EN-FR | all | 2 heads | {cells} | a sentence |" in table
-    numbers = pd.read_csv(stem.with_suffix(".csv"))
-    assert list(numbers) == dead_heads.COLUMNS
-    assert len(numbers) == 5
-    assert numbers["remark"].fillna("").tolist() == [""] * 3 + ["a sentence"] * 2
-    assert numbers[["type", "layer", "head"]].to_numpy().tolist()[2:4] == [["encoder", 2, 2], ["cross", 1, 1]]
-
-
-def test_no_dead_heads_at_all(dead, stage, write) -> None:
-    open_ = [gate("encoder", 1, 1, True)]
-    models = dead({**ENCODER, "rows": open_, "collapse": "no gate closed"}, {**ALL, "rows": [], "collapse": None})
-    stem = stage("dead_heads", {"titles": ["EN-FR"]}, dead=[write("d.json", models)])
-    numbers = pd.read_csv(stem.with_suffix(".csv"))
-    assert numbers["scope"].tolist() == ["encoder", "all"]
-    assert numbers[["type", "layer", "head"]].isna().all(axis=None)
-    assert numbers["remark"].fillna("").tolist() == ["no gate closed", ""]
-
-
-def test_remarks_are_a_column_where_there_are_any(dead) -> None:
-    models = dead({**ENCODER, "rows": [gate("encoder", 1, 1, False)]})
-    assert "remark" not in dead_heads.shown(dead_heads.numbers({"EN-FR": models}))
-    both = dead_heads.numbers({"EN-FR": models + dead({**ALL, "rows": []})})
-    assert dead_heads.shown(both)["remark"].tolist() == ["", "a sentence"]
 
 
 def scores(make, seeds: tuple[int, ...] = (1,)) -> pd.DataFrame:

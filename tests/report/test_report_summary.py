@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import specialized_heads
-from specialized_heads.report.beyond import environment, run_times, training_curves
+from specialized_heads.report.beyond import environment, training_curves
 from specialized_heads.report.beyond import models as models_table
-from specialized_heads.report.experiment import Corpus, describe
+from specialized_heads.report.experiment import describe
 from specialized_heads.report.inputs import read_log
 from specialized_heads.report.output import save_table
 from specialized_heads.stage import UserError
@@ -141,79 +141,6 @@ def test_corpora_translated_differently_are_told_apart():
     *_, first, second = models_table.notes(rows, corpora=corpora(1.0, 0.0))
     assert first.startswith("Translation of A (10 test sentences): ")
     assert "not normalised" in second
-
-
-@pytest.fixture
-def measurements(tmp_path):
-    """Measurements of three rules, one of them of a λ and of a seed that the experiment no longer has."""
-    folder = tmp_path / "results" / "small"
-    seconds = {
-        "benchmarks/figure7.tsv": ("3.00", "NA", "NA"),
-        "en_fr/benchmarks/bpe.tsv": ("60.00", "30.00", "100.00"),
-        "en_fr/benchmarks/prune_encoder_lambda0.01_seed1.tsv": ("120.00", "90.00", "300.00"),
-        "en_fr/benchmarks/prune_encoder_lambda0.01_seed2.tsv": ("180.00", "90.00", "200.00"),
-        "en_fr/benchmarks/prune_encoder_lambda0.02_seed1.tsv": ("999.00", "90.00", "999.00"),
-        "en_fr/benchmarks/prune_encoder_lambda0.01_seed3.tsv": ("999.00", "90.00", "999.00"),
-        "en_fr/benchmarks/translate_pruned/encoder_lambda0.01_seed1.tsv": ("6.00", "5.00", "50.00"),
-        "en_fr/benchmarks/translate_pruned/encoder_lambda0.02_seed1.tsv": ("999.00", "5.00", "50.00"),
-        "other/benchmarks/bpe.tsv": ("999.00", "30.00", "100.00"),
-        "en_fr/tokens.tsv": ("999.00", "30.00", "100.00"),
-    }
-    for name, (wall, cpu, memory) in seconds.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f"{HEADER}{wall}\t0\t{memory}\t0\t0\t0\t0\t0\t0\t{cpu}\n", encoding="utf-8")
-    at = str(folder)
-    rules = {
-        "figure7": rf"{at}/benchmarks/figure7\.tsv",
-        "bpe": rf"{at}/(?P<corpus>en_fr)/benchmarks/bpe\.tsv",
-        "prune": rf"{at}/(?P<corpus>en_fr)/benchmarks/prune_(?P<scope>encoder|all)_(?P<target>[^_]+)_seed(?P<seed>\d+)\.tsv",
-        "translate": rf"{at}/(?P<corpus>en_fr)/benchmarks/translate_(?P<model>.+)_seed(?P<seed>\d+)\.tsv",
-    }
-    return folder, listed() | {"rules": rules}
-
-
-def test_run_times_are_added_up_by_rule_for_the_models_there_are(stage, measurements):
-    folder, settings = measurements
-    stem = stage("run_times", settings, results=[folder])
-    jobs = pd.read_csv(stem.with_suffix(".csv"))
-    assert jobs["rule"].tolist() == ["figure7", "bpe", "prune", "prune", "translate"]
-    assert jobs["seconds"].sum() == 3 + 60 + 120 + 180 + 6
-    lines = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()[4:]
-    assert lines[0] == "| prune | 2 | 5.00 | 81.3% | 3.00 | 3.00 | 300 |"
-    assert lines[-2] == "| figure7 | 1 | 0.05 | 0.8% | 0.05 | 0.00 |  |"
-    assert lines[-1] == "| all rules | 5 | 6.15 | 100.0% | 3.00 | 3.58 | 300 |"
-
-
-def test_run_times_without_any_measurement(tmp_path):
-    jobs = run_times.numbers(tmp_path, corpora=[], seeds=[], rules={})
-    assert run_times.shown(jobs)["jobs"].tolist() == ["0"]
-
-
-def test_a_broken_measurement_is_named(stage, measurements):
-    folder, settings = measurements
-    (folder / "en_fr/benchmarks/bpe.tsv").write_text("x\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"bpe\.tsv: not a measurement of one job by Snakemake; delete it"):
-        stage("run_times", settings, results=[folder])
-
-
-def test_measurements_of_what_a_criterion_left_belong_by_their_number_of_heads():
-    models = ["cut/gates_all_heads12", "checkpoint/update500", "pruned/all_lambda0.02"]
-    corpora = [Corpus(name="en_fr", title="EN-FR", models=models)]
-
-    def belongs(rule: str, wildcards: dict[str, str]) -> bool:
-        return run_times.belongs(rule, wildcards, corpora=corpora, seeds=[1, 2])
-
-    job = {"corpus": "en_fr", "criterion": "gates", "scope": "all", "seed": "1"}
-    assert belongs("cut", job | {"heads": "12"})
-    assert not belongs("cut", job | {"heads": "6"})
-    moment = {"corpus": "en_fr", "seed": "2"}
-    assert belongs("baseline_checkpoint", moment | {"moment": "500"})
-    assert not belongs("baseline_checkpoint", moment | {"moment": "400"})
-    # What was made of these models before the configuration left it out.
-    assert not belongs("finetune", job | {"heads": "12"})
-    target = {"corpus": "en_fr", "scope": "all", "target": "lambda0.02", "seed": "1"}
-    assert belongs("prune", target)
-    assert not belongs("train_from_scratch", target)
 
 
 def test_environment_names_versions_and_code(stage):

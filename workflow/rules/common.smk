@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.io import regex_from_filepattern
 
 # Stages run from the source tree: an edit takes effect at once, and in every software environment.
 QUOTED = shlex.quote(SOURCE).replace("{", "{{").replace("}", "}}")
@@ -73,26 +72,6 @@ def settings(function, **more):
 def constant(**values):
     """Settings that are the same for all jobs, as a function: in text, Snakemake would take {name} for a wildcard."""
     return lambda wildcards: json.dumps(values, ensure_ascii=False)
-
-
-# The rules of this workflow, and what an importer puts before and after their names.
-RULES = workflow.modifier.rules
-BEFORE, _, AFTER = workflow.modifier.modify_rulename("*").partition("*")
-
-
-def measured():
-    """By rule, the regular expression for the files of its measurements below the results of an experiment."""
-    own = {made.name.removeprefix(BEFORE).removesuffix(AFTER): made.benchmark for made in RULES if made.benchmark}
-    return {
-        name: regex_from_filepattern(str(pattern))
-        for name, pattern in sorted(own.items())
-        if "results/" in str(pattern) and name not in ("run_times", "environment")
-    }
-
-
-def run_time_settings(result):
-    """The settings of the table of run times: also which files are measurements of which rule's jobs."""
-    return lambda wildcards: json.dumps(result.settings | {"rules": measured()}, ensure_ascii=False)
 
 
 def flags(wildcards, input, output):

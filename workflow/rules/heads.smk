@@ -1,4 +1,4 @@
-# What is measured on the heads of a model: relevance, confidence, functions (sections 4 and 5), and their similarity.
+# What is measured on the heads of a model: relevance, confidence, functions (sections 4 and 5).
 
 
 use rule stage as relevance with:
@@ -50,18 +50,3 @@ use rule stage as analyse_heads with:
         "results/{experiment}/{corpus}/benchmarks/analyse_heads_{model}_seed{seed}.tsv"
     params:
         **stage("heads.analyse", stages.analyse),
-
-
-use rule stage as similarity with:
-    input:
-        rules.importance.input[0],
-        model=rules.importance.input.model,
-        analysis=rules.analyse_heads.input.analysis,
-    output:
-        "results/{experiment}/{corpus}/heads/{model}/seed{seed}.similarity.parquet",
-    log:
-        "results/{experiment}/{corpus}/logs/similarity_{model}_seed{seed}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/similarity_{model}_seed{seed}.tsv"
-    params:
-        **stage("heads.similarity", stages.similarity),

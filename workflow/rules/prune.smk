@@ -26,19 +26,3 @@ use rule training as prune with:
         state=subpath(output.records, parent=True),
     message:
         "pruning {wildcards.scope} heads of {wildcards.corpus} with {wildcards.target}; progress in {log}"
-
-
-# Which heads pruning removed, for all pruned models of a corpus.
-use rule stage as dead_heads with:
-    input:
-        gates=planned(inputs.pruned_gates),
-    output:
-        "results/{experiment}/{corpus}/dead_heads.json",
-    log:
-        "results/{experiment}/{corpus}/logs/dead_heads.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/dead_heads.tsv"
-    wildcard_constraints:
-        corpus=STUDIES,
-    params:
-        **stage("pruning.dead_heads", stages.dead_heads),

@@ -23,7 +23,7 @@ for result in all_results(experiment):
             code=code(f"report.{result.module}", "report.make"),
             module=f"specialized_heads.report.{result.module}",
             flags=figure_flags(result),
-            settings=run_time_settings(result) if result.rule == "run_times" else constant(**result.settings),
+            settings=constant(**result.settings),
         shell:
             "python -m specialized_heads.report.make {params.module:q} {params.flags:q} --settings {params.settings:q} "
             "> {log:q} 2>&1"

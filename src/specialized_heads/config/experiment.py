@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from specialized_heads.config import removed
 from specialized_heads.config.classification import SIZES, Classification, Task, TaskSource
 from specialized_heads.config.sections import (
     Ablation,
@@ -330,6 +331,12 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     parts = problem["loc"]
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
+    if remedy := removed.KEYS.get(".".join(where.split(".")[-2:])):
+        return f"{where}: {remedy}"
+    if problem["type"] in ("union_tag_invalid", "literal_error"):
+        given = problem.get("ctx", {}).get("tag", problem["input"])
+        if remedy := removed.VALUES.get(str(given)):
+            return f"{where}: {given}: {remedy}"
     if problem["type"] == "extra_forbidden":
         if now := REMOVED.get(str(problem["loc"][-1])):
             return f"{where}: this key no longer exists: {now}; delete it"

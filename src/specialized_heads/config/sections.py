@@ -376,11 +376,6 @@ class Heads(Section):
         "mean", description="attention from a word: mean over its pieces, or first piece"
     )
     bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
-    similarity_sentences: int = Field(
-        1000,
-        ge=1,
-        description="number of sentences on which heads are compared with each other, evenly spread over the analysis set",
-    )
     relevance_rules: Distinct[Literal["z_plus", "alpha_beta", "epsilon"]] = Field(
         ["z_plus"],
         min_length=1,

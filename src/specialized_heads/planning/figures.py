@@ -32,11 +32,9 @@ SCORES = "{corpus}/scores.parquet"
 SCORE = MODEL + "score.json"
 BASELINES = "{corpus}/baselines.json"
 SPEED = "{corpus}/speed.seed{seed}.parquet"
-DEAD = "{corpus}/dead_heads.json"
 DESCRIPTION = MODEL + "model.json"
 LOG = MODEL + "log.jsonl"
 EXAMPLES = "{corpus}/heads/{model}/seed{seed}.examples.json"
-SIMILARITY = "{corpus}/heads/{model}/seed{seed}.similarity.parquet"
 RELEVANCE = "{corpus}/relevance/{model}/seed{seed}.rules."
 ABLATION = "{corpus}/ablation/{model}/seed{seed}.parquet"
 SECOND = "{corpus}/ablation/{model}/seed{seed}.second.parquet"
@@ -45,26 +43,18 @@ CRITERIA = "{corpus}/criteria/seed{seed}.parquet"
 
 
 def results(experiment: Experiment) -> list[Result]:
-    """Every figure and table but those that sum up the run itself, which are in `last_results`."""
+    """Every figure and table but that of the environment."""
     of_corpora = (_data, _paper, _functions, _michel, _pruning) if experiment.corpora else ()
     of_tasks = (_tasks,) if experiment.tasks else ()
     return [result for part in (_claims, *of_corpora, *of_tasks, _runs) for result in part(experiment)]
 
 
-def last_results(experiment: Experiment, everything_else: list[str]) -> list[Result]:
-    """The tables about all jobs. They are made last and, as all that is measured, differ from run to run."""
-    last = partial(row, experiment, "beyond", RUNS, needs=everything_else)
-    studied = [*corpora(experiment), *tasks(experiment)]
-    times = _listed(experiment, studied, *KINDS)
-    for corpus in times["corpora"]:
-        analysed = [run.model for run in emerging(experiment) if run.corpus == corpus["name"]]
-        corpus["models"] = list(dict.fromkeys([*corpus["models"], *analysed]))
+def environment(experiment: Experiment, everything_else: list[str]) -> Result:
+    """The table of the machine and the versions. It is made last and differs from run to run."""
     engines = [experiment.for_corpus(name).parser.engine for name in corpora(experiment)]
     machine = {"engines": engines, "device": experiment.device}
-    return [
-        last("tables/run_times", "Run times", folder=True, settings=times),
-        last("tables/environment", "Environment", settings=machine),
-    ]
+    stem = "tables/environment"
+    return row(experiment, "beyond", RUNS, stem, "Environment", needs=everything_else, settings=machine)
 
 
 def _paper(experiment: Experiment) -> list[Result]:
@@ -103,7 +93,7 @@ def _data(experiment: Experiment) -> list[Result]:
 
 
 def _functions(experiment: Experiment) -> list[Result]:
-    """More about heads than the paper shows: drift of functions, survival, similarity, rules of relevance."""
+    """More about heads than the paper shows: drift of functions, survival, rules of relevance."""
     functions = partial(row, experiment, "beyond", FUNCTIONS)
     every = corpora(experiment)
     swept = _swept(experiment, "encoder", "all") or every[:1]
@@ -116,7 +106,6 @@ def _functions(experiment: Experiment) -> list[Result]:
         "models": paths(experiment, DESCRIPTION, pruned),
         "settings": title | {"baselines": described(experiment, baselines), "pruned": described(experiment, pruned)},
     }
-    similarity = {"titles": every[:1], "rule": "similarity_figure", "pairs": SIMILARITY}
     several = [name for name in every if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
     rules = {"relevance": RELEVANCE + "parquet", "stability": RELEVANCE + "json", "wanted": bool(several)}
     compared = {"runs": runs(experiment, several, "baseline"), "rule": "relevance_table", "heads": HEADS}
@@ -138,7 +127,6 @@ def _functions(experiment: Experiment) -> list[Result]:
         functions("tables/emergence", "Emergence of functions, table", **moments),
         functions("figures/drift", "Drift of functions", runs=first_seed, heads=HEADS, **drift),
         functions("figures/survival", "Survival of heads", rule="survival_of_heads", both=True, **survival),
-        functions("figures/similarity", "Similarity of heads", **similarity),
         functions("tables/relevance", "Rules of relevance", **compared, **rules),
     ]
 
@@ -152,7 +140,6 @@ def _pruning(experiment: Experiment) -> list[Result]:
     shown = (gated or corpora(experiment))[:1]
     logs = runs(experiment, shown, "pruned", seeds=experiment.seeds[:1])
     gates = {"runs": logs, "records": LOG, "settings": title_of(experiment, shown), "wanted": bool(gated)}
-    dead = {"titles": pruned, "dead": DEAD, "rule": "dead_heads_table", "wanted": bool(gated)}
     controlled = any(models(experiment, name, "soft", "count", "regularised") for name in pruned)
     compared = [name for name in pruned if models(experiment, name, "cut")]
     criteria = {"titles": compared, "scores": SCORES, "both": True, "wanted": bool(compared)}
@@ -161,7 +148,6 @@ def _pruning(experiment: Experiment) -> list[Result]:
     timed = [name for name in timed if models(experiment, name, "pruned", scopes=["encoder"])]
     return [
         pruning("figures/gates", "Gates during pruning", **gates),
-        pruning("tables/dead_heads", "Dead heads", **dead),
         pruning("tables/controls", "Controls", titles=pruned, scores=SCORES, wanted=controlled),
         pruning("figures/criteria", "Criteria", **criteria),
         pruning("figures/agreement", "Agreement of criteria", **agreement, wanted=bool(compared)),

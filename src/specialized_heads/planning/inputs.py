@@ -194,11 +194,6 @@ def model_files(experiment: Experiment, /, *, corpus: str, name: str, **_: str) 
     return paths(experiment, MODEL + name, runs(experiment, [corpus], *KINDS))
 
 
-def pruned_gates(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
-    """The gates of every pruned model of a corpus, in the order of `stages.dead_heads`."""
-    return paths(experiment, MODEL + "gates.json", runs(experiment, [corpus], "pruned"))
-
-
 def timed_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
     """The encoder-pruned models of a corpus, whose speed is compared with the baseline's."""
     timed = runs(experiment, [corpus], "pruned", scopes=["encoder"], seeds=[int(seed)])

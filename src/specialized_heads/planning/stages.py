@@ -182,13 +182,6 @@ def systematic(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     return translate(experiment, corpus=corpus) | ablation.model_dump(include={"step", "normalise"})
 
 
-def dead_heads(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"rows": [{"model": model, "seed": seed} for _, model, seed in runs(experiment, [corpus], "pruned")]}
-
-
-# Heads
-
-
 def parse(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     parser = experiment.for_corpus(corpus).parser.model_dump(exclude={"download"})
     return parser | {"language": experiment.corpora[corpus].source_language}
@@ -227,13 +220,6 @@ FUNCTION_KEYS |= {"rare_cutoff", "rare_share", "from_word", "bootstrap"}
 def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
     heads = experiment.for_corpus(corpus).heads.model_dump(include=FUNCTION_KEYS)
     return {"heads": heads} | _text(experiment, corpus) | _job(experiment, seed)
-
-
-def similarity(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"sentences": experiment.for_corpus(corpus).heads.similarity_sentences, "device": experiment.device}
-
-
-# Classification
 
 
 def bert_of(experiment: Experiment) -> Classification:

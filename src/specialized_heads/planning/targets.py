@@ -1,17 +1,17 @@
 """What the workflow makes where no target is named."""
 
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.planning.figures import last_results, results
+from specialized_heads.planning.figures import environment, results
 from specialized_heads.planning.inputs import HEADS
-from specialized_heads.planning.models import corpora, models, paths, runs, viewed
+from specialized_heads.planning.models import corpora, paths, runs, viewed
 from specialized_heads.planning.results import Result
 from specialized_heads.planning.tables import TABLES, parts
 
 
 def all_results(experiment: Experiment) -> list[Result]:
-    """Every figure and table; the last ones wait for everything else that the experiment makes."""
+    """Every figure and table; the last one waits for everything else that the experiment makes."""
     shown = results(experiment)
-    return shown + last_results(experiment, _files(experiment, shown) + _others(experiment))
+    return [*shown, environment(experiment, _files(experiment, shown) + _others(experiment))]
 
 
 def everything(experiment: Experiment) -> list[str]:
@@ -29,12 +29,10 @@ def _files(experiment: Experiment, shown: list[Result]) -> list[str]:
 def _others(experiment: Experiment) -> list[str]:
     """The configuration, the viewer, and tables that some experiments show nowhere."""
     every = corpora(experiment)
-    gated = [name for name in every if models(experiment, name, "pruned")]
     pages = ["viewer/index.html"] if viewed(experiment) else []
     pages += [f"data/{table}.parquet" for table in TABLES if parts(experiment, table)]
     return [
         *(f"results/{experiment.experiment}/{name}" for name in ("configuration.yaml", *pages)),
         *paths(experiment, "{corpus}/scores.parquet", every),
-        *paths(experiment, "{corpus}/dead_heads.json", gated),
         *paths(experiment, HEADS, runs(experiment, every, "baseline", "pruned")),
     ]
