@@ -179,8 +179,8 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("heads relations", ["a/b"], "heads.relations.0: 'a/b' is not of the form"),
         ("heads relevance_rules", ["z_plus", "z_plus"], "heads.relevance_rules: z_plus occurs more than once"),
         ("heads relevance_rules", ["attention"], "heads.relevance_rules.0: Input should be 'z_plus', 'alpha_beta' or"),
-        ("heads relevance_absorbed", "lost", "heads.relevance_absorbed: this key no longer exists: the stabiliser's"),
-        ("heads relevance_bias", "none", "heads.relevance_bias: this key no longer exists: biases take no share"),
+        ("heads relevance_absorbed", "lost", "heads.relevance_absorbed: the stabiliser's"),
+        ("heads relevance_bias", "none", "heads.relevance_bias: biases take no share"),
         (
             "comparison criteria",
             ["random", "gates"],

@@ -294,10 +294,6 @@ SOURCE_KINDS = [
 
 CORPUS_KINDS = len(typing.get_args(typing.get_args(Source)[0]))  # of a corpus; the others are of a task
 
-REMOVED = {  # keys of earlier versions, and what to do
-    "relevance_absorbed": "the stabiliser's share is always returned",
-    "relevance_bias": "biases take no share of relevance",
-}
 OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "comparison", "decoding", "parser", "heads")
 
 
@@ -338,8 +334,6 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
         if remedy := removed.VALUES.get(str(given)):
             return f"{where}: {given}: {remedy}"
     if problem["type"] == "extra_forbidden":
-        if now := REMOVED.get(str(problem["loc"][-1])):
-            return f"{where}: this key no longer exists: {now}; delete it"
         known = _known_keys(kind, problem["loc"][:-1])
         near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.0)
         return f"{where}: unknown key; nearest known key: {near[0]}"

@@ -2,6 +2,8 @@
 
 KEYS = {  # by section and key
     "heads.similarity_sentences": "the figure `similarity` was removed; remove the key",
+    "heads.relevance_absorbed": "the stabiliser's share is always returned; remove the key",
+    "heads.relevance_bias": "biases take no share of relevance; remove the key",
 }
 VALUES = {
     "debian": "this source was removed; put the pairs into a file and set kind: local",
