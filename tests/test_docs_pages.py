@@ -119,13 +119,3 @@ def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
     kept = ROOT / "docs" / "reference" / name / "configuration.yaml"
     first, second = (config.load(yaml.safe_load(path.read_text(encoding="utf-8"))) for path in (shipped, kept))
     assert first == second
-
-
-def test_the_results_in_the_readme_are_the_kept_ones() -> None:
-    kept = [set(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "docs/reference").glob("*/**/*.md")]
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    tables = [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)]
-    of_results = [table for table in tables if any(table[0] in lines for lines in kept)]
-    assert of_results
-    for table in of_results:
-        assert any(lines.issuperset(table) for lines in kept), table[0]
