@@ -64,6 +64,12 @@ def planned(function, **more):
     return lambda wildcards: function(experiment, **wildcards, **more)
 
 
+def files_of_corpus(wildcards, input):
+    """The files that a corpus is read from: inputs, or what `download` has fetched beside a card that is one."""
+    files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
+    return [given if given.endswith(file) else file for file, given in zip(files, input)]
+
+
 def settings(function, **more):
     """The settings of a job as JSON: what a function of `planning.stages` returns for its wildcards."""
     return lambda wildcards: json.dumps(function(experiment, **wildcards, **more), ensure_ascii=False)

@@ -1,12 +1,6 @@
 # From the text of a source to token ids: raw -> clean -> split -> BPE -> tokens.
 
 
-def files_of_corpus(wildcards, input):
-    """The files that a corpus is read from: inputs, or what `download` has fetched beside a card that is one."""
-    files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
-    return [given if given.endswith(file) else file for file, given in zip(files, input)]
-
-
 rule corpus_raw:
     input:
         planned(inputs.corpus_cards, resources=RESOURCES),

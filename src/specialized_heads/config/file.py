@@ -1,7 +1,7 @@
 """Read a configuration file strictly, before it is used: as plain data, and with no line ignored.
 
 YAML accepts a key that occurs twice and keeps the last one, which hides an edit: here it is an error that names both lines.
-Aliases that expand beyond the size of any experiment are rejected, as are tags that would create Python objects.
+Tags that would create Python objects are rejected.
 
 Snakemake reads a file given with `--configfile` itself, before any code of this project runs: its error for invalid YAML has no
 line number, and it runs Python code in a file with the key `__use_yte__`. So check a file from elsewhere first:
@@ -23,7 +23,6 @@ from specialized_heads.config.experiment import load
 from specialized_heads.stage import UserError, run
 
 LARGEST = 1_000_000  # bytes; a configuration with every key and comments has about ten thousand
-MOST_VALUES = 100_000  # values, aliases expanded
 
 
 class _Loader(yaml.SafeLoader):
@@ -61,7 +60,7 @@ def read(path: Path) -> dict[str, Any]:
 
     Raises:
         UserError: the file does not exist, is not UTF-8 or YAML, is not a mapping, has a duplicate key, asks Snakemake to run
-            Python, or has aliases that expand too far. The message names the line.
+            Python. The message names the line.
     """
     try:
         data = path.read_bytes()
@@ -76,7 +75,6 @@ def read(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
     try:
         values = _decoded(text)
-        _count(values)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except yaml.MarkedYAMLError as error:
@@ -111,17 +109,6 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if keys.count(key) > 1:
             raise UserError(f"duplicate key {key} in one object; keep one")
     return dict(pairs)
-
-
-def _count(value: Any, so_far: int = 0) -> int:
-    """Count all nested values, with aliases expanded; a `UserError` if there are more than any experiment has."""
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    so_far += 1
-    if so_far > MOST_VALUES:
-        raise UserError(f"its aliases expand to more than {MOST_VALUES} values; write the values out")
-    for child in children:
-        so_far = _count(child, so_far)
-    return so_far
 
 
 def _remedy(error: yaml.MarkedYAMLError) -> str:
