@@ -171,7 +171,7 @@ def results() -> list[figures.Result]:
     """The figures and tables of all shipped experiments."""
     files = [ROOT / "config.yaml", *sorted((ROOT / "config").glob("*.yaml"))]
     experiments = [config.load(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files]
-    return [result for each in experiments for result in (*figures.results(each), *figures.last_results(each, []))]
+    return [result for each in experiments for result in (*figures.results(each), figures.environment(each, []))]
 
 
 @cache
