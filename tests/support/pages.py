@@ -31,9 +31,8 @@ def blocks(page: Path, *languages: str) -> list[str]:
 
 
 def code(page: Path) -> list[str]:
-    """What stands between backticks in the text of a page; not in its sections "Removed", which name what is gone."""
-    kept = re.sub(r"^### Removed\n.*?(?=^##)", "", prose(page), flags=re.MULTILINE | re.DOTALL)
-    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", kept)]
+    """What stands between backticks in the text of a page."""
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
 
 
 def links(page: Path) -> list[str]:
