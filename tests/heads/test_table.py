@@ -80,7 +80,9 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
 def test_the_example_in_the_document_answers_its_question(
     table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    code, *_ = re.findall(
+        r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     assert len([line for line in code.splitlines() if line]) <= 5
     path = tmp_path / "results/default/tatoeba_en_de/heads/baseline/seed1.parquet"
     path.parent.mkdir(parents=True)

@@ -24,7 +24,6 @@ from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.scopes import Head
 from specialized_heads.training import state as ownership
-from specialized_heads.training.store import fetch, push
 
 Removal = frozenset[Head]
 NOTHING: Removal = frozenset()
@@ -121,7 +120,6 @@ class State:
         """
         ownership.claim(folder)
         self.path = folder / "translations.jsonl"
-        fetch(self.path)
         self.translations: dict[Removal, list[list[int]]] = {}
         stamp = self.stamp = json.dumps({"fingerprint": fingerprint})
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] if self.path.exists() else []
@@ -139,7 +137,6 @@ class State:
         if self.translations:
             stage.log.info("resuming after %d removals", len(self.translations))
         stage.write_file(self.path, "".join(line + "\n" for line in lines or [stamp]))  # drops an unfinished last line
-        push(self.path)
 
     def add(self, translations: dict[Removal, list[list[int]]]) -> None:
         """Save the translations of one pass; a `UserError` if another process has taken over the folder."""
@@ -149,7 +146,6 @@ class State:
         try:
             with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
                 stream.write(f"{self._hash(text)} {text}\n")
-            push(self.path)
         except FileNotFoundError:  # another process has removed the folder meanwhile
             ownership.check(self.path.parent)
             raise
