@@ -132,7 +132,7 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
     }
     shown = {"gather_scores", "measure_speed", "speed", "viewer_index"} | PRUNING_FIGURES | SURVIVORS
     summary = {"front", "training_curves", "models_table", "claims", "configuration"} | LAST
-    assert {rule for rule, _ in stale} - of_models == shown | {"gates"} | summary
+    assert {rule for rule, _ in stale} - of_models == shown | {"gates", "gather"} | summary
 
 
 def test_another_setting_of_decoding_translates_again_and_trains_nothing(finished) -> None:
@@ -140,7 +140,7 @@ def test_another_setting_of_decoding_translates_again_and_trains_nothing(finishe
     values["decoding"]["beam"] = 3
     stale = {rule for rule, _ in finished.configured(values).stale()}
     made = {"translate", "score", "gather_scores", "measure_speed", "speed"} | PRUNING_FIGURES - {"figure8"}
-    assert stale == made | {"front", "models_table", "claims", "configuration"} | LAST
+    assert stale == made | {"front", "models_table", "gather", "claims", "configuration"} | LAST
 
 
 def test_another_title_draws_again_and_computes_nothing(finished) -> None:
@@ -149,7 +149,7 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     stale = {rule for rule, _ in finished.configured(values).stale()}
     drawn = {"figure2", "figure4", "table1", "data_card", "persons", "relevance_table", "functions"}
     summary = {"training_curves", "models_table", "claims", "configuration"} | LAST
-    assert stale == drawn | {"view_heads", "viewer_index"} | summary
+    assert stale == drawn | {"gather", "view_heads", "viewer_index"} | summary
 
 
 @pytest.mark.parametrize(
@@ -159,14 +159,24 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
         ("report/voita/table1.py", {"table1"} | LAST),
         (
             "heads/relevance/propagate.py",
-            {"relevance", "relevance_by_rule", "relevance_table", "analyse_heads", "view_heads", "viewer_index"}
+            {
+                "relevance",
+                "relevance_by_rule",
+                "relevance_table",
+                "analyse_heads",
+                "gather",
+                "view_heads",
+                "viewer_index",
+            }
             | {"figure1", "figure2", "figure4", "figure5", "figure8", "table1", "functions", "front", "claims"}
             | SURVIVORS
             | LAST,
         ),
         (
             "evaluation/score.py",
-            {"score", "gather_scores", "front", "models_table", "claims"} | PRUNING_FIGURES - {"figure8"} | LAST,
+            {"score", "gather_scores", "gather", "front", "models_table", "claims"}
+            | PRUNING_FIGURES - {"figure8"}
+            | LAST,
         ),
     ],
 )

@@ -38,7 +38,7 @@ from specialized_heads.stage import Section, UserError
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 LONGEST_NAME = 100  # characters; file systems take 255 bytes
 # Folders of an experiment, beside those of its corpora.
-FOLDERS = ("benchmarks", "bert", "figures", "logs", "tables", "viewer")
+FOLDERS = ("benchmarks", "bert", "data", "figures", "logs", "tables", "viewer")
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
 # Suffixes of the files beside these folders, and under results/.
 FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".tex", ".yaml", ".zip")
