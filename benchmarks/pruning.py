@@ -1,7 +1,7 @@
 """Pruning recipes compared: how long, how fast and on which batches to train gates, and how stable the chosen heads are.
 
-    study=results/reference/tatoeba_en_de
-    snakemake --cores all $study/models/baseline/seed1/model.safetensors --configfile config/reference.yaml
+    study=results/default/tatoeba_en_de
+    snakemake --cores all $study/models/baseline/seed1/model.safetensors
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 Each recipe differs from the first in the keys that name it, and prunes the same baseline (seed 1) with the pipeline's own stage.
@@ -171,7 +171,8 @@ def report(rows: list[dict[str, Any]]) -> str:
     swept.sort(key=lambda row: row["lam"])
     nested = [f"{len(set(b['kept']) & set(a['kept']))} of {len(b['kept'])}" for a, b in pairwise(swept)]
     lambdas = ", ".join(f"{row['lam']:g}" for row in swept)
-    lines += ["", f"Along λ {lambdas}, heads of each model that the one before has too: {', '.join(nested)}."]
+    if nested:
+        lines += ["", f"Along λ {lambdas}, heads of each model that the one before has too: {', '.join(nested)}."]
     for name in ("seed", "gate_seed"):
         alike = [row for recipe, row in by_recipe.items() if recipe == replace(FIRST, **{name: getattr(recipe, name)})]
         if len(alike) > 1:
