@@ -158,7 +158,7 @@ def _pruning(experiment: Experiment) -> list[Result]:
 def _michel(experiment: Experiment) -> list[Result]:
     """Ablation of single heads, and pruning in order of importance (Michel et al. 2019)."""
     michel = partial(row, experiment, "michel", MICHEL)
-    single, systematic = _ablated(experiment, "single"), _ablated(experiment, "systematic")
+    single, systematic = ablated(experiment, "single"), ablated(experiment, "systematic")
     # Heads of different seeds have nothing to do with each other: single heads are shown for the first one.
     heads = [run for run in single if run.seed == experiment.seeds[0]]
     single_heads = {"runs": heads, "rule": "single_heads", "both": True, "wanted": bool(heads)}
@@ -166,7 +166,7 @@ def _michel(experiment: Experiment) -> list[Result]:
     second = {experiment.corpora[run.corpus].title: _second_name(experiment, run.corpus) for run in single}
     sets = {"rule": "figure_ablation_sets", "second": SECOND, "settings": {"second_names": second}}
     finished = {"runs": systematic, "rule": "figure_systematic", "wanted": bool(systematic)}
-    during = _ablated(experiment, "systematic", "checkpoint", "baseline")
+    during = ablated(experiment, "systematic", "checkpoint", "baseline")
     moments = {"runs": during, "rule": "figure_moments", "wanted": len(during) > len(systematic)}
     return [
         michel("figures/ablation", "Single heads", tables=ABLATION, **single_heads),
@@ -184,10 +184,10 @@ def _tasks(experiment: Experiment) -> list[Result]:
     metrics = {task.source.metric for task in experiment.tasks.values()}
     metric = {"metric": metrics.pop() if len(metrics) == 1 else "score"}
     baselines = runs(experiment, every, "baseline")
-    single = _ablated(experiment, "single", names=every)
+    single = ablated(experiment, "single", names=every)
     heads = [run for run in single if run.seed == experiment.seeds[0]]
-    systematic = _ablated(experiment, "systematic", names=every)
-    during = _ablated(experiment, "systematic", "checkpoint", "baseline", names=every)
+    systematic = ablated(experiment, "systematic", names=every)
+    during = ablated(experiment, "systematic", "checkpoint", "baseline", names=every)
     second = {task.title: _second_name(experiment, name) for name, task in experiment.tasks.items()}
     learned = {"titles": every, "baselines": BASELINES, "scores": paths(experiment, SCORE, baselines)}
     pruned = runs(experiment, every, "pruned")
@@ -228,8 +228,8 @@ def _claims(experiment: Experiment) -> list[Result]:
     every = corpora(experiment)
     studied = [*every, *tasks(experiment)]
     heads = runs(experiment, every, "baseline", "pruned")
-    single = _ablated(experiment, "single", names=studied)
-    during = _ablated(experiment, "systematic", "checkpoint", "baseline", names=studied)
+    single = ablated(experiment, "single", names=studied)
+    during = ablated(experiment, "systematic", "checkpoint", "baseline", names=studied)
     evidence = {
         "titles": every,
         "scores": SCORES,
@@ -296,7 +296,7 @@ def _swept(experiment: Experiment, *scopes: str) -> list[str]:
     return ([name for name in pruned if models(experiment, name, "pruned", scopes=scopes)] or pruned)[:1]
 
 
-def _ablated(experiment: Experiment, key: str, *kinds: str, names: Sequence[str] | None = None) -> list[Run]:
+def ablated(experiment: Experiment, key: str, *kinds: str, names: Sequence[str] | None = None) -> list[Run]:
     """The models whose heads are ablated: baselines unless said otherwise; `key`: single or systematic.
 
     `names`: corpora and tasks, of which those that are not pruned are left out; None: all corpora.

@@ -12,14 +12,14 @@ All tables begin with the same columns, `KEYS`, so that they can be joined, and 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 import pyarrow as pa
 
 from specialized_heads import stage
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.planning.names import Name
+from specialized_heads.planning.models import columns
 from specialized_heads.tables import read_table, write_table
 
 KEYS = {
@@ -30,6 +30,7 @@ KEYS = {
     "seed": "Int64",
     "update": "Int64",
 }
+RENAMED = {"asked": "target_heads", "moment": "update"}
 
 
 class Part(stage.Section):
@@ -48,27 +49,15 @@ class Settings(stage.Section):
     parts: list[Part]
 
 
-def keys_of(name: str) -> dict[str, Any]:
-    """The key columns that the name of a model gives."""
-    model = Name.parse(name)
-    target = {"lam": model.target.lambda_, "target_heads": model.target.heads}
-    return {"kind": model.kind, "scope": model.scope, "criterion": model.criterion, "update": model.update} | target
-
-
 def read(path: Path) -> pd.DataFrame:
     return read_table(path).to_pandas()
 
 
-def model(path: Path) -> pd.DataFrame:
-    """A model's heads left, by type and layer, its size and training, and its score."""
-    description, row = stage.read_json(path), stage.read_json(path.parent / "score.json")
-    for kind in KINDS:
-        layers = [len(layer) for layer in description["architecture"][kind]]
-        row |= {f"{kind}_heads": sum(layers), f"{kind}_layers": layers}
-    training = description["training"]
-    row |= {f"gates_{key}": value for key, value in training.get("gates", {}).items()}
-    row |= {"parameters": description["parameters"], "updates": training.get("training", {}).get("updates")}
-    return pd.DataFrame([row])
+def models(path: Path) -> pd.DataFrame:
+    """The models of a corpus, as `evaluation.gather` has them, with heads left by type (`encoder_heads`) and layer."""
+    layers = {f"{kind}_heads": f"{kind}_layers" for kind in KINDS}
+    totals = {f"{kind}_total": f"{kind}_heads" for kind in KINDS}
+    return read(path).rename(columns=RENAMED | layers | totals)
 
 
 def log(path: Path) -> pd.DataFrame:
@@ -87,7 +76,7 @@ def ablation(path: Path) -> pd.DataFrame:
 
 
 READ: dict[str, Callable[[Path], pd.DataFrame]] = {
-    "models": model,
+    "models": models,
     "heads": read,
     "logs": log,
     "ablation": ablation,
@@ -101,8 +90,12 @@ def gather(settings: Settings, results: Path) -> pd.DataFrame:
     for part in settings.parts:
         frame = READ[settings.table](results / part.path)
         keys = {"experiment": settings.experiment, "corpus": part.corpus, "title": part.title, "seed": part.seed}
-        keys |= keys_of(part.model) if part.model else {}
-        # A record of a training has its own update.
+        keys |= (
+            {RENAMED.get(key, key): value for key, value in columns(part.model, part.seed).items()}
+            if part.model
+            else {}
+        )
+        # A record of a training has its own update, and a table of models all keys of each.
         frames.append(frame.assign(**{key: value for key, value in keys.items() if key not in frame}))
     table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     rest = [column for column in table if column not in KEYS]

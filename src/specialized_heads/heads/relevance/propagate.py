@@ -97,9 +97,8 @@ def through_linear(x: Tensor, weight: Tensor, relevance: Tensor, rule: Rule) -> 
         relevance of the inputs (B, N, P, I).
     """
     m, d = rule.ratios(x @ weight.T, x.abs() @ weight.abs().T)
-    if (
-        d is not None and x.min() >= 0 and torch.equal(m, d)
-    ):  # behind a ReLU, positive weights have all that z_plus divides
+    # Behind a ReLU, positive weights have all that z_plus divides.
+    if d is not None and x.min() >= 0 and torch.equal(m, d):
         return ((relevance * (m + d)[:, None]) @ weight.clamp(min=0)).mul_(x[:, None])
     inputs = ((relevance * m[:, None]) @ weight).mul_(x[:, None])
     return inputs if d is None else inputs.addcmul_((relevance * d[:, None]) @ weight.abs(), x.abs()[:, None])
