@@ -9,8 +9,8 @@ from specialized_heads.planning.names import MODEL, TARGET, Name, Target
 NAMES = {
     "baseline": Name("baseline"),
     "checkpoint/update500": Name("checkpoint", update=500),
-    "pruned/encoder_lambda0.01": Name("pruned", "encoder", Target(lambda_=0.01)),
-    "soft/all_lambda1e-05": Name("soft", "all", Target(lambda_=1e-5)),
+    "pruned/encoder_lambda0.01": Name("pruned", "encoder", Target(lam=0.01)),
+    "soft/all_lambda1e-05": Name("soft", "all", Target(lam=1e-5)),
     "scratch/all_heads0": Name("scratch", "all", Target(heads=0)),
     "cut/relevance_encoder_heads6": Name("cut", "encoder", Target(heads=6), "relevance"),
 }
@@ -26,8 +26,8 @@ def test_a_name_reads_back_as_what_was_written(text: str) -> None:
     ("value", "text"), [(0, "0"), (1, "1"), (100.0, "100"), (0.1, "0.1"), (0.0005, "0.0005"), (1e-5, "1e-05")]
 )
 def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, text: str) -> None:
-    assert str(Target(lambda_=value)) == f"lambda{text}"
-    assert Target.parse(f"lambda{text}").lambda_ == value
+    assert str(Target(lam=value)) == f"lambda{text}"
+    assert Target.parse(f"lambda{text}").lam == value
     assert re.fullmatch(TARGET, f"lambda{text}")
 
 

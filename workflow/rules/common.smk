@@ -15,10 +15,8 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
 from specialized_heads.config.experiment import load
 from specialized_heads.config.kept import check_given
-from specialized_heads.planning import inputs, models, names, stages, tables
-from specialized_heads.planning.results import arguments
+from specialized_heads.planning import figures, inputs, models, names, stages, tables
 from specialized_heads.planning.source_code import code
-from specialized_heads.planning.targets import all_results, everything
 from specialized_heads.stage import UserError, one_line
 
 try:
@@ -53,6 +51,7 @@ wildcard_constraints:
     target=names.TARGET,
     criterion=names.CRITERION,
     table=any_of(tables.TABLES),
+    stem=any_of(figures.BY_STEM),
     heads=r"\d+",
     moment=r"\d+",
     seed=r"\d+",
@@ -91,15 +90,19 @@ def flags(wildcards, input, output):
     return [part for name, group in files if group for part in (f"--{name.replace('_', '-')}", *group)]
 
 
-def figure_flags(result):
-    """The command line of a figure or table: its files, and the folder of the experiment."""
+def figure_flags(wildcards, input, output):
+    """The command line of a figure or table: the five tables, what else it reads, and where it writes."""
+    more = [part for name in figures.BY_STEM[wildcards.stem].files(experiment) for part in (f"--{name}", *input[name])]
+    return ["--data", os.path.dirname(input.data[0]), *more, "--output", output.csv.removesuffix(".csv")]
 
-    def with_files(wildcards, input, output):
-        files = {name: list(input[name]) for name in result.inputs}
-        stems = {name: output[f"{name}_csv"].removesuffix(".csv") for name in result.outputs}
-        return arguments(result, files=files, stems=stems)
 
-    return with_files
+def shown(path):
+    """A file that the report shows, with the docstring of the module that makes it."""
+    result = lambda wildcards: figures.BY_STEM[wildcards.stem]
+    labels = {"Result": lambda wildcards: result(wildcards).label}
+    return report(
+        path, caption="../report/result.rst", category=lambda wildcards: result(wildcards).category, labels=labels
+    )
 
 
 def launcher(wildcards, resources):
@@ -114,17 +117,3 @@ def launcher(wildcards, resources):
 def stage(module, function, /, **more):
     """Parameters of a stage: its module, the hash of the code, and the settings."""
     return {"module": module, "code": code(module), "settings": settings(function, **more)}
-
-
-def shown(result):
-    """The files of a figure or table; the report shows one of each, with its caption."""
-    files = {}
-    for name, stem in result.outputs.items():
-        suffixes = ("png", "pdf", "svg", "csv") if stem.startswith("figures/") else ("html", "md", "tex", "csv")
-        paths = [f"results/{{experiment}}/{stem}.{suffix}" for suffix in suffixes]
-        # Where one module makes both, the table has the name of the figure.
-        label = f"{result.label}, table" if name == "table" else result.label
-        about = f"../report/{result.caption}.rst"
-        paths[0] = report(paths[0], caption=about, category=result.category, labels={"Result": label})
-        files |= {f"{name}_{suffix}": path for suffix, path in zip(suffixes, paths)}
-    return files

@@ -37,20 +37,3 @@ use rule training as finetune with:
         state=subpath(output.records, parent=True),
     message:
         "training the {wildcards.heads} {wildcards.scope} heads of {wildcards.corpus} that {wildcards.criterion} keeps; progress in {log}"
-
-
-use rule stage as compare_criteria with:
-    input:
-        model=rules.train_baseline.output[1],
-        heads=planned(inputs.rankings, by=("relevance", "confidence")),
-        importance=planned(inputs.rankings, by=("importance",)),
-        gates=planned(inputs.compared_gates),
-        cut=planned(inputs.compared_models),
-    output:
-        "results/{experiment}/{corpus}/criteria/seed{seed}.parquet",
-    log:
-        "results/{experiment}/{corpus}/logs/compare_criteria_seed{seed}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/compare_criteria_seed{seed}.tsv"
-    params:
-        **stage("pruning.compare", stages.compare),

@@ -1,35 +1,6 @@
-# Every figure and table: one rule for each row of src/specialized_heads/planning/figures.py. Then the configuration as it was used.
+# All that was measured, in five tables, and every figure and table: functions of these. Then the configuration as it was used.
 
 
-for result in all_results(experiment):
-
-    rule:
-        name:
-            result.rule
-        input:
-            result.needs,
-            **result.inputs,
-        output:
-            **shown(result),
-        log:
-            f"results/{{experiment}}/logs/{result.rule}.log",
-        benchmark:
-            f"results/{{experiment}}/benchmarks/{result.rule}.tsv"
-        group:
-            "figures"
-        conda:
-            "../../envs/pipeline.yaml"
-        params:
-            code=code(f"report.{result.module}", "report.make"),
-            module=f"specialized_heads.report.{result.module}",
-            flags=figure_flags(result),
-            settings=constant(**result.settings),
-        shell:
-            "python -m specialized_heads.report.make {params.module:q} {params.flags:q} --settings {params.settings:q} "
-            "> {log:q} 2>&1"
-
-
-# All that was measured, in five tables.
 use rule stage as gather with:
     input:
         planned(tables.files),
@@ -43,6 +14,47 @@ use rule stage as gather with:
         "figures"
     params:
         **stage("report.gather", tables.settings),
+
+
+# Draws any of the figures that src/specialized_heads/planning/figures.py lists.
+rule figure:
+    input:
+        unpack(planned(figures.files)),
+        data=expand("results/{{experiment}}/data/{table}.parquet", table=tables.TABLES),
+    output:
+        shown("results/{experiment}/{stem}.png"),
+        "results/{experiment}/{stem}.pdf",
+        "results/{experiment}/{stem}.svg",
+        csv="results/{experiment}/{stem}.csv",
+    log:
+        "results/{experiment}/logs/{stem}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/{stem}.tsv"
+    wildcard_constraints:
+        stem="figures/.+",
+    group:
+        "figures"
+    conda:
+        "../../envs/pipeline.yaml"
+    params:
+        code=lambda wildcards: code(f"report.{figures.BY_STEM[wildcards.stem].module}", "report.make"),
+        module=lambda wildcards: figures.BY_STEM[wildcards.stem].module,
+        caption=lambda wildcards: figures.BY_STEM[wildcards.stem].caption,
+        flags=figure_flags,
+        settings=settings(figures.settings),
+    shell:
+        "python -m specialized_heads.report.make specialized_heads.report.{params.module} {params.flags:q} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule figure as table with:
+    output:
+        shown("results/{experiment}/{stem}.html"),
+        "results/{experiment}/{stem}.md",
+        "results/{experiment}/{stem}.tex",
+        csv="results/{experiment}/{stem}.csv",
+    wildcard_constraints:
+        stem="tables/.+|claims",
 
 
 use rule stage as configuration with:

@@ -1,4 +1,4 @@
-# Translate the test set with every model, score it, and gather the scores of a corpus in one table.
+# Translate the test set with every model and score it; measure how fast pruned models are.
 
 
 use rule stage as translate with:
@@ -34,20 +34,6 @@ use rule stage as score with:
         "scores"
     params:
         **stage("evaluation.score", stages.score),
-
-
-use rule stage as gather_scores with:
-    input:
-        models=planned(inputs.model_files, name="model.json"),
-        scores=planned(inputs.model_files, name="score.json"),
-    output:
-        "results/{experiment}/{corpus}/scores.parquet",
-    log:
-        "results/{experiment}/{corpus}/logs/gather_scores.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/gather_scores.tsv"
-    params:
-        **stage("evaluation.gather", stages.gather),
 
 
 use rule stage as measure_speed with:

@@ -250,7 +250,7 @@ class Pruning(Section):
     def targets(self, scope: str) -> list[Target]:
         """What the pruned models of a scope aim at: each λ, then each number of heads."""
         lambdas = self.encoder if scope == "encoder" else self.all
-        return [Target(lambda_=value) for value in lambdas] + [Target(heads=n) for n in self.head_counts(scope)]
+        return [Target(lam=value) for value in lambdas] + [Target(heads=n) for n in self.head_counts(scope)]
 
     def head_counts(self, scope: str) -> list[int]:
         """The numbers of heads to prune a scope to."""
@@ -263,7 +263,7 @@ class Pruning(Section):
     def retrained(self, scope: str) -> list[Target]:
         """The targets of a scope whose pruned configurations are also trained from scratch."""
         whole = scope in self.retrain
-        return [t for t in self.targets(scope) if (whole and t.lambda_ != 0) or f"{scope}_{t}" in self.retrain]
+        return [t for t in self.targets(scope) if (whole and t.lam != 0) or f"{scope}_{t}" in self.retrain]
 
 
 class Ablation(Section):

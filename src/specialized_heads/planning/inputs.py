@@ -12,9 +12,9 @@ from specialized_heads.config.classification import Glue
 from specialized_heads.config.experiment import Experiment
 from specialized_heads.config.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
-from specialized_heads.planning.models import KINDS, Run, models, paths, runs, viewed
+from specialized_heads.planning.models import Run, paths, runs, viewed
 from specialized_heads.planning.names import Name, Target
-from specialized_heads.planning.stages import bert_of, ranked_gates
+from specialized_heads.planning.stages import bert_of
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -189,11 +189,6 @@ def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, 
     return paths(experiment, MODEL + "translation.txt", compared)
 
 
-def model_files(experiment: Experiment, /, *, corpus: str, name: str, **_: str) -> list[str]:
-    """One file of every model of a corpus, in the order of `stages.gather`."""
-    return paths(experiment, MODEL + name, runs(experiment, [corpus], *KINDS))
-
-
 def timed_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
     """The encoder-pruned models of a corpus, whose speed is compared with the baseline's."""
     timed = runs(experiment, [corpus], "pruned", scopes=["encoder"], seeds=[int(seed)])
@@ -224,31 +219,12 @@ def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str
     return paths(experiment, pattern.get(criterion, ""), tables)
 
 
-def rankings(experiment: Experiment, /, *, corpus: str, seed: str, by: tuple[str, ...], **_: str) -> list[str]:
-    """The table by which some of these criteria rank, if any of them is compared."""
-    compared = [criterion for criterion in by if criterion in experiment.for_corpus(corpus).comparison.criteria]
-    return ranking(experiment, corpus=corpus, criterion=compared[0], seed=seed) if compared else []
-
-
 def like_gates(
     experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
 ) -> list[str]:
     """The pruned model whose heads the criterion `gates` keeps."""
     pruned = [Run(corpus, _pruned_to(scope, int(heads)), int(seed))] if criterion == "gates" else []
     return paths(experiment, MODEL + "model.json", pruned)
-
-
-def compared_gates(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
-    """The gates that are ranked as a criterion, by scope."""
-    ranked = ranked_gates(experiment, corpus)
-    pruned = [Run(corpus, _pruned_to(scope, heads), int(seed)) for scope, heads in ranked.items()]
-    return paths(experiment, MODEL + "gates.json", pruned)
-
-
-def compared_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
-    """The cut models of a corpus, in the order of `stages.compare`."""
-    cut = [Run(corpus, model, int(seed)) for model in models(experiment, corpus, "cut")]
-    return paths(experiment, MODEL + "model.json", cut)
 
 
 def _pruned_to(scope: str, heads: int) -> str:

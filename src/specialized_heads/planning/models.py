@@ -6,13 +6,7 @@ from typing import NamedTuple
 from specialized_heads.config.experiment import Experiment
 from specialized_heads.planning.names import SCOPES, Name, Target
 
-# In the order of the tables. pruned: by gates; soft: the same, its gates not yet 0 or 1; scratch, count and regularised:
-# controls, from random initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned: the same,
-# trained further.
-KINDS = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
 OF_TASKS = ("baseline", "checkpoint", "pruned")  # the kinds that a classification task has
-# The kinds with a log of their training.
-TRAINED = ("baseline", "pruned", "scratch", "count", "regularised", "finetuned")
 
 
 class Run(NamedTuple):
@@ -106,17 +100,3 @@ def paths(experiment: Experiment, pattern: str, items: Iterable[Run | str]) -> l
     """
     whole = [Run(item, "baseline", experiment.seeds[0]) if isinstance(item, str) else item for item in items]
     return [f"results/{experiment.experiment}/" + pattern.format(**run._asdict()) for run in whole]
-
-
-def columns(name: str, seed: int | None = None) -> dict[str, str | int | float | None]:
-    """What the name of a model says of it, as columns of the table of scores."""
-    model = Name.parse(name)
-    return {
-        "kind": model.kind,
-        "scope": model.scope,
-        "lam": model.target.lambda_,
-        "asked": model.target.heads,
-        "criterion": model.criterion,
-        "moment": model.update,
-        "seed": seed,
-    }

@@ -9,7 +9,20 @@ cut/relevance_encoder_heads6     kind, criterion, scope and number of heads
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
+# Kinds of models, in the order of the tables. pruned: by gates; soft: the same, its gates not yet 0 or 1; scratch, count and
+# regularised: controls, from random initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned:
+# the same, trained further.
+KINDS = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
+TRAINED = (
+    "baseline",
+    "pruned",
+    "scratch",
+    "count",
+    "regularised",
+    "finetuned",
+)  # the kinds with a log of their training
 SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)
@@ -22,14 +35,14 @@ MODEL = rf"baseline|checkpoint/update\d+|[a-z]+/({CRITERION}_)?({SCOPE})_({TARGE
 class Target:
     """What pruning aims at: exactly one of a λ (per head, in nats per target token) and a number of heads."""
 
-    lambda_: float | None = None
+    lam: float | None = None
     heads: int | None = None
 
     def __str__(self) -> str:
         if self.heads is not None:
             return f"heads{self.heads}"
         # The shortest decimal that reads back as the same number.
-        return f"lambda{float(self.lambda_ or 0)!r}".removesuffix(".0")
+        return f"lambda{float(self.lam or 0)!r}".removesuffix(".0")
 
     @classmethod
     def parse(cls, text: str) -> "Target":
@@ -38,7 +51,7 @@ class Target:
             raise ValueError(f"{text!r} is not a target such as lambda0.01 or heads6")
         if text.startswith("heads"):
             return cls(heads=int(text.removeprefix("heads")))
-        return cls(lambda_=float(text.removeprefix("lambda")))
+        return cls(lam=float(text.removeprefix("lambda")))
 
 
 @dataclass(frozen=True)
@@ -70,3 +83,16 @@ class Name:
             return cls(kind, update=int(rest.removeprefix("update")))
         *criterion, scope, target = rest.split("_")
         return cls(kind, scope, Target.parse(target), *criterion)
+
+
+def columns(name: str, seed: int | None = None) -> dict[str, Any]:
+    """The key columns of a model of this name; a `ValueError` for any other text."""
+    model = Name.parse(name)
+    target = {"lam": model.target.lam, "target_heads": model.target.heads}
+    return {
+        "kind": model.kind,
+        "scope": model.scope,
+        "criterion": model.criterion,
+        "seed": seed,
+        "update": model.update,
+    } | target

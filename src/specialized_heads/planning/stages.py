@@ -10,7 +10,7 @@ from typing import Any
 from specialized_heads.config.classification import Classification
 from specialized_heads.config.experiment import Experiment
 from specialized_heads.config.kept import bert_folder, imported_folder
-from specialized_heads.planning.models import KINDS, columns, models, runs, viewed
+from specialized_heads.planning.models import viewed
 from specialized_heads.planning.names import Target
 
 Settings = dict[str, Any]
@@ -72,7 +72,7 @@ def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, se
     values = experiment.for_corpus(corpus)
     aim = Target.parse(target)
     return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | {
-        "penalty": aim.lambda_,
+        "penalty": aim.lam,
         "heads": aim.heads,
         "penalty_warmup": values.pruning.penalty_warmup if aim.heads is None else 0,
         "penalise": values.pruning.penalise,
@@ -123,32 +123,12 @@ def cut(
     return {"criterion": criterion, "scope": scope, "heads": int(heads), "column": column, "seed": int(seed)}
 
 
-def compare(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
-    """The criteria to compare, and what the files of cut models and of gates are, in their order."""
-    rows = [columns(name) for name in models(experiment, corpus, "cut")]
-    return {
-        "seed": int(seed),
-        "criteria": experiment.for_corpus(corpus).comparison.criteria,
-        "cut": [{"criterion": row["criterion"], "scope": row["scope"], "heads": row["asked"]} for row in rows],
-        "gates": list(ranked_gates(experiment, corpus)),
-        "column": ranking_column(experiment, corpus, "importance"),
-    }
-
-
 def ranking_column(experiment: Experiment, corpus: str, criterion: str) -> str | None:
     """The column by which a criterion ranks heads; None for gates and random choice."""
     if criterion in ("gates", "random"):
         return None
     normalised = criterion == "importance" and experiment.for_corpus(corpus).ablation.normalise
     return "importance_normalised" if normalised else criterion
-
-
-def ranked_gates(experiment: Experiment, corpus: str) -> dict[str, int]:
-    """The pruned models whose gates are ranked: by scope, the (lower) median of the numbers of heads."""
-    values = experiment.for_corpus(corpus)
-    counts = {scope: sorted(values.pruning.head_counts(scope)) for scope in ("encoder", "all")}
-    ranked = "gates" in values.comparison.criteria
-    return {scope: numbers[(len(numbers) - 1) // 2] for scope, numbers in counts.items() if numbers and ranked}
 
 
 # Scores
@@ -161,10 +141,6 @@ def translate(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 def score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     return _preprocess(experiment, corpus) | {"language": experiment.corpora[corpus].target_language}
-
-
-def gather(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"rows": [columns(model, seed) for _, model, seed in runs(experiment, [corpus], *KINDS)]}
 
 
 def speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:

@@ -3,47 +3,99 @@
 from typing import Any
 
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.planning import figures
-from specialized_heads.planning.inputs import HEADS
-from specialized_heads.planning.models import TRAINED, Run, corpora, emerging, paths, runs
+from specialized_heads.planning.inputs import HEADS, MODEL
+from specialized_heads.planning.models import Run, corpora, emerging, models, paths, runs, tasks
+from specialized_heads.planning.names import KINDS, TRAINED
 
 TABLES = ("models", "heads", "logs", "ablation", "relations")
+LOG = MODEL + "log.jsonl"
+ABLATION = "{corpus}/ablation/{model}/seed{seed}.parquet"
+SECOND = "{corpus}/ablation/{model}/seed{seed}.second.parquet"
+SYSTEMATIC = "{corpus}/systematic/{model}/seed{seed}.parquet"
+RELATIONS = "{corpus}/parses/relations.parquet"
+BY_RULE = "{corpus}/relevance/{model}/seed{seed}.rules."
 
 
-def parts(experiment: Experiment, table: str) -> list[tuple[str, Run]]:
-    """The files of a table, as patterns below the experiment's folder, and the model of each; of a corpus, its baseline."""
-    every = corpora(experiment)
-    of_corpora = [Run(name, "baseline", experiment.seeds[0]) for name in every]
+def sources(experiment: Experiment, table: str) -> dict[str, list[Run]]:
+    """The files or folders of a table: patterns below the experiment's folder, and the models that each has one of."""
+    studies = [*corpora(experiment), *tasks(experiment)]
     match table:
         case "models":
-            return [(figures.SCORES, run) for run in of_corpora]
+            return {MODEL: runs(experiment, studies, *KINDS)}
         case "heads":
-            analysed = [*runs(experiment, every, "baseline", "pruned"), *emerging(experiment)]
-            return [(HEADS, run) for run in analysed]
+            return {HEADS: [*runs(experiment, corpora(experiment), "baseline", "pruned"), *emerging(experiment)]}
         case "logs":
-            return [(figures.LOG, run) for run in runs(experiment, every, *TRAINED)]
+            return {LOG: runs(experiment, studies, *TRAINED)}
         case "ablation":
-            single = figures.ablated(experiment, "single")
-            systematic = figures.ablated(experiment, "systematic", "checkpoint", "baseline")
-            removed = [(pattern, run) for pattern in (figures.ABLATION, figures.SECOND) for run in single]
-            return removed + [(figures.SYSTEMATIC, run) for run in systematic]
-    return [(figures.RELATIONS, run) for run in of_corpora]
+            single = ablated(experiment, "single", "baseline")
+            systematic = ablated(experiment, "systematic", "checkpoint", "baseline")
+            return {ABLATION: single, SECOND: single, SYSTEMATIC: systematic}
+    return {RELATIONS: [Run(name, "baseline", experiment.seeds[0]) for name in corpora(experiment)]}
+
+
+def ablated(experiment: Experiment, key: str, *kinds: str) -> list[Run]:
+    """The models whose heads are ablated; `key`: single or systematic."""
+    studies = [*corpora(experiment, pruned=True), *tasks(experiment)]
+    return runs(experiment, [name for name in studies if getattr(experiment.for_corpus(name).ablation, key)], *kinds)
+
+
+def by_rule(experiment: Experiment) -> list[str]:
+    """The corpora whose baselines have their relevance by several rules."""
+    return [name for name in corpora(experiment) if len(experiment.for_corpus(name).heads.relevance_rules) > 1]
 
 
 def files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]:
     """The input files of a table."""
-    return [path for pattern, run in parts(experiment, table) for path in paths(experiment, pattern, [run])]
+    found = []
+    for pattern, owners in sources(experiment, table).items():
+        if table != "models":
+            found += paths(experiment, pattern, owners)
+            continue
+        trained = [run for run in owners if run.model.partition("/")[0] in TRAINED]
+        found += [
+            *paths(experiment, pattern + "model.json", owners),
+            *paths(experiment, pattern + "score.json", owners),
+        ]
+        found += paths(experiment, LOG, trained) + paths(experiment, "{corpus}/baselines.json", tasks(experiment))
+    baselines = runs(experiment, by_rule(experiment) if table == "heads" else [], "baseline")
+    return found + paths(experiment, BY_RULE + "parquet", baselines) + paths(experiment, BY_RULE + "json", baselines)
 
 
 def settings(experiment: Experiment, /, *, table: str, **_: str) -> dict[str, Any]:
-    """What the stage needs to know of each file."""
-    described = []
-    for pattern, run in parts(experiment, table):
-        of_model = (
-            {"model": None, "seed": None}
-            if table in ("models", "relations")
-            else {"model": run.model, "seed": run.seed}
-        )
-        title = experiment.corpora[run.corpus].title
-        described.append({"path": pattern.format(**run._asdict()), "corpus": run.corpus, "title": title} | of_model)
-    return {"table": table, "experiment": experiment.experiment, "parts": described}
+    """What the stage needs to know of each file, and the columns that are the same in all rows of a corpus."""
+    same = {
+        name: {"title": study.title} | _facts(experiment, name, table) for name, study in experiment.studies.items()
+    }
+    files = {pattern: [tuple(run) for run in owners] for pattern, owners in sources(experiment, table).items()}
+    several = {"by_rule": by_rule(experiment)} if table == "heads" else {}
+    return {"table": table, "experiment": experiment.experiment, "corpora": same, "files": files} | several
+
+
+def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
+    """What figures and claims need to know of the configuration."""
+    if corpus in experiment.tasks:
+        return {}
+    values = experiment.corpora[corpus]
+    match table:
+        case "models":
+            decoding = experiment.for_corpus(corpus).decoding.model_dump()
+            return (
+                {"source": values.source.kind}
+                | values.model_dump(include={"source_language", "target_language"})
+                | decoding
+            )
+        case "ablation":
+            second = experiment.for_corpus(corpus).ablation.second
+            return {
+                "second": "development set" if second == "dev" else f"test set of {experiment.corpora[second].title}"
+            }
+        case "relations":
+            keys = {"least_arcs", "positional_share", "syntactic_margin", "rare_share"}
+            return experiment.for_corpus(corpus).heads.model_dump(include=keys)
+    return {}
+
+
+def timed(experiment: Experiment) -> list[str]:
+    """The corpora whose encoder-pruned models' speed is measured."""
+    pruned = [name for name in corpora(experiment, pruned=True) if experiment.for_corpus(name).pruning.speed]
+    return [name for name in pruned if models(experiment, name, "pruned", scopes=["encoder"])]

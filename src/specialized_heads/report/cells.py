@@ -5,13 +5,15 @@ column sums to 1 if none is negative. Values are printed in the cells as long as
 has the colour of the head's function. A cell without a value is hatched; a layer with fewer heads than another ends earlier.
 """
 
+from collections.abc import Iterable
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import FigureBase
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import encoder_heads, stack
+from specialized_heads.report.data import Tables, encoder_heads, first_seed
 
 CELL_HEIGHT = 0.2  # inches
 SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
@@ -21,15 +23,20 @@ BAR = 0.14  # height of the mark of a function, in cells
 COLUMNS = ["corpus", "layer", "rank", "head", "relevance", "confidence", "functions"]
 
 
-def ranked_heads(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The encoder heads of each corpus with their share and rank by relevance in the layer, 1 for the most relevant."""
+def ranked_heads(tables: Tables, corpora: Iterable[str]) -> pd.DataFrame:
+    """The encoder heads of each corpus's baseline, with their share and rank by relevance in the layer, 1 for the most relevant.
+
+    Of the first seed. A model without encoder heads has one row.
+    """
     frames = []
-    for title, table in tables.items():
-        heads = encoder_heads(table).sort_values(["layer", "relevance", "head"], ascending=[True, False, True])
+    for corpus in corpora:
+        heads = encoder_heads(first_seed(tables.analysed(corpus, "baseline")))
+        heads = heads.sort_values(["layer", "relevance", "head"], ascending=[True, False, True])
         total = heads["relevance"].abs().groupby(heads["layer"]).transform("sum")
         heads["relevance"] /= total.where(total > 0, 1.0)
-        frames.append(heads.assign(corpus=title, rank=heads.groupby("layer").cumcount() + 1))
-    return stack(frames, COLUMNS)
+        heads = heads.assign(rank=heads.groupby("layer").cumcount() + 1).reindex(columns=COLUMNS)
+        frames.append((heads if len(heads) else pd.DataFrame([{}], columns=COLUMNS)).assign(corpus=corpus))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=COLUMNS)
 
 
 def value_grid(

@@ -1,8 +1,8 @@
-"""Stage: gather what an experiment has measured into a tidy table, one of five (docs/tables.md describes every column).
+"""Stage: gather what an experiment has measured into one of five tidy tables (docs/heads.md describes every column).
 
 All tables begin with the same columns, `KEYS`, so that they can be joined, and those of several experiments concatenated:
 
-    models      a row per model: heads left, scores, size
+    models      a row per model: heads left, scores, size, development loss, gates
     heads       a row per head of an analysed model
     logs        a row per record of a training
     ablation    a row per removed set of heads
@@ -10,16 +10,15 @@ All tables begin with the same columns, `KEYS`, so that they can be joined, and 
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
 
 from specialized_heads import stage
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.planning.models import columns
+from specialized_heads.planning.names import TRAINED, columns
 from specialized_heads.tables import read_table, write_table
 
 KEYS = {
@@ -30,76 +29,150 @@ KEYS = {
     "seed": "Int64",
     "update": "Int64",
 }
-RENAMED = {"asked": "target_heads", "moment": "update"}
-
-
-class Part(stage.Section):
-    """A file that rows come from."""
-
-    path: str  # below the folder of the experiment
-    corpus: str
-    title: str
-    model: str | None  # None: the rows are those of a corpus
-    seed: int | None
+SCORES = (
+    "bleu",
+    "bleu_low",
+    "bleu_high",
+    "bleu_full",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "p_value",
+    "sentences",
+)  # of ablation
+# Of a model pruned with gates, in `model.json`; see `pruning.prune`.
+GATES = ("expected", "decided", "loss_hard", "loss_soft")
+# Columns of tables that an experiment can leave empty.
+EMPTY = {
+    "ablation": [
+        "what",
+        "type",
+        "layer",
+        "head",
+        "removed",
+        "heads",
+        "share",
+        *SCORES,
+        "measured_on",
+        "systematic",
+        "metric",
+    ],
+    "heads": ["type", "layer", "head", "functions"],
+    "relations": ["relation", "direction"],
+}
+BLEU = "BLEU"  # the score of translation; that of a classification task is in the same columns
 
 
 class Settings(stage.Section):
     table: Literal["models", "heads", "logs", "ablation", "relations"]
     experiment: str
-    parts: list[Part]
+    corpora: dict[
+        str, dict[str, str | float | None]
+    ]  # columns that are the same in all rows of a corpus, such as its title
+    files: dict[str, list[tuple[str, str, int]]]  # by pattern below the experiment's folder: corpus, model and seed
+    by_rule: list[str] = []  # corpora whose baselines have several rules of relevance
 
 
-def read(path: Path) -> pd.DataFrame:
-    return read_table(path).to_pandas()
+def model(folder: Path, *, kind: str, update: int | None) -> pd.DataFrame:
+    """The row of a model: its description, its scores and, if it has a log, its last development loss."""
+    described, score = stage.read_json(folder / "model.json"), stage.read_json(folder / "score.json")
+    architecture, training = described["architecture"], described["training"]
+    row = {"metric": BLEU} | (score if "bleu" in score else task_score(score, folder.parents[2] / "baselines.json"))
+    row |= {f"{kind}_heads": sum(map(len, architecture.get(kind, ()))) for kind in KINDS}
+    row |= {f"{kind}_layers": [len(layer) for layer in architecture.get(kind, ())] for kind in KINDS}
+    row |= {f"gates_{key}": training.get("gates", {}).get(key) for key in GATES}
+    row["parameters"] = described["parameters"]
+    if "target_vocabulary" in architecture:
+        matrices = {"all": 0, "output": 1}.get(architecture.get("tied"), 2)  # of the target, besides the source's
+        pieces = architecture["source_vocabulary"] + matrices * architecture["target_vocabulary"]
+        row["parameters_without_embeddings"] = row["parameters"] - architecture["width"] * pieces
+    row["updates"] = update or training.get("training", {}).get("updates", 0)  # 0: an imported model
+    records = log(folder / "log.jsonl") if kind in TRAINED else pd.DataFrame()
+    row["dev_loss"] = records["dev_loss"].dropna().iloc[-1] if "dev_loss" in records else None
+    return pd.DataFrame([row])
 
 
-def models(path: Path) -> pd.DataFrame:
-    """The models of a corpus, as `evaluation.gather` has them, with heads left by type (`encoder_heads`) and layer."""
-    layers = {f"{kind}_heads": f"{kind}_layers" for kind in KINDS}
-    totals = {f"{kind}_total": f"{kind}_heads" for kind in KINDS}
-    return read(path).rename(columns=RENAMED | layers | totals)
+def task_score(score: dict[str, Any], baselines: Path) -> dict[str, Any]:
+    """The scores of a classifier, in the columns of BLEU, and of what it is compared with; `second_`: on the second test set."""
+    others = stage.read_json(baselines)
+    row = {"metric": score["metric"]}
+    for name, start in (("test", ""), ("second", "second_")):
+        if name in score:
+            bag = others[name]["bag_of_words"]
+            values = {
+                column.replace("score", "bleu").replace("delta", "difference"): v for column, v in score[name].items()
+            }
+            values |= {
+                column.replace("score", "bag_of_words"): v for column, v in bag.items() if column.startswith("score")
+            }
+            row |= {
+                f"{start}{column}": value for column, value in (values | {"majority": others[name]["majority"]}).items()
+            }
+    return row
 
 
 def log(path: Path) -> pd.DataFrame:
-    """Records of a training, with the expected number of open heads in each layer, by attention type."""
-    records = [json.loads(line) for line in stage.read_text(path).split("\n") if line]
+    """Records of a training; `open_<type>`: by layer, the probability that each head's gate is open."""
+    try:
+        records = [json.loads(line) for line in stage.read_text(path).split("\n") if line]
+    except ValueError as error:
+        raise stage.UserError(f"{path}: damaged ({error}); delete it and run again") from None
     for record in records:
-        for layer, probabilities in record.pop("open", {}).items():  # in the order of the layers
-            record.setdefault(f"open_{layer.partition('.')[0]}", []).append(sum(probabilities))
+        for name, probabilities in record.pop("open", {}).items():  # in the order of the layers
+            kind, layer = name.split(".")
+            layers = record.setdefault(f"open_{kind}", [])
+            layers += [[]] * (int(layer) - 1 - len(layers)) + [probabilities]
     return pd.DataFrame(records)
+
+
+def with_rules(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The heads of a baseline with `relevance_<rule>`, and how often the `halves_<rule>` of a set agree on a layer's top head."""
+    rules = read_table(path).to_pandas()
+    layers = stage.read_json(path.with_suffix(".json"))["stability"]
+    for rule in rules.columns.drop(["type", "layer", "head"]):
+        agreement = {(kind, each["layer"]): each["top_head"] for kind, rows in layers[rule].items() for each in rows}
+        rules[f"halves_{rule}"] = [agreement.get(layer) for layer in zip(rules["type"], rules["layer"])]
+        rules = rules.rename(columns={rule: f"relevance_{rule}"})
+    return table.merge(rules, on=["type", "layer", "head"], how="left")
 
 
 def ablation(path: Path) -> pd.DataFrame:
     """Scores without single heads or with one alone in its layer, or as heads go in order of importance."""
-    rows = read(path).rename(columns={"pruned": "what"})
-    return rows.assign(measured_on="second" if ".second." in path.name else "test", systematic="share" in rows)
+    scores = {f"score{end}": f"bleu{end}" for end in ("", "_low", "_high", "_full")}
+    rows = read_table(path).to_pandas().rename(columns=scores | {"pruned": "what"})
+    rows = rows.assign(measured_on="second" if ".second." in path.name else "test", systematic="share" in rows)
+    return rows if "metric" in rows else rows.assign(metric=BLEU)
 
 
-READ: dict[str, Callable[[Path], pd.DataFrame]] = {
-    "models": models,
-    "heads": read,
-    "logs": log,
-    "ablation": ablation,
-    "relations": read,
-}
+def rows_of(settings: Settings, results: Path, pattern: str, owner: tuple[str, str, int]) -> pd.DataFrame:
+    """The rows of a table from one file, or of the table of models from one folder, with their keys."""
+    corpus, name, seed = owner
+    of_model = columns(name, seed) if "{model}" in pattern else {}
+    path = results / pattern.format(corpus=corpus, model=name, seed=seed)
+    match settings.table:
+        case "models":
+            frame = model(path, kind=of_model["kind"], update=of_model["update"])
+        case "logs":
+            frame = log(path)
+        case "ablation":
+            frame = ablation(path)
+        case _:
+            frame = read_table(path).to_pandas()
+    if settings.table == "heads" and name == "baseline" and corpus in settings.by_rule:
+        frame = with_rules(frame, results / corpus / "relevance" / name / f"seed{seed}.rules.parquet")
+    keys = {"experiment": settings.experiment, "corpus": corpus} | settings.corpora[corpus] | of_model
+    # A record of a training has its own update.
+    return frame.assign(**{key: value for key, value in keys.items() if key not in frame})
 
 
 def gather(settings: Settings, results: Path) -> pd.DataFrame:
     """The table, from the files below `results`, the folder of the experiment."""
-    frames = []
-    for part in settings.parts:
-        frame = READ[settings.table](results / part.path)
-        keys = {"experiment": settings.experiment, "corpus": part.corpus, "title": part.title, "seed": part.seed}
-        keys |= (
-            {RENAMED.get(key, key): value for key, value in columns(part.model, part.seed).items()}
-            if part.model
-            else {}
-        )
-        # A record of a training has its own update, and a table of models all keys of each.
-        frames.append(frame.assign(**{key: value for key, value in keys.items() if key not in frame}))
-    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    rest = [column for column in table if column not in KEYS]
-    return table.reindex(columns=[*KEYS, *rest]).astype(KEYS)
+    files = [(pattern, owner) for pattern, owners in settings.files.items() for owner in owners]
+    frames = [rows_of(settings, results, *file) for file in files]
+    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EMPTY.get(settings.table))
+    table = table.reindex(columns=[*KEYS, *(column for column in table if column not in KEYS)]).astype(KEYS)
+    unknown = [column for column in table if column not in KEYS and table[column].isna().all()]
+    return table.astype(dict.fromkeys(unknown, float))
 
 
 @stage.command("output", settings=Settings)

@@ -2,20 +2,18 @@
 
     python -m specialized_heads.report.keep --results results/my_pair --output docs/reference/my_pair
 
-It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration
-and the scores of every model, but no weights, text or heads. The folder's former content is replaced.
+It copies figures as PNG and tables as Markdown, both with their numbers, the claims, the validated configuration and the five
+tables of all that was measured, but no weights and no text. The folder's former content is replaced.
 """
 
 import shutil
 import tempfile
 from pathlib import Path
 
-from specialized_heads.report.inputs import read_table
 from specialized_heads.stage import Files, UserError, command, log
 
 NEEDED = ["configuration.yaml", "claims.md", "claims.csv"]
-KEPT = [*NEEDED, "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv"]
-SCORES = "*/scores.parquet"  # of each corpus; written as CSV
+KEPT = [*NEEDED, "figures/*.png", "figures/*.csv", "tables/*.md", "tables/*.csv", "data/*.parquet"]
 
 
 def keep(results: Path, output: Path) -> int:
@@ -37,10 +35,6 @@ def keep(results: Path, output: Path) -> int:
             target = new / path.relative_to(results)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
-        for path in sorted(results.glob(SCORES)):
-            target = new / "scores" / f"{path.parent.name}.csv"
-            target.parent.mkdir(exist_ok=True)
-            read_table(path).to_csv(target, index=False, lineterminator="\n", float_format="%.6g")
         if output.exists():
             shutil.rmtree(output)
         new.rename(output)

@@ -99,6 +99,7 @@ TYPES = {
     "decoder": ("decoder self-attention", SERIES[1]),
     "cross": ("cross-attention", SERIES[2]),
 }
+SCOPES = {"encoder": "encoder heads pruned", "all": "heads of all types pruned"}
 CRITERIA = {
     "gates": SERIES[0],
     "importance": SERIES[1],

@@ -9,10 +9,9 @@ initialisation, whose gates may leave another number of heads.
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, Files
+from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
-READS = {"scores": Files((*SCORE_COLUMNS, "updates"))}
 KINDS = ["baseline", "pruned", "soft", "scratch", "count", "regularised"]
 CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
@@ -21,26 +20,26 @@ CAPTION = (
     "seeds, or 1 if some seeds gain and others lose."
 )
 COLUMNS = [
-    "corpus", "scope", "lam", "asked", "kind", "seeds", "encoder_heads", "decoder_heads", "cross_heads", "updates",
+    "corpus", "scope", "lam", "target_heads", "kind", "seeds", "encoder_heads", "decoder_heads", "cross_heads", "updates",
     "bleu", "bleu_sd", "p_value",
 ]  # fmt: skip
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per model: baselines, then target by target in the order of `KINDS`; heads per type and BLEU are means over seeds.
 
     The interval of BLEU is that of the first seed.
     """
     rows = []
-    for title, scores in tables.items():
+    for title, scores in style.by(tables.translation(), "corpus").items():
         models = scores[scores["kind"].isin(KINDS)]
         scopes = models["scope"].mask(models["kind"] == "baseline", "")
         models = models.assign(place=models["kind"].map(KINDS.index), scope=scopes)
         models = sweep.in_order(models, {"scope": True, **sweep.WEAKEST_FIRST, "place": True, "seed": True})
-        for _, same in models.groupby(["scope", "lam", "asked", "place"], dropna=False, sort=False):
-            row = same.iloc[0][["scope", "lam", "asked", "kind", "updates", "bleu_low", "bleu_high"]].to_dict()
+        for _, same in models.groupby(["scope", "lam", "target_heads", "place"], dropna=False, sort=False):
+            row = same.iloc[0][["scope", "lam", "target_heads", "kind", "updates", "bleu_low", "bleu_high"]].to_dict()
             row |= {"corpus": title, "seeds": len(same), "bleu": same["bleu"].mean(), "bleu_sd": same["bleu"].std()}
-            row |= {f"{kind}_heads": same[f"{kind}_total"].mean() for kind in style.TYPES}
+            row |= {f"{kind}_heads": same[f"{kind}_heads"].mean() for kind in style.TYPES}
             p_value = sweep.p_of_seeds(same["p_value"], same["difference"])
             rows.append(row | {"heads": sweep.heads_text(same), "p_value": p_value})
     return pd.DataFrame(rows, columns=[*COLUMNS, "heads", "bleu_low", "bleu_high"])
@@ -52,7 +51,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         {
             "corpus": row.corpus,
             "scope": row.scope,
-            "target": "" if row.kind == "baseline" else sweep.target(row.lam, row.asked),
+            "target": "" if row.kind == "baseline" else sweep.target(row.lam, row.target_heads),
             "model": row.kind,
             "enc/dec/cross": row.heads,
             "updates": f"{row.updates:,}",

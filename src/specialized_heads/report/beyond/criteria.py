@@ -12,10 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import sweep
 
-READS = {"scores": Files((*SCORE_COLUMNS, "criterion", "updates"))}
 LABELS = {"gates": "heads that gates keep", "random": "random, one draw per seed", "pruned": "pruned by gates"}
 ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
@@ -33,15 +32,15 @@ CAPTION = (
 BASELINE = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": "--"}
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """The points of each corpus with cut models, one row each (`sweep.over_seeds`).
 
     criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope; delta: BLEU minus that of the
     baseline of the same seed.
     """
     frames = []
-    for title, scores in tables.items():
-        pruned = (scores["kind"] == "pruned") & scores["asked"].notna()
+    for title, scores in style.by(tables.translation(), "corpus").items():
+        pruned = (scores["kind"] == "pruned") & scores["target_heads"].notna()
         if not ((scores["kind"] == "finetuned") & (scores["criterion"] == "gates")).any():
             pruned &= False  # the gates' own heads were not fine-tuned, so there is nothing to compare with
         names = scores["criterion"].mask(scores["kind"] == "baseline", "baseline").mask(pruned, "pruned")
@@ -49,7 +48,7 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         models = models[models["kind"].isin(["baseline", "cut", "finetuned"]) | pruned]
         models = models.assign(finetuned=models["kind"].isin(["pruned", "finetuned"]))
         for scope in (name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])):
-            totals = [f"{kind}_total" for kind in (["encoder"] if scope == "encoder" else style.TYPES)]
+            totals = [f"{kind}_heads" for kind in (["encoder"] if scope == "encoder" else style.TYPES)]
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
             rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
             keys = ["heads", "place", "criterion", "finetuned"]

@@ -5,14 +5,15 @@ and reasons that removed nothing.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from specialized_heads.report.inputs import Files
+from specialized_heads.report.data import Tables
 from specialized_heads.stage import read_json
 
-READS = {"cards": Files(read_json), "counts": Files(read_json)}
+FILES = ("cards", "counts")
 CAPTION = (
     "Data card: source, licence and size of each corpus, and the pairs removed by reading, cleaning and splitting, each counted "
     "under the first reason that applied. The pairs read include pages and blocks that yielded no pairs. Lengths are in "
@@ -52,9 +53,11 @@ def quantities(card: dict[str, Any], counts: dict[str, Any]) -> Iterator[tuple[s
                 yield split, f"{side} length, {statistic}", length
 
 
-def numbers(cards: dict[str, dict[str, Any]], counts: dict[str, dict[str, Any]]) -> pd.DataFrame:
+def numbers(tables: Tables, cards: dict[str, Path], counts: dict[str, Path]) -> pd.DataFrame:
     """One row per corpus and quantity: corpus, part, quantity, value (text, pairs, words, characters or a length in words)."""
-    rows = [(title, *row) for title, card in cards.items() for row in quantities(card, counts[title])]
+    rows = [
+        (title, *row) for title, card in cards.items() for row in quantities(read_json(card), read_json(counts[title]))
+    ]
     return pd.DataFrame(rows, columns=["corpus", "part", "quantity", "value"], dtype=object)
 
 

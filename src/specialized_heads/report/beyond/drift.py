@@ -18,14 +18,12 @@ from matplotlib.patches import Rectangle
 
 from specialized_heads.heads.functions import BESIDE
 from specialized_heads.parsing.relations import DIRECTIONS
-from specialized_heads.report import experiment, style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files, stack
+from specialized_heads.report import style
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import paper, sweep
 
-READS = {"heads": Files((*HEAD_COLUMNS, "positional_offset", "positional_share", "rarest"), by="runs")}
 COLUMNS = [
-    "scope", "model", "lam", "asked", "seed", "heads", "type", "function", "layer", "head", "score", "baseline",
+    "corpus", "scope", "model", "lam", "target_heads", "seed", "heads", "type", "function", "layer", "head", "score", "baseline",
     "labelled", "carrier",
 ]  # fmt: skip
 SAME, MOVED, NONE = "the same head", "another head", "no head has a score"
@@ -45,29 +43,30 @@ POSITIONS = [
 ]
 
 
-def numbers(tables: dict[Model, pd.DataFrame], *, relations: list[str]) -> pd.DataFrame:
-    """The best head for each function in each model, from per-head tables with accuracies on these relations.
+def numbers(tables: Tables) -> pd.DataFrame:
+    """The best head for each function in each model.
 
     One row per scope of pruning, model (the baseline first) and function; heads: left, of the types that the scope prunes;
     baseline: accuracy of the best fixed offset; labelled: whether the head has the function; carrier: whether it is the
     baseline's head. A function without a score in any model, such as a relation without arcs, is left out.
     """
+    corpus = tables.swept("encoder", "all")
+    relations = list(tables.of(corpus).relations["relation"].unique())
     frames = []
-    for scope in experiment.SCOPES:
-        models = {model.path: model for model in tables if model.scope in ("", scope)}
+    for scope in style.SCOPES:
+        models = {model["model"]: (model, heads) for model, heads in tables.each(corpus, scope)}
         if len(models) < 2:
             continue
         types = ["encoder"] if scope == "encoder" else list(style.TYPES)
         rows = []
-        for path, model in models.items():
-            heads = int(tables[model]["type"].isin(types).sum())
-            shared = {"scope": scope, "model": path, "lam": model.lam, "asked": model.asked, "seed": model.seed}
-            shared |= {"heads": heads, "whole": not model.scope}
-            rows += [shared | carrier for carrier in _carriers(tables[model], types, relations)]
+        for model, own in models.values():
+            shared = {key: model[key] for key in ("corpus", "model", "lam", "target_heads", "seed")}
+            shared |= {"scope": scope, "heads": int(own["type"].isin(types).sum()), "whole": not model["scope"]}
+            rows += [shared | carrier for carrier in _carriers(own, types, relations)]
         frame = pd.DataFrame(rows)
         first = frame[frame["whole"]].set_index("function")
         cells = frame.to_dict("records")
-        frame["carrier"] = [_moved(cell, first.loc[cell["function"]], tables[models[cell["model"]]]) for cell in cells]
+        frame["carrier"] = [_moved(cell, first.loc[cell["function"]], models[cell["model"]][1]) for cell in cells]
         frame = frame[frame.groupby("function")["score"].transform("count") > 0]
         frames.append(sweep.in_order(frame, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST}))
     return stack(frames, COLUMNS).astype({"layer": "Int64", "head": "Int64"})
@@ -107,7 +106,7 @@ def _moved(row: dict, first: pd.Series, heads: pd.DataFrame) -> str:
     return MOVED if pd.isna(first["score"]) or left.any() else LOST
 
 
-def draw(cells: pd.DataFrame, *, title: str) -> Figure:
+def draw(cells: pd.DataFrame) -> Figure:
     """Draw one panel per scope, one below the other."""
     if cells.empty:
         return style.message_figure(f"Drift of functions: {sweep.NO_PRUNED}", width=style.DOUBLE)
@@ -116,7 +115,9 @@ def draw(cells: pd.DataFrame, *, title: str) -> Figure:
     columns = max([5, *(scope["model"].nunique() for scope in scopes.values())])
     heights = [ROW * scope["function"].nunique() + 0.75 for scope in scopes.values()]
     drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 0.75), layout="constrained")
-    drawn.suptitle(style.wrap(f"{title}: the best head for each function", inches=style.DOUBLE, size=8))
+    drawn.suptitle(
+        style.wrap(f"{cells['corpus'].iloc[0]}: the best head for each function", inches=style.DOUBLE, size=8)
+    )
     panels = drawn.subplots(len(scopes), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, (scope, rows) in zip(panels, scopes.items(), strict=True):
         _panel(axes, rows, scope=scope, columns=columns)
@@ -158,4 +159,4 @@ def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None
     style.bare(axes)
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(len(functions) - 0.5, -0.5))
     what = "encoder heads left" if scope == "encoder" else "heads left, of all types"
-    axes.set_title(f"{experiment.SCOPES[scope]}; below each column: {what}")
+    axes.set_title(f"{style.SCOPES[scope]}; below each column: {what}")

@@ -16,14 +16,11 @@ from matplotlib.ticker import NullFormatter
 
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import Files, read_log
+from specialized_heads.report.data import Tables
 
-COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head"]
+COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head", "threshold"]
 # Columns of the table of heads.
 SHARES = {"share_-1": "previous token", "share_+0": "same token", "share_+1": "next token"}
-NEEDED = ("type", "layer", "head", "relevance", *SHARES, "rarest")
-READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="trainings")}
 BACKWARDS = "dependent → head"
 PANELS = {  # measure: title of its panel
     "loss": "development loss, nats/token",
@@ -32,25 +29,31 @@ PANELS = {  # measure: title of its panel
     "rare words": "share at the rarest token",
     "relevance": "highest relevance in a layer",
 }
+THRESHOLDS = {"neighbours": "positional_share", "syntactic": "syntactic_margin", "rare words": "rare_share"}
 HEIGHT, KEY = 1.55, 1.0  # inches of a row of panels, and of the keys below the last one
 
 
-def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus, seed, update, measure (a panel) and name (a curve), with the encoder head that it is of, if any.
 
-    From the tables of heads of baselines and their checkpoints, and the logs of the baselines.
+    threshold: the share or margin that makes a function.
     """
     rows = []
-    for of, log in records.items():
-        for point in log.dropna(subset="dev_loss").itertuples():
-            rows.append([of.corpus, of.seed, point.update, "loss", "", point.dev_loss, None, None])
-    for of, table in heads.items():
-        encoder = table[table["type"] == "encoder"]
-        update = records[of]["update"].max() if of in records else int(of.moment)
+    followed = tables.heads.loc[tables.heads["kind"] == "checkpoint", "corpus"].unique()
+    logs = tables.logs[(tables.logs["kind"] == "baseline") & tables.logs["corpus"].isin(followed)]
+    for point in logs.dropna(subset="dev_loss").itertuples():
+        rows.append([point.corpus, point.seed, point.update, "loss", "", point.dev_loss])
+    ends = logs.groupby(["corpus", "seed"])["update"].max()
+    heads = tables.heads[tables.heads["kind"].isin(["checkpoint", "baseline"]) & tables.heads["corpus"].isin(followed)]
+    thresholds = {corpus: tables.of(corpus).relations.iloc[0] for corpus in followed}
+    for (corpus, seed, update), same in heads.groupby(["corpus", "seed", "update"], sort=False, dropna=False):
+        encoder = same[same["type"] == "encoder"]
+        update = ends[corpus, seed] if pd.isna(update) else update
         for measure, name, values in curves(encoder):
             if values.notna().any():
                 best = encoder.loc[values.idxmax()]
-                rows.append([of.corpus, of.seed, update, measure, name, values.max(), best["layer"], best["head"]])
+                threshold = thresholds[corpus].get(THRESHOLDS.get(measure))
+                rows.append([corpus, seed, update, measure, name, values.max(), best["layer"], best["head"], threshold])
     return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "head": "Int64"})
 
 
@@ -74,11 +77,8 @@ def relation_name(column: str) -> str:
     return f"{column.removesuffix('_' + direction)}, {arrow}"
 
 
-def draw(points: pd.DataFrame, *, thresholds: dict[str, float]) -> Figure:
-    """Draw one row of panels per corpus; curves are means over seeds, with the range of seeds behind them.
-
-    `thresholds`: by measure, the share or margin that makes a function.
-    """
+def draw(points: pd.DataFrame) -> Figure:
+    """Draw one row of panels per corpus; curves are means over seeds, with the range of seeds behind them."""
     if points.empty:
         return style.message_figure("Emergence: no checkpoints of the baseline in this experiment", width=style.DOUBLE)
     corpora = style.by(points, "corpus")
@@ -89,7 +89,7 @@ def draw(points: pd.DataFrame, *, thresholds: dict[str, float]) -> Figure:
     for column, (measure, title) in zip(grid.T, PANELS.items(), strict=True):
         looks = _looks(points.loc[points["measure"] == measure, "name"].unique())
         for axes, own in zip(column, corpora.values(), strict=True):
-            _panel(axes, own[own["measure"] == measure], looks, threshold=thresholds.get(measure))
+            _panel(axes, own[own["measure"] == measure], looks)
         column[0].set_title(style.wrap(title, inches=style.DOUBLE / len(PANELS) - 0.25, size=7), size=7)
         column[-1].set_xlabel("update")
         if len(looks) > 1:
@@ -110,13 +110,13 @@ def _looks(names: Iterable[str]) -> dict[str, dict[str, object]]:
     return looks
 
 
-def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]], *, threshold: float | None) -> None:
+def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]]) -> None:
     for name, curve in points.groupby("name", sort=False):
         by_update, look = curve.groupby("update")["value"], looks[name]
         mean = by_update.mean()
         axes.plot(mean.index, mean, **look)
         axes.fill_between(mean.index, by_update.min(), by_update.max(), color=look["color"], alpha=0.2, linewidth=0)
-    if threshold is not None:
+    for threshold in points["threshold"].dropna().unique():
         axes.axhline(threshold, color=style.PAPER_COLOUR, linestyle=":", linewidth=0.8)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:,.0f}")

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 
 from specialized_heads.report.beyond import emergence
-from specialized_heads.report.experiment import Model
+from specialized_heads.report.data import Tables
 
-READS = emergence.READS
 CAPTION = (
     "The update of the baseline's training at which each curve of figure emergence passes, for good, the midpoint between its "
     "values at the first checkpoint and in the finished model (geometric mean over seeds). A development loss that was not "
@@ -15,13 +14,13 @@ CAPTION = (
 COLUMNS = ["corpus", "measure", "name", "seeds", "first", "last", "half"]
 
 
-def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus and curve of the figure, the earliest first.
 
     first and last: its ends, means over seeds; half: the update by which it has gone half of the way between them, for good;
     geometric mean over seeds.
     """
-    points = emergence.numbers(heads, records)
+    points = emergence.numbers(tables)
     first = points[points["measure"] != "loss"].groupby("corpus")["update"].min()  # checkpoint
     rows = []
     for curve, own in points.groupby(["corpus", "measure", "name"], sort=False):

@@ -14,9 +14,9 @@ import pandas as pd
 import torch
 
 import specialized_heads
+from specialized_heads.report.data import Tables
 from specialized_heads.stage import code_hash
 
-READS = {}
 CAPTION = (
     "Software, machine and code of the job that wrote this table, after all others. It differs from machine to machine."
 )
@@ -63,7 +63,7 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def numbers(*, engines: list[str], device: str) -> pd.DataFrame:
+def numbers(tables: Tables, *, engines: list[str], device: str) -> pd.DataFrame:
     """One row per fact, with the packages of these engines of dependency parsing."""
     parsers = ["stanza"] if "stanza" in engines else []
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

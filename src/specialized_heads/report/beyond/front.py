@@ -10,27 +10,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from specialized_heads.report import experiment, style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import HEAD_COLUMNS, SCORE_COLUMNS, Files, stack
+from specialized_heads.report import style
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import sweep
 
-READS = {"scores": Files(SCORE_COLUMNS, by=""), "heads": Files(HEAD_COLUMNS, by="runs")}
 NONE = "none found"
 COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}
 ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name not in ("positional", "other"))]
 LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
 POINTS = [
-    "scope", "kind", "lam", "asked", "seeds", "retained", "retained_low", "retained_high", "bleu", "bleu_low", "bleu_high",
+    "scope", "kind", "lam", "target_heads", "seeds", "retained", "retained_low", "retained_high", "bleu", "bleu_low", "bleu_high",
 ]  # fmt: skip
-KEYS = ["scope", "lam", "asked", "seed"]
+KEYS = ["scope", "lam", "target_heads", "seed"]
 
 
-def numbers(scores: pd.DataFrame, tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
-    """The rows of both panels, from the scores of one corpus and the per-head tables of its models, baseline first."""
-    panels = {"left": points(scores), "right": survivors(tables, scores)}
-    return pd.concat([rows.assign(panel=panel) for panel, rows in panels.items()], ignore_index=True)
+def numbers(tables: Tables) -> pd.DataFrame:
+    """The rows of both panels, of the first corpus that is pruned."""
+    corpus = tables.swept("encoder", "all")
+    scores = tables.of(corpus).models
+    panels = {"left": points(scores), "right": survivors(tables, corpus)}
+    return pd.concat([rows.assign(panel=panel, corpus=corpus) for panel, rows in panels.items()], ignore_index=True)
 
 
 def points(scores: pd.DataFrame) -> pd.DataFrame:
@@ -43,21 +43,19 @@ def points(scores: pd.DataFrame) -> pd.DataFrame:
     return stack(frames, POINTS)
 
 
-def survivors(tables: dict[Model, pd.DataFrame], scores: pd.DataFrame) -> pd.DataFrame:
+def survivors(tables: Tables, corpus: str) -> pd.DataFrame:
     """The right panel: numbers of heads by model (scope "": the baseline), attention type and functions, with the model's BLEU.
 
     Attention types without heads have one row, of 0 heads.
     """
-    scored = scores.loc[scores["kind"].isin(["baseline", "pruned"]), [*KEYS, "bleu"]]
     rows = []
-    for model, table in tables.items():
+    for model, table in tables.each(corpus, *LOOKS):
         for kind in style.TYPES:
             functions = table.loc[table["type"] == kind, "functions"]
             counts = functions.map(lambda names: "; ".join(sorted(names, key=ORDER.index)) or NONE).value_counts()
             for names in sorted(counts.index, key=_place) or [NONE]:
-                rows.append(model._asdict() | {"type": kind, "functions": names, "heads": int(counts.get(names, 0))})
-    counted = pd.DataFrame(rows, columns=[*KEYS, "type", "functions", "heads"])
-    return counted.merge(scored.astype({"lam": float, "asked": float}), on=KEYS, how="left", validate="many_to_one")
+                rows.append(model | {"type": kind, "functions": names, "heads": int(counts.get(names, 0))})
+    return pd.DataFrame(rows, columns=[*KEYS, "type", "functions", "heads", "bleu"])
 
 
 def _place(functions: str) -> list[int]:
@@ -65,7 +63,7 @@ def _place(functions: str) -> list[int]:
     return [len(ORDER)] if functions == NONE else [ORDER.index(name) for name in functions.split("; ")]
 
 
-def draw(rows: pd.DataFrame, *, title: str) -> Figure:
+def draw(rows: pd.DataFrame) -> Figure:
     """Draw the curve on the left and the survivors on the right."""
     curve, heads = (rows[rows["panel"] == panel] for panel in ("left", "right"))
     heads = heads.astype({"heads": int, "seed": int})
@@ -74,7 +72,7 @@ def draw(rows: pd.DataFrame, *, title: str) -> Figure:
     models = list(heads.groupby(KEYS, dropna=False, sort=False))
     models.sort(key=lambda model: (["", *LOOKS].index(model[0][0]), -model[1]["heads"].sum()))
     drawn = Figure(figsize=(style.DOUBLE, max(2.3, 1.0 + ROW * (len(models) + 2)) + 0.55), layout="constrained")
-    drawn.suptitle(style.wrap(title, inches=style.DOUBLE, size=8))
+    drawn.suptitle(style.wrap(rows["corpus"].iloc[0], inches=style.DOUBLE, size=8))
     left, right = drawn.subplots(1, 2, width_ratios=[1, 1.25])
     _curve(left, curve)
     _rows(right, models)
@@ -125,7 +123,7 @@ def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:
             y, above, look = y + 1.0, scope, LOOKS[scope]
             axes.plot(0.02 * total, y - 0.8, color=look.colour, marker=look.marker)
             name = {"size": 6.5, "va": "center_baseline", "color": look.colour}
-            axes.text(0.05 * total, y - 0.8, experiment.SCOPES[scope], **name)
+            axes.text(0.05 * total, y - 0.8, style.SCOPES[scope], **name)
         for kind, cells in rows[rows["type"].map(whole) > 0].groupby("type", sort=False):
             corner = starts[kind], y - 0.38
             axes.add_patch(Rectangle(corner, whole[kind], 0.76, fill=False, edgecolor="#BBBBBB", linewidth=0.6))

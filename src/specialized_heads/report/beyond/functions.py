@@ -8,11 +8,8 @@ import pandas as pd
 
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.beyond.emergence import SHARES, relation_name
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import Files, read_log
+from specialized_heads.report.data import Tables
 
-NEEDED = ("type", "layer", "head", "functions", "relations_certain", *SHARES, "rarest")
-READS = {"heads": Files(NEEDED, by="runs"), "records": Files(read_log, by="runs")}
 CAPTION = (
     "Functions of the baseline's encoder heads: development loss (nats per token); best share of argmaxes at each "
     "neighbour, among the queries that have that neighbour; largest margin over the best fixed offset, for a single seed with "
@@ -21,18 +18,19 @@ CAPTION = (
 )
 
 
-def numbers(heads: dict[Model, pd.DataFrame], records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
-    """One row per baseline, from its table of heads and the log of its training.
+def numbers(tables: Tables) -> pd.DataFrame:
+    """One row per baseline.
 
     heads: of the encoder; `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and relation;
     positional, syntactic, rare_words: heads with this label.
     """
     rows = []
-    for of, table in heads.items():
-        encoder = table[table["type"] == "encoder"]
-        measured = records[of].dropna(subset="dev_loss").iloc[-1]
-        row = {"corpus": of.corpus, "seed": of.seed, "updates": int(measured["update"])}
-        row |= {"dev_loss": measured["dev_loss"], "heads": len(encoder)}
+    baselines = tables.translation().query("kind == 'baseline'")
+    for model in baselines.itertuples():
+        heads = tables.of(model.corpus).analysed(model.corpus, "baseline")
+        encoder = heads[(heads["seed"] == model.seed) & (heads["type"] == "encoder")]
+        row = {"corpus": model.corpus, "seed": model.seed, "updates": model.updates}
+        row |= {"dev_loss": model.dev_loss, "heads": len(encoder)}
         row |= encoder[list(SHARES)].max().to_dict()
         margins = encoder[[c for c in encoder.columns if c.endswith(tuple(f"{d}_margin" for d in DIRECTIONS))]]
         head, column = margins.stack().idxmax()

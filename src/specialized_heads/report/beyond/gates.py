@@ -5,8 +5,6 @@ column of panels is a λ or a number of heads. With a target number of heads the
 as saturated colours.
 """
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,29 +12,40 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import Files, read_log
+from specialized_heads.report.data import Tables, first_seed
 from specialized_heads.report.voita import sweep
 
-READS = {"records": Files(partial(read_log, column="open"), by="runs")}
 MOST = 5  # panels beside each other
 SCOPES = {"encoder": "encoder only", "all": "all types"}
-COLUMNS = ["scope", "lam", "asked", "type", "layer", "head", "update", "p_open"]
+COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open"]
 
 
-def numbers(records: dict[Model, pd.DataFrame]) -> pd.DataFrame:
-    """One row per gate and record of the log of a model's training, with P(open)."""
+def numbers(tables: Tables) -> pd.DataFrame:
+    """One row per gate and record of the log of a model's training, with P(open); of the first corpus or task that is pruned."""
+    logs = first_seed(tables.logs[tables.logs["kind"] == "pruned"])
+    logs = logs[logs["corpus"] == logs["corpus"].iloc[0]] if len(logs) else logs
     gates = [
-        [of.scope, of.lam, of.asked, *name.split("."), head, update, p_open]
-        for of, record in records.items()
-        for update, layers in zip(record["update"], record["open"], strict=True)
-        for name, values in layers.items()
+        [
+            record["corpus"],
+            record["scope"],
+            record["lam"],
+            record["target_heads"],
+            kind,
+            layer,
+            head,
+            record["update"],
+            p_open,
+        ]
+        for record in logs.to_dict("records")
+        for kind in style.TYPES
+        if isinstance(record.get(f"open_{kind}"), list | np.ndarray)
+        for layer, values in enumerate(record[f"open_{kind}"], start=1)
         for head, p_open in enumerate(values, start=1)
     ]
-    return pd.DataFrame(gates, columns=COLUMNS).astype({"lam": float, "asked": "Int64", "layer": int})
+    return pd.DataFrame(gates, columns=COLUMNS).astype({"lam": float, "target_heads": "Int64"})
 
 
-def draw(table: pd.DataFrame, *, title: str) -> Figure:
+def draw(table: pd.DataFrame) -> Figure:
     """Draw one panel per attention type and model, at most `MOST` models in a row, the scopes one below the other."""
     if table.empty:
         return style.message_figure(f"Gates: {sweep.NO_PRUNED}", width=style.DOUBLE)
@@ -44,13 +53,13 @@ def draw(table: pd.DataFrame, *, title: str) -> Figure:
     for scope, models in style.by(table, "scope").items():
         for kind, gates in style.by(models, "type").items():
             ordered = sweep.in_order(gates, sweep.WEAKEST_FIRST)
-            panels = list(ordered.groupby(["lam", "asked"], dropna=False, sort=False))
+            panels = list(ordered.groupby(["lam", "target_heads"], dropna=False, sort=False))
             blocks.append((scope, kind, [panels[place] for place in style.evenly(len(panels), most=MOST)]))
         if len(panels) > MOST:
             notes.append(f"{SCOPES[scope]}: {MOST} of {len(panels)} models shown")
     tallest = max(panel.groupby(["layer", "head"]).ngroups for *_, panels in blocks for _, panel in panels)
     drawn = Figure(figsize=(style.DOUBLE, 0.7 + len(blocks) * max(1.35, 0.75 + 0.02 * tallest)), layout="constrained")
-    headline = "; ".join([f"{title}: gates during pruning", *notes])
+    headline = "; ".join([f"{table['corpus'].iloc[0]}: gates during pruning", *notes])
     drawn.suptitle(style.wrap(headline, inches=style.DOUBLE, size=8))
     grid = drawn.subplots(len(blocks), max(len(panels) for *_, panels in blocks), squeeze=False)
     for (scope, kind, panels), line in zip(blocks, grid, strict=True):

@@ -5,14 +5,16 @@ find them. Trees carry no morphology, so personal pronouns are recognised by the
 has one here. All other words are classified by their part of speech.
 """
 
+from pathlib import Path
+
 import pandas as pd
 
 from specialized_heads.languages import without_region
 from specialized_heads.parsing.relations import arcs
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.report.inputs import Files, one_per_file
+from specialized_heads.report.data import Tables
 
-READS = {"parses": Files(lambda path: list(read_parses(path).values()))}
+FILES = ("parses",)
 CAPTION = (
     "Person of subjects: share of the dependents of nsubj (passive ones included) in the analysis sentences that are personal "
     "pronouns of each person (by their form), other pronouns (this, who, everyone), nouns and proper names, or other words "
@@ -35,16 +37,16 @@ UNIVERSAL = {
 COLUMNS = ["corpus", "language", "subjects", "untagged", "person", "count", "share"]
 
 
-def numbers(parses: dict[str, list[list[Word]]], *, languages: list[str]) -> pd.DataFrame:
+def numbers(tables: Tables, parses: dict[str, Path], *, languages: dict[str, str]) -> pd.DataFrame:
     """One row per corpus and person; count and share are missing where the language has no list of pronouns.
 
-    subjects: arcs of nsubj; untagged: those without a universal part of speech; `languages`: of each corpus, such as `en` or
+    subjects: arcs of nsubj; untagged: those without a universal part of speech; `languages`: by corpus, such as `en` or
     `en-GB`.
     """
-    one_per_file("languages", languages, parses)
     rows = []
-    for (title, trees), language in zip(parses.items(), languages, strict=True):
-        subjects = [words[arc.dependent] for words in trees for arc in arcs(words, ["nsubj"])]
+    for title, path in parses.items():
+        language = languages[title]
+        subjects = [words[arc.dependent] for words in read_parses(path).values() for arc in arcs(words, ["nsubj"])]
         untagged = sum(word.upos not in UNIVERSAL for word in subjects)
         forms = FORMS.get(without_region(language))
         persons = [person_of(word, forms) for word in subjects] if forms else []

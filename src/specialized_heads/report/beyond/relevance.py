@@ -5,22 +5,15 @@ The measures are those of the claims about relevance (section 4), whose verdicts
 
 from contextlib import suppress
 
+import numpy as np
 import pandas as pd
 
-from specialized_heads.report.beyond.agreement import HEAD, spearman
 from specialized_heads.report.beyond.functions import between
 from specialized_heads.report.claims.evidence import NotTestable
 from specialized_heads.report.claims.of_heads import area, rank_correlation, top_share
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files
+from specialized_heads.report.data import Tables, spearman
 from specialized_heads.report.style import minus
-from specialized_heads.stage import read_json
 
-READS = {
-    "heads": Files(HEAD_COLUMNS, by="runs"),
-    "relevance": Files(HEAD, by="runs"),
-    "stability": Files(lambda path: read_json(path)["stability"], by="runs"),
-}
 NAMES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
 COLUMNS = [
     "corpus", "seed", "rule", "layer", "heads", "sum", "top_head", "top_quarter", "confidence", "confidence_low",
@@ -35,31 +28,33 @@ CAPTION = (
 )
 
 
-def numbers(
-    heads: dict[Model, pd.DataFrame],
-    relevance: dict[Model, pd.DataFrame],
-    stability: dict[Model, dict[str, dict[str, list[dict[str, float]]]]],
-) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """For each baseline and rule, a row per encoder layer and one, without a layer, of all together.
 
-    heads: the baseline's table of heads; relevance: a column per rule; stability: by rule and type, a row per layer.
-    sum: of the relevances, of which 1 is left if their signs never differ; top_head: how often halves agree; confidence, order:
-    rank correlation with confidence and with the first rule.
+    sum: of the relevances, of which 1 is left if their signs never differ; top_head: how often halves of the development set
+    agree; confidence, order: rank correlation with confidence and with the first rule.
     """
+    encoder_heads = tables.heads[(tables.heads["kind"] == "baseline") & (tables.heads["type"] == "encoder")]
+    rules = [name for name in NAMES if f"relevance_{name}" in tables.heads]
     rows = []
-    for of, table in relevance.items():
-        known = heads[of].set_index(HEAD)[["confidence", "functions"]]
-        encoder = table[table["type"] == "encoder"].join(known, on=HEAD)
-        labelled = encoder["functions"].map(len) > 0
-        first, *_ = rules = list(table.columns.drop(HEAD))
-        for rule in rules:
-            same_rule = {"corpus": of.corpus, "seed": of.seed, "rule": rule}
-            halves = {row["layer"]: row["top_head"] for row in stability[of][rule]["encoder"]}
+    for (corpus, seed), encoder in encoder_heads.groupby(["corpus", "seed"], sort=False):
+        measured = [name for name in rules if encoder[f"relevance_{name}"].notna().any()]
+        if not measured:
+            continue
+        # The column `relevance` is that of the first rule, before rounding differs.
+        measured.sort(key=lambda name: not np.allclose(encoder[f"relevance_{name}"], encoder["relevance"]))
+        first, labelled = f"relevance_{measured[0]}", encoder["functions"].map(len) > 0
+        for name in measured:
+            rule, same_rule = f"relevance_{name}", {"corpus": corpus, "seed": seed, "rule": name}
             for layer, same in encoder.groupby("layer"):
-                row = {"layer": layer, "heads": len(same), "sum": same[rule].sum(), "top_head": halves.get(layer)}
-                row |= {"top_quarter": top_share(same[rule])}
-                row |= {"confidence": spearman(same[rule], same["confidence"])[0]}
-                rows.append(same_rule | row | {"order": spearman(same[rule], same[first])[0]})
+                row = {
+                    "layer": layer,
+                    "heads": len(same),
+                    "sum": same[rule].sum(),
+                    "top_head": same[f"halves_{name}"].iloc[0],
+                }
+                row |= {"top_quarter": top_share(same[rule]), "confidence": spearman(same[rule], same["confidence"])}
+                rows.append(same_rule | row | {"order": spearman(same[rule], same[first])})
             rows.append(same_rule | _together(encoder, rule, first, labelled))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "labelled": "Int64"})
 

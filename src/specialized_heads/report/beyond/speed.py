@@ -4,14 +4,17 @@ The speed-up of the encoder compares times of the same batches. The speed-up of 
 because models differ in how many tokens they generate.
 """
 
+from pathlib import Path
+
 import pandas as pd
 
-from specialized_heads.report.inputs import Files, stack
+from specialized_heads.report.data import Tables, stack
+from specialized_heads.tables import read_table
 
 MEASURED = (
     "heads", "sentences", "tokens", "encoder_seconds", "masked_seconds", "translation_seconds", "parameters", "device",
 )  # fmt: skip
-READS = {"speed": Files(MEASURED)}
+FILES = ("speed",)
 COLUMNS = ["corpus", *MEASURED, "encoder_speedup", "translation_speedup"]
 CAPTION = (
     "Time per batch with encoder heads removed from the weights, and, for the encoder, with the same heads multiplied by "
@@ -19,11 +22,11 @@ CAPTION = (
 )
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
     """The rows of `speed.parquet` of each corpus, with the speed-up of the encoder and of translation."""
     frames = []
-    for title, measured in tables.items():
-        for _, rows in measured.groupby("sentences", sort=False):
+    for title, path in speed.items():
+        for _, rows in read_table(path, columns=MEASURED).to_pandas().groupby("sentences", sort=False):
             per_token = rows["translation_seconds"] / rows["tokens"]
             whole = rows["heads"].idxmax()
             rows = rows.assign(corpus=title, encoder_speedup=rows["encoder_seconds"][whole] / rows["encoder_seconds"])

@@ -9,7 +9,6 @@ have no others, so these are Newcombe's (2006, method 5). The score "layer" show
 
 from collections.abc import Sequence
 from math import nan
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from specialized_heads.model.checkpoint import architecture_of
-from specialized_heads.pruning.scopes import SCOPES, Head, heads_of
-from specialized_heads.report import experiment, style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files
+from specialized_heads.model.architecture import KINDS
+from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.report import style
+from specialized_heads.report.data import Tables
 from specialized_heads.report.voita.sweep import NO_PRUNED, label
-from specialized_heads.stage import UserError
 
 PERMUTATIONS = 1999
 NORMAL = stats.norm.ppf(0.975)  # standard deviations on each side that hold 95% of a normal distribution
@@ -43,7 +40,7 @@ SCORES = {
 ENCODER_ONLY = ("syntactic margin", "rarest token")
 HEAD = ["type", "layer", "head"]
 COLUMNS = [
-    "scope", "target", "lam", "asked", "type", "score", "seeds", "heads", "survivors", "labelled",
+    "corpus", "scope", "target", "lam", "target_heads", "type", "score", "seeds", "heads", "survivors", "labelled",
     "auc", "low", "high", "p_value",
 ]  # fmt: skip
 AREA = COLUMNS[-4:]
@@ -54,17 +51,6 @@ CAPTION = (
     "whether the head has a function; layer: its layer, for reference, because scores differ by depth. The last row of a block "
     "compares heads by the number of models in which they survive, without an interval."
 )
-
-
-def left_heads(path: Path) -> set[Head]:
-    """The heads that a model has, from the description beside its weights."""
-    return set(heads_of(architecture_of(path), scope="all"))
-
-
-READS = {
-    "heads": Files((*HEAD_COLUMNS, "entropy", "positional_share", "rarest"), by="baselines"),
-    "models": Files(left_heads, by="pruned"),
-}
 
 
 def concordance(
@@ -120,42 +106,41 @@ def newcombe(area: float, sides: Sequence[tuple[int, int]]) -> tuple[float, floa
     return float(inside[0]), float(inside[-1])
 
 
-def numbers(baselines: dict[Model, pd.DataFrame], survivors: dict[Model, set[Head]]) -> pd.DataFrame:
-    """Areas under the curve, from the per-head table of the baseline of each seed and the heads left in each pruned model.
+def numbers(tables: Tables) -> pd.DataFrame:
+    """Areas under the curve, from the heads of the baseline of each seed and those left in each pruned model.
 
-    One row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes and score; heads: compared, over all
-    seeds; labelled: of these, heads with a function. An area is missing where all heads survive, or none, or where all have the
-    same score.
-
-    Raises:
-        UserError: the baseline of a pruned model is missing.
+    Of the first corpus that is pruned. One row per scope, target (of pruning, and `SWEEP`), attention type that the scope prunes
+    and score; heads: compared, over all seeds; labelled: of these, heads with a function. An area is missing where all heads
+    survive, or none, or where all have the same score.
     """
-    tables = {model.seed: table for model, table in baselines.items()}
-    if missing := {model.seed for model in survivors} - set(tables):
-        raise UserError(f"settings: baselines: there is no baseline of seed {min(missing)}; add it")
+    corpus = tables.swept("encoder", "all")
+    heads, models = tables.analysed(corpus, "baseline", "pruned"), tables.of(corpus).models
+    baselines = dict(list(heads[heads["kind"] == "baseline"].groupby("seed", sort=False)))
     rows = []
     for scope, kinds in SCOPES.items():
-        targets: dict[str, list[Model]] = {}
-        for model in survivors:
-            if model.scope == scope:
-                targets.setdefault(label(model.lam, model.asked), []).append(model)
+        pruned = models[(models["kind"] == "pruned") & (models["scope"] == scope)].assign(
+            target=lambda rows: [label(*target) for target in zip(rows["lam"], rows["target_heads"])]
+        )
+        left = heads[(heads["kind"] == "pruned") & (heads["scope"] == scope)]
+        sizes = pruned[[f"{kind}_heads" for kind in KINDS]].sum(axis=1).groupby(pruned["target"]).sum()
         # From the most heads to the fewest.
-        targets = dict(sorted(targets.items(), key=lambda item: -sum(len(survivors[model]) for model in item[1])))
-        targets |= {SWEEP: [model for models in targets.values() for model in models]} if targets else {}
+        targets = sorted(pruned["target"].unique(), key=lambda target: -sizes[target])
         for kind in kinds:
-            for target, models in targets.items():
-                lam, asked = (nan, nan) if target == SWEEP else (models[0].lam, models[0].asked)
-                shared = {"scope": scope, "target": target, "lam": lam, "asked": asked, "type": kind}
+            for target in [*targets, *([SWEEP] if targets else [])]:
+                own = pruned if target == SWEEP else pruned[pruned["target"] == target]
+                of = (
+                    dict.fromkeys(("lam", "target_heads"), nan)
+                    if target == SWEEP
+                    else own.iloc[0][["lam", "target_heads"]].to_dict()
+                )
+                shared = {"corpus": corpus, "scope": scope, "target": target, "type": kind} | of
+                kept = left.merge(own[["lam", "target_heads", "seed"]], on=["lam", "target_heads", "seed"])
+                counts = kept.groupby(["seed", *HEAD]).size()
                 strata, outcomes = [], []
-                for seed, table in tables.items():
-                    heads = table[table["type"] == kind]
-                    kept = [survivors[model] for model in models if model.seed == seed]
-                    if kept:
-                        strata.append(heads)
-                        left = [
-                            sum(head in own for own in kept) for head in heads[HEAD].itertuples(index=False, name=None)
-                        ]
-                        outcomes.append(np.array(left, dtype=float))
+                for seed in own["seed"].unique():
+                    strata.append(table := baselines[seed][baselines[seed]["type"] == kind])
+                    names = pd.MultiIndex.from_frame(table.assign(seed=seed)[["seed", *HEAD]])
+                    outcomes.append(counts.reindex(names, fill_value=0).to_numpy(float))
                 rows += _areas(strata, outcomes, shared)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"survivors": "Int64"})
 
@@ -181,14 +166,14 @@ def _areas(
     return rows
 
 
-def draw(rows: pd.DataFrame, *, title: str) -> Figure:
+def draw(rows: pd.DataFrame) -> Figure:
     """Draw one panel per scope and attention type: the scores along the targets, and the whole sweep at the right."""
     if rows.empty:
         return style.message_figure(f"Survival of heads: {NO_PRUNED}", width=style.DOUBLE)
     groups = list(rows.groupby(["scope", "type"], sort=False))
     beside = 2 if rows["target"].nunique() <= 8 else 1
     drawn, grid, panels = style.panels(len(groups), across=beside, height=2.0, more_height=0.95, sharey=True)
-    headline = f"{title}: does a score before pruning tell which heads survive?"
+    headline = f"{rows['corpus'].iloc[0]}: does a score before pruning tell which heads survive?"
     drawn.suptitle(style.wrap(headline, inches=style.DOUBLE, size=8))
     for axes, ((scope, kind), same) in zip(panels, groups):
         _panel(axes, same, scope=scope, kind=kind)
@@ -232,7 +217,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, *, scope: str, kind: str) -> None:
     axes.set(xlim=(-0.6, len(targets) - 0.4), ylim=(-0.04, 1.06))
     axes.grid(axis="y")
     note = f"({first['labelled'].iloc[0]} of {first['heads'].iloc[0]} heads have a function)"
-    axes.set_title(f"{style.TYPES[kind][0]}, {experiment.SCOPES[scope]}\n{note}")
+    axes.set_title(f"{style.TYPES[kind][0]}, {style.SCOPES[scope]}\n{note}")
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -241,7 +226,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     for (scope, kind, target), same in rows.groupby(["scope", "type", "target"], sort=False):
         first = same.iloc[0]
         survivors = "" if pd.isna(first["survivors"]) else f"{first['survivors']} of {first['heads']}"
-        line = {"scope": experiment.SCOPES[scope], "type": kind, "model": target, "survivors": survivors}
+        line = {"scope": style.SCOPES[scope], "type": kind, "model": target, "survivors": survivors}
         line["with a function"] = str(first["labelled"])
         lines.append(line | {row["score"]: _text(row) for row in same.to_dict("records")})
     columns = ["scope", "type", "model", "survivors", "with a function", *SCORES]
@@ -256,5 +241,5 @@ def _text(row: dict) -> str:
     return f"{row['auc']:.2f}{interval}, {p_value}"
 
 
-def caption(rows: pd.DataFrame, *, title: str) -> str:
-    return f"{title}. {CAPTION}"
+def caption(rows: pd.DataFrame) -> str:
+    return f"{rows['corpus'].iloc[0]}. {CAPTION}" if len(rows) else CAPTION

@@ -7,7 +7,6 @@ differ in more than the data: the training loss includes label smoothing, dropou
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,15 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Corpus, all_models
-from specialized_heads.report.inputs import Files, read_log, stack
+from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
-READS = {"results": Files(Path, by="")}
 ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
 MOST = 6  # entries of a panel's legend; of more models that many are named, evenly spaced
 ROOM = 0.15  # space above the lines for each row of the legend, but for at least two, as a share of their height
-COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "asked", "seed", "update", "loss", "dev_loss"]
+COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "target_heads", "seed", "update", "loss", "dev_loss"]
 TITLES = {
     "pruned": "pruned",
     "scratch": "from scratch",
@@ -36,15 +33,15 @@ DEVELOPMENT = {"marker": "o", "markersize": 3.5, "linestyle": ":"}
 THIN = {"linewidth": 0.9}
 
 
-def numbers(results: Path, *, corpora: list[Corpus], seeds: list[int]) -> pd.DataFrame:
-    """One row per record of each model's log; loss: of training, mean since the record before."""
-    models = all_models(corpora, seeds, results)
-    frames = [read_log(folder / "log.jsonl").assign(**model._asdict()) for model, folder in models]
-    return stack(frames, COLUMNS).astype({"lam": float, "asked": "Int64", "dev_loss": float})
+def numbers(tables: Tables) -> pd.DataFrame:
+    """One row per record of each model's log; loss: of training, mean since the record before; unit: what it is per."""
+    tasks = set(tables.tasks()["corpus"])
+    units = ["sentence" if corpus in tasks else "token" for corpus in tables.logs["corpus"]]
+    return tables.logs.reindex(columns=COLUMNS).assign(unit=units).astype({"dev_loss": float})
 
 
-def draw(curves: pd.DataFrame, *, unit: str = "token") -> Figure:
-    """Draw one panel per corpus, kind and scope; losses are per `unit`."""
+def draw(curves: pd.DataFrame) -> Figure:
+    """Draw one panel per corpus, kind and scope."""
     groups = list(curves.groupby(["corpus", "kind", "scope"], sort=False))
     if not groups:
         return style.message_figure("Training curves: no models in this experiment", width=style.DOUBLE)
@@ -61,7 +58,7 @@ def draw(curves: pd.DataFrame, *, unit: str = "token") -> Figure:
         axes.set_xlim(0, None)
         axes.grid(axis="y")
     for axes in grid[:, 0]:
-        axes.set_ylabel(f"loss, nats per {unit}")
+        axes.set_ylabel(f"loss, nats per {' or '.join(curves['unit'].unique())}")
     style.label_lowest(grid, "update")
     handles = [
         Line2D([], [], color=style.PAPER_COLOUR, label="training", **THIN),
@@ -76,7 +73,7 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
     """The models of one panel; the seeds of a model are lines of the same colour."""
     key = []
     for label, colour, same in _coloured(curves):
-        for _, curve in same.groupby(["asked", "seed"], dropna=False):
+        for _, curve in same.groupby(["target_heads", "seed"], dropna=False):
             # A line of one point would be invisible.
             axes.plot(curve["update"], curve["loss"], color=colour, marker="." if len(curve) == 1 else None, **THIN)
             held_out = curve.dropna(subset="dev_loss")
@@ -97,7 +94,9 @@ def _coloured(curves: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
         for name, same in style.by(curves, "criterion").items():
             yield name, style.CRITERIA[name].colour, same
         return
-    targets = list(sweep.in_order(curves, sweep.WEAKEST_FIRST).groupby(["lam", "asked"], dropna=False, sort=False))
+    targets = list(
+        sweep.in_order(curves, sweep.WEAKEST_FIRST).groupby(["lam", "target_heads"], dropna=False, sort=False)
+    )
     named = style.evenly(len(targets), most=MOST)
     for place, ((lam, asked), same) in enumerate(targets):
         label = sweep.target(lam, asked) if place in named and same["scope"].iloc[0] else ""

@@ -17,11 +17,11 @@ from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.pruning.scopes import SCOPES
 
-TOTALS = [f"{kind}_total" for kind in KINDS]
+TOTALS = [f"{kind}_heads" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
 INTERVAL = ["difference", "difference_low", "difference_high"]
-MODEL = ["scope", "lam", "asked", "seed"]  # columns that identify a pruned model
+MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
 
 
@@ -72,7 +72,7 @@ class Evidence:
 
     def _finished(self) -> pd.Series:
         """The rows of systematic pruning at the end of training."""
-        return self.systematic["moment"].isna() if len(self.systematic) else pd.Series([], dtype=bool)
+        return self.systematic["update"].isna() if len(self.systematic) else pd.Series([], dtype=bool)
 
     def all_pruned(self, *scopes: str) -> pd.DataFrame:
         """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""
@@ -89,7 +89,7 @@ class Evidence:
         Models pruned to a number of heads all count: most of their updates train with fixed gates.
         """
         models = self.all_pruned(*scopes)
-        decided = models[(models["gates_decided"] >= MIN_DECIDED) | models["asked"].notna()]
+        decided = models[(models["gates_decided"] >= MIN_DECIDED) | models["target_heads"].notna()]
         require(
             len(decided),
             f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not {MIN_DECIDED:.0%}: the "
@@ -137,7 +137,7 @@ class Evidence:
         Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The last
         point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval.
         """
-        columns = [f"{kind}_total" for kind in SCOPES[scope]]
+        columns = [f"{kind}_heads" for kind in SCOPES[scope]]
         whole = self.baselines()[columns].iloc[0].sum()
         models, reference = self.compared(scope)
         curves = []

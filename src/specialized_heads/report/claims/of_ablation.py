@@ -137,7 +137,7 @@ def removed(evidence: Evidence, *, pruned: str, share: float) -> Measured:
     That of a classifier is relative to what it has learned: its score less that of the most frequent label.
     """
     table = evidence.systematic
-    table = table[(table["pruned"] == pruned) & table["moment"].isna() & (table["heads"] > 0)]
+    table = table[(table["what"] == pruned) & table["update"].isna() & (table["heads"] > 0)]
     require(len(table), NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
     evidence.require_bleu()
     values = []
@@ -175,8 +175,8 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Seri
     None if BLEU is too low at that moment, or was not measured.
     """
     table = evidence.systematic
-    at = table["moment"].isna() if moment is None else table["moment"].eq(moment).fillna(False)
-    table = table[at & (table["pruned"] == "all") & (table["heads"] > 0)]
+    at = table["update"].isna() if moment is None else table["update"].eq(moment).fillna(False)
+    table = table[at & (table["what"] == "all") & (table["heads"] > 0)]
     if table.empty or table["bleu_full"].min() < MIN_BLEU:
         return None
     shares = {}
@@ -200,7 +200,7 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     """How much larger that share is at the end than at the first moment at which the model translates at all."""
     end = redundant(evidence, kept=kept, moment=None)
     last = evidence.baselines()["updates"].max()
-    moments = sorted(moment for moment in evidence.systematic["moment"].dropna().unique() if moment < last)
+    moments = sorted(moment for moment in evidence.systematic["update"].dropna().unique() if moment < last)
     early = [shares for moment in moments if (shares := redundant(evidence, kept=kept, moment=moment)) is not None]
     known = end is not None and early
     require(known, "the model does not yet translate at any earlier moment of training (ablation.moments)")

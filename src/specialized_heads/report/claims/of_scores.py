@@ -83,10 +83,10 @@ def gates_decided(evidence: Evidence) -> Measured:
     Models pruned to a number of heads are left out: their gates are fixed during training.
     """
     models = evidence.all_pruned(*SCOPES)
-    models = models[models["asked"].isna()]
+    models = models[models["target_heads"].isna()]
     require(len(models), "all models are pruned to a number of heads, which fixes their gates")
     whole = evidence.baselines().iloc[0]
-    heads = {scope: whole[[f"{kind}_total" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
+    heads = {scope: whole[[f"{kind}_heads" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
     gates = models["scope"].map(heads)
     share = np.average(models["gates_decided"], weights=gates)
     return Measured(

@@ -5,35 +5,21 @@ the verdict (`claim`). Claims about pruning have a row for each corpus that is p
 """
 
 import math
-from typing import Any
+from pathlib import Path
 
 import pandas as pd
 
 from specialized_heads.report.claims import michel, voita
 from specialized_heads.report.claims.claim import Claim, Unit, Verdict, judge
-from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, NotTestable
-from specialized_heads.report.claims.of_ablation import DELTA
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import ABLATION_COLUMNS, SCORE_COLUMNS, SYSTEMATIC_COLUMNS, Files, stack_models
-from specialized_heads.stage import Section, read_json
+from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.data import Tables, in_order_of_importance, removed
+from specialized_heads.tables import read_table
 
 PAPERS = {
     "Voita et al. 2019": voita.claims,
     "Michel et al. 2019": lambda: michel.claims() + michel.claims_of_bert(),
 }
-HEAD_COLUMNS = (
-    "type", "layer", "head", "relevance", "confidence", "positional_share", "rarest", "two_rarest", "functions", "relations",
-)  # fmt: skip
-SINGLE, SYSTEMATIC = (*ABLATION_COLUMNS, *DELTA[1:]), (*SYSTEMATIC_COLUMNS, *DELTA[1:])
-READS = {
-    "scores": Files((*SCORE_COLUMNS, *INTERVAL, *TOTALS, "updates", "gates_decided")),
-    "heads": Files(HEAD_COLUMNS, by="models"),
-    "single": Files(SINGLE, by="ablated"),
-    "second": Files(ABLATION_COLUMNS, by="ablated"),
-    "systematic": Files(SYSTEMATIC, by="moments"),
-    "baselines": Files(read_json, by="tasks"),
-    "speed": Files(("sentences", "gain", "gain_low", "gain_high", "device"), by="tasks"),
-}
+FILES = ("speed",)
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
     "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",
@@ -54,48 +40,53 @@ CAPTION = (
 )
 
 
-class CorpusOf(Section):
-    """A corpus; see `Evidence`."""
-
-    title: str
-    stands_for: str
-    pruned: bool
-    least_arcs: int
-
-
-def numbers(
-    scores: dict[str, pd.DataFrame],
-    heads: dict[Model, pd.DataFrame],
-    single: dict[Model, pd.DataFrame],
-    second: dict[Model, pd.DataFrame],
-    systematic: dict[Model, pd.DataFrame],
-    baselines: dict[str, Any],
-    speed: dict[str, pd.DataFrame],
-    *,
-    corpora: list[CorpusOf],
-) -> pd.DataFrame:
-    """`judged` of the evidence of each corpus and task; the latter have `baselines`."""
-    labelled = [table.assign(**of._asdict()) for of, table in heads.items()]
-    tables = {
-        "single": stack_models(single, SINGLE),
-        "second": stack_models(second, SINGLE),
-        "systematic": stack_models(systematic, SYSTEMATIC),
-    }
-    every = []
-    for corpus in corpora:
-        # By corpus: another one may name its relations, and so its columns, differently.
-        own = pd.concat([table for table, of in zip(labelled, heads) if of.corpus == corpus.title], ignore_index=True)
-        ablated = {name: table[table["corpus"] == corpus.title] for name, table in tables.items()}
-        every.append(Evidence(**corpus.model_dump(), scores=scores[corpus.title], heads=own, **ablated))
-    for task, others in baselines.items():
-        ablated = {name: table[table["corpus"] == task] for name, table in tables.items()}
-        if "second" not in others:  # heads are ablated on held-out examples instead, which are of the same kind
-            ablated["second"] = ablated["second"][:0]
-        known = {"majority": others["test"]["majority"], "metric": others["metric"]}
-        known["speed"] = speed.get(task, pd.DataFrame())
-        nothing = {"stands_for": "", "scores": pd.DataFrame(), "heads": pd.DataFrame(), "least_arcs": 0}
-        every.append(Evidence(title=task, pruned=True, of="classification", **nothing, **ablated, **known))
+def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
+    """`judged` of the evidence of each corpus and task; `speed`: of tasks."""
+    every = [evidence_of(tables.of(corpus)) for corpus in tables.corpora()]
+    for task in tables.tasks()["corpus"].unique():
+        measured = read_table(speed[task]).to_pandas() if task in speed else pd.DataFrame()
+        every.append(evidence_of_task(tables.of(task), speed=measured))
     return judged(every)
+
+
+def evidence_of(tables: Tables) -> Evidence:
+    """The evidence of a corpus."""
+    models = tables.models
+    first = models.iloc[0]
+    same = (first["source_language"], first["target_language"]) == ("en", "ru")
+    return Evidence(
+        title=first["corpus"],
+        stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
+        pruned=len(set(models["kind"])) > 1,
+        scores=models,
+        heads=tables.heads,
+        single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
+        second=removed(tables, "without", measured_on="second"),
+        systematic=in_order_of_importance(tables),
+        least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
+    )
+
+
+def evidence_of_task(tables: Tables, *, speed: pd.DataFrame) -> Evidence:
+    """The evidence of a classification task."""
+    first = tables.models.iloc[0]
+    second = removed(tables, "without", measured_on="second")
+    return Evidence(
+        title=first["corpus"],
+        stands_for="",
+        pruned=True,
+        scores=pd.DataFrame(),
+        heads=pd.DataFrame(),
+        single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
+        # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
+        second=second if "second_bleu" in first and pd.notna(first["second_bleu"]) else second[:0],
+        systematic=in_order_of_importance(tables),
+        least_arcs=0,
+        of="classification",
+        majority=first["majority"],
+        metric=first["metric"],
+        speed=speed,
+    )
 
 
 def judged(corpora: list[Evidence]) -> pd.DataFrame:

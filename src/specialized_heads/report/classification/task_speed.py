@@ -1,15 +1,18 @@
 """Table of the speed of BERT with and without half of its heads, by sentences per batch (Michel et al. 2019, table 4)."""
 
+from pathlib import Path
+
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Files, stack
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import paper
+from specialized_heads.tables import read_table
 
 MEASURED = (
     "sentences", "heads", "total", "speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high", "parameters", "device",
 )  # fmt: skip
-READS = {"speed": Files(MEASURED)}
+FILES = ("speed",)
 COLUMNS = ["task", *MEASURED, "reported"]
 CAPTION = (
     "Sentences per second with all heads and without the least important half, which is removed from the weights, and the gain: "
@@ -18,10 +21,11 @@ CAPTION = (
 )
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
     """The rows of `speed.parquet` of each task, with the gain that the paper reports for the pruned model."""
     frames = []
-    for task, rows in tables.items():
+    for task, path in speed.items():
+        rows = read_table(path, columns=MEASURED).to_pandas()
         reported = rows["sentences"].map(paper.BERT_SPEED).where(rows["gain"].notna())
         frames.append(rows.assign(task=task, reported=reported))
     return stack(frames, COLUMNS)

@@ -5,13 +5,13 @@ from typing import Any
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import Files, stack
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import read_json
 
-READS = {"baselines": Files(read_json), "scores": Files(read_json, by="runs")}
-SETS = {"test": "matched", "second": "mismatched"}
+SETS = {"": "matched", "second_": "mismatched"}  # start of the columns of a test set
+SCORES = [
+    "bleu", "bleu_low", "bleu_high", "bag_of_words", "bag_of_words_low", "bag_of_words_high", "majority", "sentences",
+]  # fmt: skip
 COLUMNS = [
     "task", "set", "metric", "sentences", "seeds", "majority", "bag_of_words", "bag_of_words_low", "bag_of_words_high",
     "score", "score_low", "score_high", "margin",
@@ -23,19 +23,24 @@ CAPTION = (
 )
 
 
-def numbers(baselines: dict[str, Any], scores: dict[Model, Any]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per task and test set."""
     frames = []
-    for task, others in baselines.items():
-        for name in [name for name in SETS if name in others]:
-            found = [score[name] | {"metric": score["metric"]} for of, score in scores.items() if of.corpus == task]
-            rows = sweep.over_seeds(pd.DataFrame(found), ["score"], ["metric", "sentences"])
-            bag = others[name]["bag_of_words"]
-            known = {"bag_of_words": bag["score"], "majority": others[name]["majority"]}
-            margin = rows["score"] - max(known.values())
-            known |= {f"bag_of_words_{end}": bag[f"score_{end}"] for end in ("low", "high")}
-            frames.append(rows.assign(task=task, set=SETS[name], margin=margin, **known))
-    return stack(frames, COLUMNS)
+    for task, models in style.by(tables.tasks().query("kind == 'baseline'"), "corpus").items():
+        for start, name in SETS.items():
+            if f"{start}bleu" not in models or models[f"{start}bleu"].isna().any():
+                continue
+            own = (
+                models[[f"{start}{column}" for column in SCORES]]
+                .set_axis(SCORES, axis=1)
+                .assign(metric=models["metric"])
+            )
+            own = own.rename(columns=lambda column: column.replace("bleu", "score"))
+            rows = sweep.over_seeds(own, ["score"], ["metric", "sentences"])
+            known = own.iloc[0][["bag_of_words", "bag_of_words_low", "bag_of_words_high", "majority"]].to_dict()
+            margin = rows["score"] - max(known["bag_of_words"], known["majority"])
+            frames.append(rows.assign(task=task, set=name, margin=margin, **known))
+    return stack(frames, COLUMNS).astype({"sentences": int})
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:

@@ -12,28 +12,26 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack_models
+from specialized_heads.report.data import Tables, first_seed, removed, score_name
 from specialized_heads.report.voita.paper import SIGNIFICANT
 from specialized_heads.report.voita.sweep import NO_HEADS, value_text
 
-READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
 CAPTION = "{} without each single head, minus {} of the whole model; *: differs at p < {} (paired bootstrap)"
 # Losses in the purple of the other heat maps, gains in green.
 CHANGES: Colormap = LinearSegmentedColormap.from_list(
     "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
 )
-COLUMNS = ["corpus", "seed", "type", "layer", "head", "bleu", "bleu_full", "delta", "p_value", "significant"]
+COLUMNS = ["corpus", "seed", "type", "layer", "head", "bleu", "bleu_full", "delta", "p_value", "significant", "metric"]
 SMALLEST_RANGE = 0.5  # BLEU; on a shorter scale noise would look like an effect
 
 
-def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus and head: BLEU without it, of the whole model, and the difference."""
-    single = stack_models(tables, ABLATION_COLUMNS).query("what == 'without'")
+    single = first_seed(removed(tables, "without"))
     return single.assign(significant=single["p_value"].astype(float) < SIGNIFICANT)[COLUMNS].reset_index(drop=True)
 
 
-def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
+def draw(heads: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus, one panel per attention type; of models with encoder heads alone all in one row."""
     if heads.empty:
         return style.message_figure(f"Ablation: {NO_HEADS}", width=style.DOUBLE)
@@ -62,7 +60,7 @@ def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
             style.message(axes, "no heads", inches=1.5)
         else:
             mesh = _grid(axes, same, limit=limit)
-    style.colour_bar(drawn, mesh, panels, f"difference in {metric}", fraction=0.025, aspect=25)
+    style.colour_bar(drawn, mesh, panels, f"difference in {score_name(heads)}", fraction=0.025, aspect=25)
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
     drawn.legend([frame], [f"differs from the whole model, p < {SIGNIFICANT}"], loc="outside lower center")
     return drawn
@@ -84,8 +82,9 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
     return mesh
 
 
-def shown(heads: pd.DataFrame, *, metric: str = "BLEU") -> pd.DataFrame:
+def shown(heads: pd.DataFrame) -> pd.DataFrame:
     """The table as text: a row per corpus, attention type and layer, a column per head; empty where there is no head."""
+    metric = score_name(heads) if len(heads) else "BLEU"
     names = [str(head) for head in range(1, int(heads["head"].max()) + 1)] if len(heads) else []
     rows = []
     for (corpus, kind, layer), same in heads.groupby(["corpus", "type", "layer"], sort=False):
@@ -96,6 +95,7 @@ def shown(heads: pd.DataFrame, *, metric: str = "BLEU") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["corpus", metric, "type", "layer", *names]).fillna("")
 
 
-def caption(heads: pd.DataFrame, *, metric: str = "BLEU") -> str:
+def caption(heads: pd.DataFrame) -> str:
+    metric = score_name(heads) if len(heads) else "BLEU"
     text = CAPTION.format(metric[:1].upper() + metric[1:], metric, SIGNIFICANT)
     return text + (f"; {NO_HEADS}." if heads.empty else ".")

@@ -13,13 +13,11 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack, stack_models
+from specialized_heads.report.data import Tables, removed, score_name, stack
 from specialized_heads.report.voita.sweep import NO_HEADS
 
-READS = {option: Files(ABLATION_COLUMNS, by="runs") for option in ("tables", "second")}
 CORRELATION = ["pearson", "pearson_low", "pearson_high", "pearson_p", "spearman"]
-COLUMNS = ["corpus", "second", "seed", "type", "layer", "head", "delta_test", "delta_second", *CORRELATION]
+COLUMNS = ["corpus", "second", "seed", "type", "layer", "head", "delta_test", "delta_second", *CORRELATION, "metric"]
 KEYS = ["corpus", "seed", "type", "layer", "head"]
 PANELS = 3  # per row
 
@@ -38,28 +36,23 @@ def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     return dict(zip(CORRELATION, map(float, values), strict=True))
 
 
-def numbers(
-    tables: dict[Model, pd.DataFrame], second: dict[Model, pd.DataFrame], *, second_names: dict[str, str]
-) -> pd.DataFrame:
-    """One row per corpus, seed and head: the change in BLEU without it on both sets, and the correlation over these heads.
-
-    `second_names`: of the second set, by title of the corpus.
-    """
-    rows = [stack_models(files, ABLATION_COLUMNS).query("what == 'without'") for files in (tables, second)]
-    ours = [table.set_index(KEYS)["delta"] for table in rows]
-    pairs = pd.concat(ours, axis=1, keys=["delta_test", "delta_second"], join="inner").reset_index()
+def numbers(tables: Tables) -> pd.DataFrame:
+    """One row per corpus, seed and head: the change in BLEU without it on both sets, and the correlation over these heads."""
+    first, second = (removed(tables, "without", measured_on=name).set_index(KEYS) for name in ("test", "second"))
+    other = second[["delta"]].rename(columns={"delta": "delta_second"})
+    pairs = first.rename(columns={"delta": "delta_test"}).join(other, how="inner").reset_index()
     frames = []
-    for (corpus, _), same in pairs.groupby(["corpus", "seed"], sort=False):
+    for _, same in pairs.groupby(["corpus", "seed"], sort=False):
         known = correlation(same["delta_test"].to_numpy(float), same["delta_second"].to_numpy(float))
-        frames.append(same.assign(second=second_names[corpus], **known))
+        frames.append(same.assign(**known))
     return stack(frames, COLUMNS)
 
 
-def draw(heads: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
+def draw(heads: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, with all its seeds."""
     if heads.empty:
         return style.message_figure(f"Ablation on two sets: {NO_HEADS}", width=style.DOUBLE)
-    corpora = style.by(heads, "corpus")
+    corpora, metric = style.by(heads, "corpus"), score_name(heads)
     across = min(PANELS, len(corpora))
     width, height = style.SINGLE if across == 1 else style.DOUBLE, 2.6 if across < PANELS else 2.4
     drawn, _, panels = style.panels(len(corpora), across=across, height=height, more_height=0.35, width=width)

@@ -8,31 +8,42 @@ head, and the table shows mean and standard deviation of the difference.
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import ABLATION_COLUMNS, Files, stack_models
+from specialized_heads.report.data import Tables, removed, score_name
 from specialized_heads.report.voita import paper, sweep
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
-READS = {"tables": Files(ABLATION_COLUMNS, by="runs")}
 CAPTION = (
     "The best head of each layer, chosen on the same test set: {metric} when it is the only head left in the layer, minus "
     "{metric} of the whole model (with several seeds, n: mean ± standard deviation); *: differs at p < {level} (paired "
     "bootstrap; for every seed). {paper}"
 )
 KEYS = ["corpus", "type", "layer"]
-COLUMNS = [*KEYS, "seeds", "heads", "head", "bleu_full", "delta", "delta_low", "delta_high", "delta_sd", "p_value"]
+COLUMNS = [
+    *KEYS,
+    "seeds",
+    "heads",
+    "head",
+    "bleu_full",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "delta_sd",
+    "p_value",
+    "metric",
+]
 
 
-def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus, type and layer that has heads: its best head (missing where seeds differ) and its change of BLEU.
 
     heads: the most that a seed has in the layer; `_low`, `_high` and `_sd`: over seeds.
     """
-    alone = stack_models(tables, ABLATION_COLUMNS).query("what == 'alone'")
+    alone = removed(tables, "alone")
     best = alone.sort_values(["bleu", "head"], ascending=[False, True]).groupby([*KEYS, "seed"]).head(1)
     best = best.sort_index().astype(dict.fromkeys(("bleu_full", "delta", "p_value"), float))
     rows = sweep.over_seeds(best, ["delta", "bleu_full"], KEYS, sort=False, p_values="delta")
     chosen = best.groupby(KEYS, sort=False)
+    rows["metric"] = chosen["metric"].first().to_numpy()
     rows["delta_sd"] = chosen["delta"].std().to_numpy()
     rows["head"] = chosen["head"].first().where(chosen["head"].nunique() == 1).to_numpy()
     rows["heads"] = alone.groupby([*KEYS, "seed"], sort=False).size().groupby(KEYS, sort=False).max().to_numpy()
@@ -60,7 +71,8 @@ def _cell(row: dict) -> str:
     return text
 
 
-def caption(rows: pd.DataFrame, *, metric: str = "BLEU") -> str:
+def caption(rows: pd.DataFrame) -> str:
+    metric = score_name(rows) if len(rows) else "BLEU"
     reported = paper.ALONE if metric == "BLEU" else paper.BERT_ALONE
     return CAPTION.format(metric=metric, level=SIGNIFICANT, paper=reported) + (
         f" {sweep.NO_HEADS.capitalize()}." if rows.empty else ""

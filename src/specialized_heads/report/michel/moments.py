@@ -5,55 +5,53 @@ Importance and BLEU are those of the model at that step. Heads of all types are 
 the share of what the model has learned: its score less that of the most frequent label.
 """
 
-from typing import Any
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import MIN_LEARNED
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, stack_models
+from specialized_heads.report.data import Tables, in_order_of_importance, score_name
 from specialized_heads.report.voita import sweep
-from specialized_heads.stage import read_json
 
-READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs"), "baselines": Files(read_json, by="tasks")}
-KEYS = ["corpus", "moment", "removed", "share"]
-COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high"]
+KEYS = ["corpus", "update", "removed", "share"]
+COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high", "metric"]
 LEAST_BLEU = 1.0  # of the whole model; a share of less would mean nothing
 
 
-def numbers(tables: dict[Model, pd.DataFrame], baselines: dict[str, Any]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus, moment of training (missing: its end) and number of removed heads; kept: BLEU over `bleu_full`.
 
-    A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing. Tasks have `baselines`: their
-    scores and the least one count from the most frequent label.
+    A seed whose whole model has less than 1 BLEU is left out; without any other, `kept` is missing. Those of tasks
+    count from the most frequent label.
     """
-    rows = stack_models(tables, SYSTEMATIC_COLUMNS).query("pruned == 'all' and heads > 0")
-    floors = {task: others["test"]["majority"] for task, others in baselines.items()}
+    rows = in_order_of_importance(tables)
+    rows = rows[rows["what"] == "all"]
+    tasks = tables.tasks()
+    floors = dict(zip(tasks["corpus"], tasks.get("majority", ())))
     floor = rows["corpus"].map(floors).astype(float).fillna(0.0)
     least = rows["corpus"].isin(list(floors)).map({True: MIN_LEARNED, False: LEAST_BLEU}).astype(float)
     learned = rows["bleu_full"] - floor
     rows = rows.assign(kept=((rows["bleu"] - floor) / learned).where(learned >= least))
     usable = rows["kept"].notna()
     some = usable.groupby([rows[key] for key in KEYS], dropna=False).transform("any")
-    return sweep.over_seeds(rows[usable | ~some], ["bleu_full", "kept"], KEYS, sort=False)[COLUMNS]
+    points = sweep.over_seeds(rows[usable | ~some], ["bleu_full", "kept"], KEYS, sort=False)
+    return points.assign(metric=score_name(rows) if len(rows) else "BLEU")[COLUMNS].astype({"update": "Int64"})
 
 
-def draw(points: pd.DataFrame, *, metric: str = "BLEU") -> Figure:
+def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per training step, from dark (early) to light."""
     if points.empty:
         return style.message_figure(f"Pruning during training: {sweep.NO_HEADS}", width=style.DOUBLE)
-    height = 2.4 + 0.09 * (points["moment"].nunique() + 2)
+    height = 2.4 + 0.09 * (points["update"].nunique() + 2)
     drawn, panels = sweep.panel_per_corpus(points, height=height)
     for axes, rows in panels:
-        _panel(axes, rows, metric=metric)
+        _panel(axes, rows, metric=rows["metric"].iloc[0])
     return drawn
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, *, metric: str) -> None:
-    groups = list(rows.groupby("moment", dropna=False))  # the finished model last
+    groups = list(rows.groupby("update", dropna=False))  # the finished model last
     for number, (moment, same) in enumerate(groups):
         name = "end of training" if pd.isna(moment) else f"{moment} updates"
         label = f"{name}: {same['bleu_full'].iloc[0]:.1f}"

@@ -11,23 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import SYSTEMATIC_COLUMNS, Files, stack_models
+from specialized_heads.report.data import Tables, in_order_of_importance
 from specialized_heads.report.voita import paper, sweep
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
-READS = {"tables": Files(SYSTEMATIC_COLUMNS, by="runs")}
 GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
-KEYS = ["corpus", "pruned", "removed", "heads"]
+KEYS = ["corpus", "what", "removed", "heads"]
 COLUMNS = [
     *KEYS, "share", "seeds", "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value",
 ]  # fmt: skip
 REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 
 
-def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
-    """One row per corpus, group of heads (`pruned`: all, or a type) and number of removed heads; delta: from the whole model."""
-    steps = stack_models(tables, SYSTEMATIC_COLUMNS).query("heads > 0")
+def numbers(tables: Tables) -> pd.DataFrame:
+    """One row per corpus, group of heads (`what`: all, or a type) and number of removed heads; delta: from the whole model."""
+    steps = in_order_of_importance(tables)
+    steps = steps[(steps["kind"] == "baseline") & steps["corpus"].isin(tables.corpora())]
     rows = sweep.over_seeds(steps, ["bleu", "delta"], KEYS, sort=False, p_values="delta")
     return rows.assign(share=rows["removed"] / rows["heads"])[COLUMNS]
 
@@ -49,8 +48,8 @@ def draw(points: pd.DataFrame) -> Figure:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
-    for pruned, (_, look) in GROUPS.items():
-        same = rows[rows["pruned"] == pruned]
+    for what, (_, look) in GROUPS.items():
+        same = rows[rows["what"] == what]
         sweep.line(axes, same, x="share", y="bleu", look=look, level=SIGNIFICANT)
     whole = rows.loc[rows["removed"] == 0, "bleu"].iloc[0]
     axes.axhline(whole, **(style.REFERENCE | {"linewidth": 0.7}), zorder=0)

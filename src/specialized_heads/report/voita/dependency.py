@@ -8,21 +8,19 @@ many heads and few arcs this flatters it.
 import pandas as pd
 
 from specialized_heads.parsing.relation_names import canonical
-from specialized_heads.report.inputs import HEAD_COLUMNS, RELATION_COLUMNS, Files, encoder_heads
+from specialized_heads.report.data import Tables, encoder_heads, first_seed
 from specialized_heads.report.voita import paper
-from specialized_heads.stage import UserError
 
-READS = {"heads": Files(HEAD_COLUMNS), "relations": Files(RELATION_COLUMNS)}
 COLUMNS = [
     "corpus", "relation", "direction", "arcs", "baseline",
     "layer", "head", "accuracy", "low", "high", "syntactic", "best", "reported",
 ]  # fmt: skip
 
 
-def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Accuracy of every encoder head for every relation and direction, then of the paper's best heads for the same.
+def accuracies(tables: Tables) -> pd.DataFrame:
+    """Accuracy of every encoder head of the baselines of the first seed for every relation, then of the paper's best heads.
 
-    The tables of relations say which relations there are and, for a model without encoder heads, their arcs and baselines over
+    The table of relations says which relations there are and, for a model without encoder heads, their arcs and baselines over
     all parsed sentences.
 
     Returns:
@@ -30,15 +28,11 @@ def accuracies(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame
         for it; reported: by the paper. A relation without arcs and a model without heads have one row, without a head.
     """
     rows = []
-    for title, table in heads.items():
-        encoder = encoder_heads(table)
-        for relation in relations[title].to_dict("records"):
+    for title in tables.corpora():
+        own = tables.of(title)
+        encoder = encoder_heads(first_seed(own.analysed(title, "baseline")))
+        for relation in own.relations.to_dict("records"):
             name = f"{relation['relation']}_{relation['direction']}"
-            if name not in encoder:
-                raise UserError(
-                    f"{title}: the heads file has no column {name}, although the relations file has that "
-                    "relation; delete both and run again"
-                )
             arcs, baseline = relation["arcs"], relation["baseline_accuracy"]
             if len(encoder):
                 arcs, baseline = encoder[[f"{relation['relation']}_arcs", f"{name}_baseline"]].iloc[0]

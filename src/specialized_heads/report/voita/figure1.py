@@ -1,21 +1,23 @@
 """Figure 1: relevance, confidence and function of the encoder's self-attention heads, by layer and relevance.
 
-One row of three panels per corpus. The paper shows one corpus here and the others in figure 2.
+The first corpus; figure 2 shows the others.
 """
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import cells, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files
-
-READS = {"heads": Files(HEAD_COLUMNS)}
-numbers = cells.ranked_heads
+from specialized_heads.report.data import Tables
 
 
-def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
+def numbers(tables: Tables) -> pd.DataFrame:
+    """The heads of the first corpus (`cells.ranked_heads`)."""
+    return cells.ranked_heads(tables, tables.corpora()[:1])
+
+
+def draw(heads: pd.DataFrame) -> Figure:
     """Draw the heads of `cells.ranked_heads`; a corpus whose model has no encoder heads gets a message."""
-    models = {title: heads[heads["corpus"] == title] for title in titles}
+    models = {corpus: rows.dropna(subset="layer") for corpus, rows in style.by(heads, "corpus").items()}
     heights = [cells.CELL_HEIGHT * cells.deepest(model) + 0.65 for model in models.values()]
     drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 0.25), layout="constrained")
     headings = [f"{title}: {len(model)} encoder heads" for title, model in models.items()]

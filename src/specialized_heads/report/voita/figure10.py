@@ -9,25 +9,24 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import sweep
 
-READS = {"scores": Files(SCORE_COLUMNS)}
 COLUMNS = [
-    "corpus", "kind", "lam", "asked", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
+    "corpus", "kind", "lam", "target_heads", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
     "active", "heads", "share", "share_low", "share_high", "all_heads",
 ]  # fmt: skip
 TYPES = ("decoder", "cross")
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """Points of each corpus that has models pruned with scope `all`: one row per target, attention type and group of layers.
 
     pruned: heads of all types, of `all_heads`; active: heads of the group, of `heads` before pruning, also as a share; `_low` and
     `_high`: range over seeds.
     """
     frames = []
-    for title, scores in tables.items():
+    for title, scores in style.by(tables.translation(), "corpus").items():
         models = sweep.models(scores, scope="all")
         if len(models):
             groups = [group for kind in TYPES for group in _groups(models, kind)]
@@ -39,7 +38,7 @@ def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 def _groups(models: pd.DataFrame, kind: str) -> list[pd.DataFrame]:
     """The models once per group of layers, with the heads of this type that are active there."""
-    kept = np.stack(models[f"{kind}_heads"].to_list())  # (models, L)
+    kept = np.stack(models[f"{kind}_layers"].to_list())  # (models, L)
     groups, size = [], 2 if kept.shape[1] > 2 else 1
     for first in range(0, kept.shape[1], size):
         last = min(first + size, kept.shape[1])

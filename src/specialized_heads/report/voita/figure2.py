@@ -8,14 +8,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import cells, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files
-
-READS = {"heads": Files(HEAD_COLUMNS)}
-numbers = cells.ranked_heads
+from specialized_heads.report.data import Tables
 
 
-def draw(heads: pd.DataFrame, *, titles: list[str]) -> Figure:
+def numbers(tables: Tables) -> pd.DataFrame:
+    """The heads of all corpora but the first (`cells.ranked_heads`)."""
+    return cells.ranked_heads(tables, tables.corpora()[1:])
+
+
+def draw(heads: pd.DataFrame) -> Figure:
     """Draw the heads of `cells.ranked_heads`, two corpora side by side; one whose model has no heads gets a message."""
+    titles = list(heads["corpus"].unique())
+    heads = heads.dropna(subset="layer")
     if not titles:
         return style.message_figure("This experiment has one corpus; there is no other to compare it with.")
     across = min(2, len(titles))

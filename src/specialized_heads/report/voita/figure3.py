@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import RELATION_COLUMNS, Files
+from specialized_heads.report.data import Tables
 from specialized_heads.report.voita.paper import direction_label
 
-READS = {"relations": Files(RELATION_COLUMNS)}
 COLUMNS = ["corpus", "relation", "arcs", "position", "count", "share", "baseline"]
 REACH = 5  # words; the outermost bars also hold everything beyond
 PANELS = 4  # per row
@@ -21,10 +20,11 @@ COMMON, MOST_FREQUENT = "#A9A9BC", "#332288"
 POSITIONS = [position for position in range(-REACH, REACH + 1) if position]
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per bar; share: of the relation's arcs, missing without any; baseline: whether it is the most frequent position."""
     frames = []
-    for title, table in tables.items():
+    for title in tables.corpora()[:1]:
+        table = tables.of(title).relations
         for relation in table[table["direction"] == "head_to_dependent"].to_dict("records"):
             offsets = pd.Series(relation["offsets"], dtype=int).clip(-REACH, REACH)
             counts = pd.Series(relation["counts"], dtype=int).groupby(offsets).sum().reindex(POSITIONS, fill_value=0)

@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from specialized_heads.report import style
 from specialized_heads.report.voita import dependency, paper
 
-READS = dependency.READS
 numbers = dependency.accuracies
 GROUPS = 8  # relations and directions per row of panels
 ACROSS = 3  # columns of the legend

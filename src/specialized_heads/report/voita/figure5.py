@@ -5,6 +5,7 @@ have the same cell size, so a longer sentence has a larger map; maps that do not
 head passed the threshold, the figure shows the best head by that score and says so.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import Files
+from specialized_heads.report.data import Tables
 from specialized_heads.stage import UserError, read_json
 
-READS = {"examples": Files(read_json)}
+FILES = ("examples",)
 LABELS = (7.5, 7.0, 6.5, 6.0)  # points; the largest size with which the maps of a corpus fit beside each other
 CELL = 1.38  # side of a cell, in label sizes
 SMALLEST_LABEL = 4.0  # points; where cells are smaller still, only every n-th token is labelled
@@ -48,10 +49,11 @@ class Map(NamedTuple):
     outer: float  # with the margin
 
 
-def numbers(files: dict[str, dict]) -> pd.DataFrame:
+def numbers(tables: Tables, examples: dict[str, Path]) -> pd.DataFrame:
     """One row per pair of tokens of each sentence; query and key are positions from 1, rarest: whether the key is the rarest."""
     rows = []
-    for title, file in files.items():
+    for title, path in examples.items():
+        file = read_json(path)
         for number, sentence in enumerate(file["sentences"], start=1):
             tokens, weights = sentence["tokens"], np.asarray(sentence["attention"], float)
             if weights.shape != (len(tokens), len(tokens)):
@@ -63,12 +65,14 @@ def numbers(files: dict[str, dict]) -> pd.DataFrame:
             for query, key in np.ndindex(weights.shape):
                 pair = [query + 1, tokens[query], key + 1, tokens[key], weights[query, key], key == sentence["rarest"]]
                 rows.append(head + pair)
+        if not file["sentences"]:
+            rows.append([title] + [None] * (len(COLUMNS) - 1))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def draw(weights: pd.DataFrame, *, titles: list[str]) -> Figure:
+def draw(weights: pd.DataFrame) -> Figure:
     """Draw the maps, the corpora one below the other; a corpus without examples gets a message."""
-    page = _page(weights, titles)
+    page = _page(weights.dropna(subset="query"), list(weights["corpus"].unique()))
     heights = [LINE * (heading.count("\n") + 2) for heading, _ in page]
     height = 0.6 + sum(space + sum(map(_height, lines)) for space, (_, lines) in zip(heights, page))
     drawn = Figure(figsize=(style.DOUBLE, height))

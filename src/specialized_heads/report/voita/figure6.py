@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 from specialized_heads.report import style
+from specialized_heads.report.data import Tables
 
-READS = {}
 BETA = 0.33
 LOW, HIGH = -0.1, 1.1  # ends of the stretched interval
 LOG_ALPHAS = (-3.0, -1.0, 0.0, 1.0, 3.0)
@@ -37,7 +37,7 @@ def point_masses(log_alpha: float) -> tuple[float, float]:
     return float(closed), float(1 - at_most_open)
 
 
-def numbers() -> pd.DataFrame:
+def numbers(tables: Tables | None = None) -> pd.DataFrame:
     """Curves and point masses: curve (Concrete, stretched, Hard Concrete), log_alpha, x, quantity (density, probability), y."""
     inner = np.linspace(0, 1, POINTS)
     # The Concrete density is infinite at 0 and 1, the stretched one at its own ends; both axes end below that.

@@ -10,27 +10,26 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import paper, sweep
 
-READS = {"scores": Files(SCORE_COLUMNS)}
 COLUMNS = [
-    "corpus", "kind", "lam", "asked", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
+    "corpus", "kind", "lam", "target_heads", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
     "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value", "sentences",
 ]  # fmt: skip
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """Points of each corpus that has models with pruned encoder heads, then the paper's.
 
     share: of the baseline's encoder heads; delta: BLEU minus that of the baseline of the same seed; `_low` and `_high`: see
     `sweep.over_seeds`.
     """
     frames = []
-    for title, scores in tables.items():
+    for title, scores in style.by(tables.translation(), "corpus").items():
         models = sweep.against_baseline(sweep.models(scores, scope="encoder"))
-        full = models.loc[models["kind"] == "baseline"].set_index("seed")["encoder_total"]
-        models = models.assign(heads=models["encoder_total"], share=models["encoder_total"] / models["seed"].map(full))
+        full = models.loc[models["kind"] == "baseline"].set_index("seed")["encoder_heads"]
+        models = models.assign(heads=models["encoder_heads"], share=models["encoder_heads"] / models["seed"].map(full))
         points = sweep.over_seeds(models, ["heads", "share", "bleu", "delta"], p_values="delta")
         frames.append(points.assign(corpus=title, sentences=models["sentences"].max()))
     points = stack(frames, COLUMNS)

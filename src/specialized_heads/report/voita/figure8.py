@@ -8,36 +8,36 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.experiment import Model
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files, encoder_heads
+from specialized_heads.report.data import Tables, encoder_heads
 from specialized_heads.report.voita import sweep
 
-READS = {"heads": Files(HEAD_COLUMNS, by="runs")}
 HEIGHT, TALLEST = 0.13, 4.6  # inches: of a cell; of a column, above which cells become lower
-COLUMNS = ["model", "lam", "asked", "seed", "heads", "place", "layer", "head", "functions"]
+COLUMNS = ["corpus", "model", "lam", "target_heads", "seed", "heads", "place", "layer", "head", "functions"]
 
 
-def numbers(tables: dict[Model, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per head of each model; place: in its column, from 1 at the bottom; heads: of the model.
 
     A model without heads has one row.
     """
+    corpus = tables.swept("encoder")
     functions = list(style.FUNCTIONS)
     frames = []
-    for model, table in tables.items():
-        heads = encoder_heads(table)
+    for model, own in tables.each(corpus, "encoder"):
+        heads = encoder_heads(own)
         # Heads with the same first function are neighbours, those that have it alone first.
         heads["key"] = [tuple(map(functions.index, text.split("; "))) for text in heads["functions"]]
         heads = heads.sort_values(["key", "layer", "head"])
         column = heads.assign(place=range(1, len(heads) + 1)) if len(heads) else pd.DataFrame([{}])
-        column = column.assign(model=model.path, lam=model.lam, asked=model.asked, seed=model.seed, heads=len(heads))
-        frames.append(column.assign(whole=not model.scope).reindex(columns=[*COLUMNS, "whole"]))
+        shared = {key: model[key] for key in ("corpus", "model", "lam", "target_heads", "seed")}
+        column = column.assign(**shared, heads=len(heads), whole=not model["scope"])
+        frames.append(column.reindex(columns=[*COLUMNS, "whole"]))
     cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
     order = {"heads": False, "whole": False, **sweep.WEAKEST_FIRST, "seed": True, "place": True}
     return sweep.in_order(cells, order)[COLUMNS]
 
 
-def draw(cells: pd.DataFrame, *, title: str) -> Figure:
+def draw(cells: pd.DataFrame) -> Figure:
     """Draw one column per model."""
     columns = style.by(cells, "model")
     most = max(1, int(cells["heads"].max()))
@@ -52,21 +52,22 @@ def draw(cells: pd.DataFrame, *, title: str) -> Figure:
             if size >= 4.5:
                 style.cell_text(axes, x, cell.place - 0.5, f"{cell.layer}-{cell.head}", size=size)
     labels = [f"{column['heads'].iloc[0]}\n{_target(column.iloc[0], len(columns))}" for column in columns.values()]
-    if cells["seed"].nunique() > 1:
-        seeds = [column["seed"].iloc[0] for column in columns.values()]
-        labels = [f"{label}\nseed {seed}" for label, seed in zip(labels, seeds)]
     axes.set_xticks(range(len(columns)), labels)
     axes.tick_params(axis="x", length=0)
     # Few columns keep the width of a cell instead of stretching over the page.
     spare = max(0.0, (6 - len(columns)) / 2)
     axes.set(xlim=(-0.6 - spare, len(columns) - 0.4 + spare), ylim=(0, most), ylabel="encoder heads retained")
-    note = f"; {sweep.NO_PRUNED}" if cells[["lam", "asked"]].isna().all(axis=None) else ""
-    axes.set_title(style.wrap(f"{title}: functions of the encoder heads that remain{note}", inches=style.DOUBLE - 0.5))
+    note = f"; {sweep.NO_PRUNED}" if cells[["lam", "target_heads"]].isna().all(axis=None) else ""
+    axes.set_title(
+        style.wrap(
+            f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain{note}", inches=style.DOUBLE - 0.5
+        )
+    )
     style.function_legend(drawn)
     return drawn
 
 
 def _target(model: pd.Series, columns: int) -> str:
     """The label of a model's target, on two lines where columns are narrow."""
-    label = sweep.label(model["lam"], model["asked"])
+    label = sweep.label(model["lam"], model["target_heads"])
     return label.replace(" ", "\n") if columns > 12 else label

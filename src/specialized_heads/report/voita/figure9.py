@@ -9,28 +9,27 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.inputs import SCORE_COLUMNS, Files, stack
+from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import paper, sweep
 
-READS = {"scores": Files(SCORE_COLUMNS)}
 COLUMNS = [
-    "corpus", "kind", "lam", "asked", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active",
+    "corpus", "kind", "lam", "target_heads", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active",
     "active_low", "active_high", "heads",
 ]  # fmt: skip
 PANELS = 3  # per row
 ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}  # the line on which all types lose the same share of their heads
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """Points of each corpus that has models pruned with scope `all`, then the paper's: one row per target and attention type.
 
     pruned: heads of all types; active: heads of this type, of `heads` before pruning; `_low` and `_high`: range over seeds.
     """
     frames = []
-    for title, scores in tables.items():
+    for title, scores in style.by(tables.translation(), "corpus").items():
         models = sweep.models(scores, scope="all")
         types = [
-            models.assign(type=kind, place=place, active=models[f"{kind}_total"], heads=models[f"{kind}_total"].max())
+            models.assign(type=kind, place=place, active=models[f"{kind}_heads"], heads=models[f"{kind}_heads"].max())
             for place, kind in enumerate(style.TYPES)
         ]
         keys = [*sweep.TARGET, "place", "type", "heads"]

@@ -1,7 +1,7 @@
 """Pruned models along λ and along numbers of heads: how seeds are averaged, and how points, lines and cells show it.
 
-A target is what a model was pruned to: a λ, or a number of heads (the column `asked`). A point is the mean over the seeds of
-one target, and its range reaches from the lowest to the highest seed. The two kinds of target are two procedures, so a figure
+A target is what a model was pruned to: a λ, or a number of heads (`target_heads`). A point is the mean over the seeds of one
+target, and its range reaches from the lowest to the highest seed. The two kinds of target are two procedures, so a figure
 that has both draws two series, each starting at the baseline. Tables show mean and standard deviation over seeds instead.
 """
 
@@ -18,10 +18,10 @@ from specialized_heads.report import style
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 NO_HEADS = "no heads to ablate in these models"
-TARGET = ["kind", "lam", "asked"]
+TARGET = ["kind", "lam", "target_heads"]
 ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
 ASKED_LABEL = "pruned to a number of heads"
-WEAKEST_FIRST = {"lam": True, "asked": False}  # for `in_order`: small λ, then many heads
+WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
 SIGNIFICANT = 0.05  # level at which figures mark a difference from the baseline
 
@@ -33,7 +33,7 @@ def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
     """
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
     rows = pd.concat([scores[scores["kind"] == "baseline"], pruned]) if len(pruned) else pruned
-    totals = rows[["encoder_total", "decoder_total", "cross_total"]].sum(axis=1)
+    totals = rows[["encoder_heads", "decoder_heads", "cross_heads"]].sum(axis=1)
     return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals)
 
 
@@ -77,21 +77,21 @@ def in_order(rows: pd.DataFrame, order: dict[str, bool]) -> pd.DataFrame:
     return rows.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
 
 
-def target(lam: float, asked: float) -> str:
+def target(lam: float, heads: float) -> str:
     """A model's target in the cell of a table."""
-    return f"λ {lam:g}" if pd.notna(lam) else f"{asked:.0f} {'head' if asked == 1 else 'heads'}"
+    return f"λ {lam:g}" if pd.notna(lam) else f"{heads:.0f} {'head' if heads == 1 else 'heads'}"
 
 
-def label(lam: float, asked: float) -> str:
+def label(lam: float, heads: float) -> str:
     """A model's target as the label of a column, above or below the number of heads that are left."""
     if pd.notna(lam):
         return f"λ {lam:g}"
-    return f"target: {asked:.0f}" if pd.notna(asked) else "none pruned"
+    return f"target: {heads:.0f}" if pd.notna(heads) else "none pruned"
 
 
 def heads_text(models: pd.DataFrame) -> str:
     """Heads of the three types as `14/31/30`; over several seeds their means, with one digit where they differ."""
-    means = [models[f"{kind}_total"].astype(float) for kind in style.TYPES]
+    means = [models[f"{kind}_heads"].astype(float) for kind in style.TYPES]
     return "/".join(f"{m.mean():.0f}" if m.nunique() < 2 else f"{m.mean():.1f}" for m in means)
 
 
@@ -159,7 +159,7 @@ def panel_per_corpus(
 
 def both_kinds(points: pd.DataFrame) -> bool:
     """Whether there are both models pruned by λ and models pruned to a number of heads."""
-    return bool(points["lam"].notna().any() and points["asked"].notna().any())
+    return bool(points["lam"].notna().any() and points["target_heads"].notna().any())
 
 
 def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[tuple[pd.DataFrame, style.Series]]:
@@ -167,7 +167,7 @@ def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[t
 
     `both`: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
     """
-    asked, baseline = points["asked"].notna(), points["kind"] == "baseline"
+    asked, baseline = points["target_heads"].notna(), points["kind"] == "baseline"
     # The baseline is in both series and keeps the marker of the one drawn last.
     if both and asked.any():
         yield points[asked | baseline], look._replace(**ASKED)

@@ -5,9 +5,9 @@ Rows with the same relation and direction are neighbours, ours first, then the p
 
 import pandas as pd
 
+from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import dependency, paper
 
-READS = dependency.READS
 CAPTION = (
     "Dependency scores: accuracy of the best encoder head and of the most frequent relative position (baseline), in "
     "percent, with 95% bootstrap intervals over sentences. The best head is chosen on the sentences on which it is scored; "
@@ -19,9 +19,9 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def numbers(heads: dict[str, pd.DataFrame], relations: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """The best head of each corpus, relation and direction, and the paper's; without arcs or heads, a row without accuracy."""
-    rows = dependency.accuracies(heads, relations)
+    rows = dependency.accuracies(tables)
     rows = rows[rows["best"] | rows["accuracy"].isna()]
     place = rows.groupby(["relation", "direction"], sort=False).ngroup()
     return rows.assign(place=place).sort_values("place", kind="stable", ignore_index=True)

@@ -7,10 +7,10 @@ paper's rows follow ours.
 
 import pandas as pd
 
-from specialized_heads.report.inputs import SCORE_COLUMNS, Files
+from specialized_heads.report import style
+from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import paper, sweep
 
-READS = {"scores": Files((*SCORE_COLUMNS, "updates"))}
 CAPTION = (
     "Heads left in encoder self-attention, decoder self-attention and cross-attention, and test BLEU with 95% "
     "bootstrap intervals, after pruning and trained from scratch; p: against the baseline of the same seed (paired "
@@ -21,16 +21,16 @@ SEVERAL = (
     "some seeds gain and others lose"
 )
 SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised"]
-KEYS = ["scope", "lam", "asked", "seed"]
-TOTALS = ["encoder_total", "decoder_total", "cross_total"]
+KEYS = ["scope", "lam", "target_heads", "seed"]
+TOTALS = ["encoder_heads", "decoder_heads", "cross_heads"]
 SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
 COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *SCRATCH.values()]
 
 
-def numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def numbers(tables: Tables) -> pd.DataFrame:
     """One row per baseline and pruned model of each corpus, with its twin from scratch under `scratch_`, then the paper's."""
     frames = []
-    for title, scores in tables.items():
+    for title, scores in style.by(tables.translation(), "corpus").items():
         twins = scores.loc[scores["kind"] == "scratch", [*KEYS, *SCRATCH]].rename(columns=SCRATCH)
         scopes = {"all"} | set(twins["scope"])
         pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
@@ -57,7 +57,9 @@ def _reported(corpus: str, bleu: float) -> pd.DataFrame:
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """The table as text, the seeds of a model in one row; columns for seeds and scopes only where there are several."""
-    groups = rows.groupby(["corpus", "kind", "scope", "lam", "asked", rows["seed"].notna()], dropna=False, sort=False)
+    groups = rows.groupby(
+        ["corpus", "kind", "scope", "lam", "target_heads", rows["seed"].notna()], dropna=False, sort=False
+    )
     # The paper's models have no target to tell them apart: each is a row.
     models = [[same] if ours else [same.iloc[[n]] for n in range(len(same))] for (*_, ours), same in groups]
     cells = pd.DataFrame([_row(same) for group in models for same in group])
@@ -82,7 +84,9 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
     return {
         "corpus": first["corpus"],
         "n": f"{first['sentences']:,}" if ours else "",
-        "model": sweep.target(first["lam"], first["asked"]) if ours and first["kind"] == "pruned" else first["kind"],
+        "model": sweep.target(first["lam"], first["target_heads"])
+        if ours and first["kind"] == "pruned"
+        else first["kind"],
         "scope": first["scope"],
         "seeds": str(len(same)) if ours else "",
         "enc/dec/cross": sweep.heads_text(same),

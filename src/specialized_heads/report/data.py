@@ -1,0 +1,135 @@
+"""The five tables of an experiment, of which all figures, tables and claims are functions (docs/heads.md has their columns).
+
+Here a corpus is called by its title. Scores of classification tasks are in the columns of BLEU; `metric` says what they are.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from specialized_heads.planning.names import Name, Target
+from specialized_heads.report.gather import BLEU
+from specialized_heads.tables import read_table
+
+MODEL = [
+    "corpus",
+    "kind",
+    "scope",
+    "lam",
+    "target_heads",
+    "criterion",
+    "seed",
+    "update",
+]  # columns that identify a model
+
+
+class Tables(NamedTuple):
+    """A row per model, head of an analysed model, record of a training, removed set of heads, and relation of a corpus."""
+
+    models: pd.DataFrame
+    heads: pd.DataFrame
+    logs: pd.DataFrame
+    ablation: pd.DataFrame
+    relations: pd.DataFrame
+
+    def translation(self) -> pd.DataFrame:
+        """The models of the corpora, without those of classification tasks."""
+        return self.models[self.models["metric"] == BLEU]
+
+    def tasks(self) -> pd.DataFrame:
+        """The models of classification tasks."""
+        return self.models[self.models["metric"] != BLEU]
+
+    def corpora(self) -> list[str]:
+        """The corpora in the order of the experiment."""
+        return list(self.translation()["corpus"].unique())
+
+    def swept(self, *scopes: str) -> str:
+        """The corpus that a figure about pruning shows: the first with models pruned in one of these scopes, or the first."""
+        models = self.translation()
+        pruned = models.loc[(models["kind"] == "pruned") & models["scope"].isin(scopes), "corpus"]
+        return [*pruned, *self.corpora(), ""][0]
+
+    def analysed(self, corpus: str, *kinds: str) -> pd.DataFrame:
+        """The heads of the models of these kinds and a corpus."""
+        return self.heads[(self.heads["corpus"] == corpus) & self.heads["kind"].isin(kinds)]
+
+    def each(self, corpus: str, *scopes: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+        """The baseline of the first seed and its pruned models of these scopes, a row each, with their heads."""
+        models = self.models[(self.models["corpus"] == corpus) & self.models["kind"].isin(["baseline", "pruned"])]
+        models = first_seed(models[(models["kind"] == "baseline") | models["scope"].isin(scopes)])
+        for model in models.to_dict("records"):
+            lam, heads = (None if pd.isna(model[key]) else model[key] for key in ("lam", "target_heads"))
+            name = Name(model["kind"], model["scope"], Target(lam, heads and int(heads)))
+            same = [self.heads[key].isna() if pd.isna(model[key]) else self.heads[key] == model[key] for key in MODEL]
+            yield model | {"model": f"{name}/seed{model['seed']}"}, self.heads[np.logical_and.reduce(same)]
+
+    def of(self, corpus: str) -> "Tables":
+        """The rows of a corpus; of the heads, without the columns of relations that only others have."""
+        own = Tables(*(table[table["corpus"] == corpus] for table in self))
+        foreign = set(self.relations["relation"]) - set(own.relations["relation"])
+        drop = [column for column in own.heads if column.startswith(tuple(f"{relation}_" for relation in foreign))]
+        return own._replace(heads=own.heads.drop(columns=drop))
+
+
+def load(folders: Sequence[Path]) -> Tables:
+    """The tables in these folders, `results/<experiment>/data`, of one experiment or several."""
+    frames = {}
+    for name in Tables._fields:
+        parts = [read_table(folder / f"{name}.parquet").to_pandas() for folder in folders]
+        frame = pd.concat(parts, ignore_index=True)
+        frames[name] = frame.assign(corpus=frame["title"])
+    return Tables(**frames)
+
+
+def first_seed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first seed: heads of different seeds do not correspond."""
+    return rows[rows["seed"] == rows["seed"].iloc[0]] if len(rows) else rows
+
+
+def stack(frames: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """These columns of the frames that have rows, one below the other; an empty table with them where none has."""
+    filled = [frame.reindex(columns=columns) for frame in frames if len(frame)]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
+
+
+def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:
+    """The encoder rows of a per-head table, with `functions` as text: names joined by "; ", or "other"."""
+    rows = heads[heads["type"] == "encoder"].copy()
+    rows["functions"] = ["; ".join(functions) if len(functions) else "other" for functions in rows["functions"]]
+    return rows
+
+
+def removed(tables: Tables, what: str, *, measured_on: str = "test") -> pd.DataFrame:
+    """The scores of baselines without each single head, or with it alone in its layer."""
+    rows = tables.ablation
+    return rows[(rows["what"] == what) & (rows["measured_on"] == measured_on)]
+
+
+def in_order_of_importance(tables: Tables) -> pd.DataFrame:
+    """The scores as heads of all types or of one (`what`) go in order of importance; without models that have no such heads."""
+    rows = tables.ablation
+    return rows[rows["systematic"].astype(bool) & (rows["heads"] > 0)]
+
+
+def score_name(rows: pd.DataFrame) -> str:
+    """What the score in the columns of BLEU is called."""
+    names = rows["metric"].unique()
+    return names[0] if len(names) == 1 else "score"
+
+
+def renamed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with columns called `score` in place of `bleu` where all are of classification tasks."""
+    ours = "metric" in rows and len(rows) and BLEU not in set(rows["metric"])
+    return rows.rename(columns=lambda name: name.replace("bleu", "score")) if ours else rows
+
+
+def spearman(first: pd.Series, second: pd.Series) -> float:
+    """Rank correlation over the heads that have both values; NaN for fewer than two, or without variation."""
+    pairs = pd.concat([first, second], axis=1).dropna()
+    if len(pairs) < 2 or (pairs.nunique() < 2).any():
+        return np.nan
+    return float(pairs.corr("spearman").iloc[0, 1])
