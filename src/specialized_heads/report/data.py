@@ -81,7 +81,7 @@ def load(folders: Sequence[Path]) -> Tables:
     for name in Tables._fields:
         parts = [read_table(folder / f"{name}.parquet").to_pandas() for folder in folders]
         frame = pd.concat(parts, ignore_index=True)
-        frames[name] = frame.assign(corpus=frame["title"])
+        frames[name] = frame.assign(corpus=frame["title"]).astype({"target_heads": float})
     return Tables(**frames)
 
 

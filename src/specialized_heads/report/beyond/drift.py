@@ -153,7 +153,7 @@ def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None
                 look["color"] = "white" if style.is_dark(face) else "black"
                 axes.text(x, y, f"{cell.layer}-{cell.head}", ha="center", va="center_baseline", **look)
     first = [model.iloc[0] for model in models.values()]
-    labels = [f"{row['heads']}\n{sweep.label(row['lam'], row['asked'])}" for row in first]
+    labels = [f"{row['heads']}\n{sweep.label(row['lam'], row['target_heads'])}" for row in first]
     axes.set_xticks(range(len(models)), [label.replace(" ", "\n") if columns > 8 else label for label in labels])
     axes.set_yticks(range(len(functions)), functions)
     style.bare(axes)
