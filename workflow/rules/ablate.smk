@@ -50,8 +50,8 @@ use rule ablate as ablate_second with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
-        tokens=planned(inputs.second_tokens),
-        references=planned(inputs.second_text),
+        tokens=rules.importance.input.dev,
+        references=rules.corpus_split.output.dev,
         bpe=rules.bpe.output.target_model,
     output:
         "results/{experiment}/{corpus}/ablation/{model}/seed{seed}.second.parquet",
@@ -62,7 +62,7 @@ use rule ablate as ablate_second with:
     params:
         settings=settings(stages.ablate, alone=False),
     message:
-        "ablating the heads of {wildcards.model} of {wildcards.corpus} on a second set; progress in {log}"
+        "ablating the heads of {wildcards.model} of {wildcards.corpus} on the development set; progress in {log}"
 
 
 rule prune_systematically:

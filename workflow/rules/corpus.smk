@@ -111,19 +111,3 @@ use rule stage as tokens with:
     params:
         **stage("corpus.tokens", stages.tokens),
 
-
-# The test set of another corpus, as the models of this one read it.
-use rule tokens as tokens_of_other with:
-    input:
-        text="results/{experiment}/{other}/corpus/test.parquet",
-        source_model=rules.bpe.output.source_model,
-        target_model=rules.bpe.output.target_model,
-        special=planned(inputs.special_tokens, root=PROJECT),
-    output:
-        "results/{experiment}/{corpus}/corpus/tokens/test_of_{other}.safetensors",
-    log:
-        "results/{experiment}/{corpus}/logs/tokens_test_of_{other}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/tokens_test_of_{other}.tsv"
-    wildcard_constraints:
-        other=any_of(experiment.corpora),

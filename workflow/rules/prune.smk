@@ -1,5 +1,5 @@
 # One model per scope and target (a λ or a number of heads): fine-tune the baseline with gates on its heads, then remove the closed
-# ones (section 6). The model with soft gates is written too, whether or not it is scored.
+# ones (section 6).
 
 
 use rule training as prune with:
@@ -11,10 +11,8 @@ use rule training as prune with:
     output:
         "results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.safetensors",
         "results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/model.json",
-        "results/{experiment}/{corpus}/models/soft/{scope}_{target}/seed{seed}/model.json",
         gates="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/gates.json",
         records="results/{experiment}/{corpus}/models/pruned/{scope}_{target}/seed{seed}/log.jsonl",
-        soft="results/{experiment}/{corpus}/models/soft/{scope}_{target}/seed{seed}/model.safetensors",
     log:
         "results/{experiment}/{corpus}/logs/prune_{scope}_{target}_seed{seed}.log",
     benchmark:

@@ -33,8 +33,6 @@ class Settings(stage.Section):
     metric: str
     device: str
     alone: bool = False  # also with each head alone in its layer
-    step: float = 0.1  # with `--importance`, as the next
-    normalise: bool = True
 
 
 def schema(like: pa.Schema) -> pa.Schema:
@@ -61,7 +59,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     if files.importance:
         table = read_table(files.importance).to_pandas()
-        by_step = systematic.removals(table, step=settings.step, normalise=settings.normalise)
+        by_step = systematic.removals(table)
         wanted, like = [(row, heads) for row, heads in by_step if row["pruned"] == "all"], systematic.SCHEMA
     else:
         wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA

@@ -46,7 +46,6 @@ SCHEMA = pa.schema(
 
 class Settings(stage.Section):
     batches: list[int]  # sentences per batch
-    normalise: bool
     device: str
 
 
@@ -71,7 +70,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, its `--importance` and `--tokens` of the test set; write `--output`."""
     torch.set_num_threads(1)
     model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
-    order = ranking(read_table(files.importance).to_pandas(), "all", normalise=settings.normalise)
+    order = ranking(read_table(files.importance).to_pandas(), "all")
     pruned = copy.deepcopy(model)
     remove_heads(pruned, set(order[: math.floor(REMOVED * len(order))]))
     name = speed.device_name(model.device)

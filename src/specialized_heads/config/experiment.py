@@ -147,8 +147,6 @@ class Experiment(Section):
         for name, corpus in self.corpora.items():
             values = self.for_corpus(name)
             given = corpus.baseline is not None  # its heads may be others; pruning checks their number
-            if values.model.tied == "all" and not (values.vocabulary.shared or given):
-                raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
             late = [moment for moment in values.heads.checkpoints if moment > values.training.updates]
             if late and not given:
                 raise ValueError(
@@ -171,18 +169,11 @@ class Experiment(Section):
                     f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates of "
                     f"the baseline of {name}"
                 )
-            ranked = values.ablation.systematic or "importance" in values.comparison.criteria
-            if ranked and values.ablation.normalise and values.model.heads == 1 and not given:
-                raise ValueError(
-                    f"ablation.normalise: the model of {name} has one head per layer, whose importance, divided by that of "
-                    f"its layer, is always 1; set it to false"
-                )
             if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
                 raise ValueError(
                     f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "
                     f"pruning.heads_all, or leave the criteria empty"
                 )
-            self._check_second_set(name, values.ablation)
         return self
 
     @model_validator(mode="after")
@@ -217,11 +208,6 @@ class Experiment(Section):
                     f"training.join: {name} is a task, which reads single examples; set classification.tasks.{name}.override."
                     "training.join: 1"
                 )
-            if values.ablation.systematic and values.ablation.normalise and not bert.model and bert.heads == 1:
-                raise ValueError(
-                    f"ablation.normalise: the model of {name} has one head per layer, whose importance, divided by that of "
-                    "its layer, is always 1; set it to false"
-                )
             if self.tasks[name].model and values.ablation.moments:
                 raise ValueError(
                     f"classification.tasks.{name}.model: has no checkpoints of its training; empty ablation.moments for it"
@@ -232,31 +218,12 @@ class Experiment(Section):
                 )
         return self
 
-    def _check_second_set(self, name: str, ablation: Ablation) -> None:
-        """Check that the second set for ablation exists, is not the corpus itself, and has the same languages."""
-        second = ablation.second
-        if second == "dev" or not (ablation.single and self.corpora[name].prune):
-            return
-        if second not in self.corpora:
-            raise ValueError(f"ablation.second: {second!r} is neither dev nor a corpus of this experiment")
-        if second == name:
-            raise ValueError(f"ablation.second: {name} is the corpus itself; override the key for this corpus")
-        own, other = self.corpora[name], self.corpora[second]
-        if (own.source_language, own.target_language) != (other.source_language, other.target_language):
-            raise ValueError(
-                f"ablation.second: {second} is {other.source_language}-{other.target_language}, the models of {name} "
-                f"translate {own.source_language}-{own.target_language}; name a corpus of these languages, or dev"
-            )
-
     def fine_tuning(self) -> Training:
-        """The settings of fine-tuning: the baseline's training with the schedule in `pruning`.
-
-        The final weights belong to the final gates, so they are not averaged over earlier checkpoints.
-        """
+        """The settings of fine-tuning: the baseline's training with the schedule in `pruning`."""
         pruning = self.pruning
         names = ("updates", "learning_rate", "warmup", "optimizer", "muon_learning_rate")
         changed = {name: getattr(pruning, name) for name in names}
-        return _validate(Training, self.training.model_dump() | changed | {"average": 1}, prefix="pruning")
+        return _validate(Training, self.training.model_dump() | changed, prefix="pruning")
 
     def retraining(self) -> Training:
         """The settings of training from scratch: the baseline's, but for `pruning.retrain_updates` and `retrain_learning_rate`.
@@ -328,7 +295,7 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if remedy := removed.KEYS.get(".".join(where.split(".")[-2:])):
-        return f"{where}: {remedy}"
+        return f"{where}: {remedy}; remove the key"
     if problem["type"] in ("union_tag_invalid", "literal_error"):
         given = problem.get("ctx", {}).get("tag", problem["input"])
         if remedy := removed.VALUES.get(str(given)):

@@ -180,8 +180,9 @@ def _difference(configured: Any, stored: Any) -> str | None:
     """The first key that differs, as `.key`; "" where the values are no sections; None if nothing differs."""
     if not isinstance(configured, Section):
         return None if configured == stored else ""
+    known = {key: value for key, value in (stored or {}).items() if key in type(configured).model_fields}
     try:  # a key that is newer than the baseline had its default
-        before = type(configured).model_validate(stored)
+        before = type(configured).model_validate(known)
     except ValidationError:  # of another kind, or written by another version
         return ""
     different = [f".{key}" for key, value in configured if key not in IMMATERIAL and value != getattr(before, key)]

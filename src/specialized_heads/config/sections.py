@@ -39,20 +39,13 @@ class Split(Section):
 
 
 class Vocabulary(Section):
-    """BPE vocabularies, separate for source and target (appendix B.1) unless `shared`."""
+    """BPE vocabularies, separate for source and target (appendix B.1)."""
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
     preprocess: Mode = Field(
         "none", description="text before BPE; none: raw text; paper: lower-case Moses tokens, as in the paper's code"
     )
-    shared: bool = Field(False, description="one vocabulary for both sides, learned from both")
-
-    @model_validator(mode="after")
-    def _one_size(self) -> "Vocabulary":
-        if self.shared and self.source != self.target:
-            raise ValueError(f"a shared vocabulary has one size, but source is {self.source} and target {self.target}")
-        return self
 
 
 class Model(Section):
@@ -83,12 +76,6 @@ class Model(Section):
     position_base: float = Field(1e4, gt=1, le=1e6, description="ratio of their highest to their lowest frequency")
     position_scale: float = Field(
         1.0, gt=0, le=1e3, description="factor applied to the sinusoids; word embeddings have unit size"
-    )
-    position_start: int = Field(0, ge=0, le=1000, description="position of the first token; 1 in M2M100")
-    norm_epsilon: float = Field(1e-6, gt=0, le=1, description="ε of LayerNorm; 1e-5 in transformers")
-    tied: Literal["", "output", "all"] = Field(
-        "",
-        description="embeddings that share one matrix: output (target and output), all (with vocabulary.shared), or none",
     )
     fixed_patterns: bool = Field(
         False,
@@ -145,18 +132,9 @@ class Training(Section):
     )
     log_every: int = Field(50, ge=1, description="updates between lines of the log")
     evaluate_every: int = Field(500, ge=1, description="updates between evaluations on the development set")
-    average: int = Field(1, ge=1, description="number of checkpoints to average; 1: the final weights")
-    average_every: int = Field(
-        1000, ge=1, description="updates between these checkpoints, counted back from the last update"
-    )
-    compile: bool = Field(False, description="compile the layers with torch.compile: meant for GPUs, slower on a CPU")
 
     @model_validator(mode="after")
-    def _moments(self) -> "Training":
-        if (self.average - 1) * self.average_every >= self.updates:
-            raise ValueError(
-                f"average: {self.average} checkpoints, {self.average_every} updates apart, do not fit into {self.updates} updates"
-            )
+    def _ends_at_zero(self) -> "Training":
         if self.schedule == "linear" and self.warmup >= self.updates:
             raise ValueError(
                 f"warmup {self.warmup} takes all of the {self.updates} updates: the learning rate would end at its peak"
@@ -197,18 +175,6 @@ class Pruning(Section):
     optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for fine-tuning")
     muon_learning_rate: float = Field(0.02, gt=0, description="as training.muon_learning_rate, for fine-tuning")
     gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same shape of schedule")
-    gate_init: float = Field(2.0, allow_inf_nan=False, description="initial log α; 2 means P(open) = 0.94")
-    penalty_warmup: int = Field(
-        0,
-        ge=0,
-        description="updates over which a given λ grows from zero; 0: constant λ; not used for numbers of heads",
-    )
-    penalise: Literal["heads", "largest_layer"] = Field(
-        "heads",
-        description="what λ multiplies; heads: the open heads; largest_layer: those of a stack's largest layer times the "
-        "number of layers, for formats with one number of heads per stack",
-    )
-    soft: bool = Field(False, description="also score each pruned model with soft gates, before they become 0 or 1")
     retrain: Distinct[str] = Field(
         ["all"],
         description="pruned configurations that are also trained from scratch (table 2): whole scopes but for λ 0 (encoder, all) "
@@ -235,8 +201,6 @@ class Pruning(Section):
 
     @model_validator(mode="after")
     def _together(self) -> "Pruning":
-        if self.penalty_warmup >= self.updates:
-            raise ValueError(f"penalty_warmup {self.penalty_warmup} takes all of the {self.updates} updates")
         if self.controls and not self.retrain:
             raise ValueError("controls need configurations in retrain, which is empty")
         for name in self.retrain:
@@ -273,15 +237,7 @@ class Ablation(Section):
         False,
         description="BLEU without each single head, and with each head as the only one in its layer, for all attention types",
     )
-    second: str = Field(
-        "dev",
-        description="second set on which single heads are ablated: dev, or another corpus with the same languages (its test set)",
-    )
     systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
-    step: float = Field(0.1, gt=0, le=1, description="share of the heads removed in each step")
-    normalise: bool = Field(
-        True, description="divide importance by its L2 norm over the heads of a layer and type before ordering heads"
-    )
     moments: list[int] = Field(
         [], description="updates of the baseline's training after which systematic pruning is measured too"
     )
@@ -355,22 +311,11 @@ class Heads(Section):
         min_length=1,
         description="Universal (obj) or Stanford Dependencies (dobj); a main type includes its subtypes, nsubj:pass only itself",
     )
-    positional_share: float = Field(
-        0.9, gt=0, le=1, description="share of argmaxes at one position that makes a head positional (section 5.1)"
-    )
     syntactic_margin: float = Field(
         0.1, ge=0, description="accuracy above the baseline that makes a head syntactic (section 5.2)"
     )
-    least_arcs: int = Field(
-        30,
-        ge=1,
-        description="minimum arcs of a relation for relations_certain, where a head certainly beats the fixed offset",
-    )
     rare_cutoff: int = Field(
         500, ge=0, description="tokens outside this many most frequent ones are rare (section 5.3)"
-    )
-    rare_share: float = Field(
-        0.5, gt=0, le=1, description="minimum share of argmaxes on the least frequent token for a rare-words head"
     )
     from_word: Literal["mean", "first"] = Field(
         "mean", description="attention from a word: mean over its pieces, or first piece"
@@ -386,13 +331,3 @@ class Heads(Section):
         [], description="updates of the baseline's training at which its heads are analysed too (figure emergence)"
     )
     viewer_sentences: int = Field(20, ge=0, description="sentences per model in the attention viewer; 0: no viewer")
-    relevance_alpha: float = Field(
-        0.5,
-        gt=0,
-        description="alpha_beta: weight α of positive contributions; negative ones have weight 1 - α. 0.5: the code of 2020",
-    )
-    relevance_epsilon: float = Field(
-        0.1,
-        ge=0,
-        description="epsilon: stabiliser of the weight ratios, in units of activations; 0: none, computed in float64",
-    )

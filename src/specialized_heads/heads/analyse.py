@@ -12,7 +12,7 @@ from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.examples import examples
-from specialized_heads.heads.halves import labels_on_halves
+from specialized_heads.heads.functions import LEAST_ARCS
 from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
 from specialized_heads.heads.table import head_rows, read_relevance, table_schema
@@ -79,12 +79,11 @@ def main(files: stage.Files, settings: Settings) -> None:
         "parsed": len(parses),
         "aligned": len(sentences),
         "queries": counted.queries,
-        "rare_words_queries": int(counted.rare_queries.sum()),
+        "rare_words_queries": counted.rare_queries,
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
-        "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < settings.heads.least_arcs],
+        "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < LEAST_ARCS],
         "labelled": {kind: sum(bool(row["functions"]) for row in rows if row["type"] == kind) for kind in KINDS},
-        "labels_on_halves": labels_on_halves(model, counted, settings.heads),
     }
     stage.write_json(files.report, report)
     stage.log.info("%d heads; %d of %d sentences aligned with their parses", len(rows), len(sentences), len(texts))

@@ -9,6 +9,7 @@ from sentencepiece import SentencePieceProcessor
 from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads import maps
+from specialized_heads.heads.functions import RARE_SHARE
 from specialized_heads.heads.measure import Counted
 from specialized_heads.model.transformer import Transformer
 
@@ -31,7 +32,7 @@ def examples(
         share; `sentences`, each with `tokens`, `attention` and `rarest`, the position of its rarest token.
     """
     heads = maps.head_numbers(model, "encoder")
-    if not heads or not counted.rare_queries.any():
+    if not heads or not counted.rare_queries:
         return {"layer": None, "head": None, "kind": "none", "score": None, "sentences": []}
     shares = counted.rare_shares()[0]
     best = int(np.argmax(shares))
@@ -59,5 +60,5 @@ def examples(
     ]
     layer, head = heads[best]
     score = float(shares[best])
-    kind = "rare words" if score >= settings.rare_share else "best by score"
+    kind = "rare words" if score >= RARE_SHARE else "best by score"
     return {"layer": layer, "head": head, "kind": kind, "score": score, "sentences": sentences}

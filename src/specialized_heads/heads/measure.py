@@ -1,7 +1,6 @@
 """Count everything about all heads in one pass over the analysis set (sections 4 and 5).
 
-Each batch of attention maps is dropped once it is counted, so memory grows with the set only by small counts per sentence. What
-decides a label is counted separately for sentences with even and odd numbers, so that labels can be compared between halves.
+Each batch of attention maps is dropped once it is counted, so memory grows with the set only by small counts per sentence.
 """
 
 from dataclasses import dataclass
@@ -27,13 +26,12 @@ class Counted:
     queries: per type, the number of queries.
     confidence, entropy: per type, means over queries (H,); NaN without queries.
     eos: mean attention on the source's EOS (H,), for encoder and cross.
-    offsets: per type and half, counts of relative positions (2, H, 2·reach + 1), see `positional.offset_counts`.
-    visible: per type and half, see `positional.visible_counts` (2, 2, 2·reach + 1).
-    rare: per half, argmaxes of the encoder on the rarest token and on one of the two rarest (2, 2, H).
-    rare_queries: per half, the queries that `rare` counts (2,).
-    sentences: numbers of the N aligned sentences (N,).
-    hits, fixed, arcs: per aligned sentence, the arcs that each encoder head gets right (N, H, R, 2), those that the best fixed
-        offset gets right (N, R, 2), and all (N, R, 2).
+    offsets: per type, counts of relative positions (H, 2·reach + 1), see `positional.offset_counts`.
+    visible: per type, see `positional.visible_counts` (2, 2·reach + 1).
+    rare: argmaxes of the encoder on the rarest token and on one of the two rarest (2, H).
+    rare_queries: the queries that `rare` counts.
+    hits, fixed, arcs: per aligned sentence (N), the arcs that each encoder head gets right (N, H, R, 2), those that the best
+        fixed offset gets right (N, R, 2), and all (N, R, 2).
     """
 
     queries: dict[str, int]
@@ -43,8 +41,7 @@ class Counted:
     offsets: dict[str, np.ndarray]
     visible: dict[str, np.ndarray]
     rare: np.ndarray
-    rare_queries: np.ndarray
-    sentences: np.ndarray
+    rare_queries: int
     hits: np.ndarray
     fixed: np.ndarray
     arcs: np.ndarray
@@ -52,7 +49,7 @@ class Counted:
     def rare_shares(self) -> np.ndarray:
         """Shares of argmaxes on the rarest token and on one of the two rarest (2, H); NaN where no sentence qualifies."""
         with np.errstate(invalid="ignore"):
-            return self.rare.sum(0) / self.rare_queries.sum()
+            return self.rare / np.int64(self.rare_queries)
 
 
 def measure(
@@ -78,14 +75,12 @@ def measure(
     # Sums per head: confidence and entropy; attention on EOS, which the decoder's input does not have.
     sums = {kind: torch.zeros(2, heads[kind], dtype=torch.float64) for kind in KINDS}
     eos = {kind: torch.zeros(heads[kind], dtype=torch.float64) for kind in ("encoder", "cross")}
-    offsets = {kind: torch.zeros(2, heads[kind], 2 * reach + 1, dtype=torch.long) for kind in KINDS}
-    visible = {kind: torch.zeros(2, 2, 2 * reach + 1, dtype=torch.float64) for kind in KINDS}
+    offsets = {kind: torch.zeros(heads[kind], 2 * reach + 1, dtype=torch.long) for kind in KINDS}
+    visible = {kind: torch.zeros(2, 2 * reach + 1, dtype=torch.float64) for kind in KINDS}
     number_of_queries = dict.fromkeys(KINDS, 0)
-    rare = torch.zeros(2, 2, heads["encoder"], dtype=torch.long)
-    rare_queries = np.zeros(2, dtype=np.int64)
-    aligned, arc_counts = [], []
+    rare, rare_queries = torch.zeros(2, heads["encoder"], dtype=torch.long), 0
+    arc_counts = []
     for batch in maps.attention_maps(model, store):
-        halves = [torch.from_numpy(batch.sentences % 2 == half)[:, None] for half in (0, 1)]
         for kind in KINDS:
             weights, queries, keys = batch.weights[kind], batch.queries[kind], batch.keys[kind]
             number_of_queries[kind] += int(queries.sum())
@@ -95,23 +90,20 @@ def measure(
             best = maps.argmax(weights, keys)
             positioned = positional.choosing(kind, queries)
             origin = positional.expected(kind, positioned, keys)
-            for half, members in enumerate(halves):
-                chosen = positioned & members
-                offsets[kind][half] += positional.offset_counts(best, origin, chosen, reach=reach)
-                visible[kind][half] += positional.visible_counts(kind, origin, chosen, keys, reach=reach)
-                if kind == "encoder":
-                    rarest, two_rarest, number = rare_hits(
-                        best, queries & members, batch.source, ranks=ranks, cutoff=settings.rare_cutoff
-                    )
-                    rare[half] += torch.stack([rarest, two_rarest])
-                    rare_queries[half] += number
+            offsets[kind] += positional.offset_counts(best, origin, positioned, reach=reach)
+            visible[kind] += positional.visible_counts(kind, origin, positioned, keys, reach=reach)
+            if kind == "encoder":
+                rarest, two_rarest, number = rare_hits(
+                    best, queries, batch.source, ranks=ranks, cutoff=settings.rare_cutoff
+                )
+                rare += torch.stack([rarest, two_rarest])
+                rare_queries += number
         rows = [row for row, number in enumerate(batch.sentences.tolist()) if number in sentences]
         if rows:
             parsed = [sentences[int(batch.sentences[row])] for row in rows]
             words, shares = [sentence.words for sentence in parsed], [sentence.shares for sentence in parsed]
             weights = batch.weights["encoder"][rows]
             attention = syntactic.word_attention(weights, words, shares, from_word=settings.from_word)
-            aligned.append(batch.sentences[rows])
             arcs = [sentence.arcs for sentence in parsed]
             arc_counts.append(syntactic.arc_hits(attention, words, arcs, fixed_offsets))
     means = {kind: (sums[kind] / number_of_queries[kind]).numpy() for kind in KINDS}  # 0 / 0 is NaN
@@ -125,7 +117,6 @@ def measure(
         visible={kind: counts.numpy() for kind, counts in visible.items()},
         rare=rare.numpy(),
         rare_queries=rare_queries,
-        sentences=np.concatenate(aligned),
         hits=hits,
         fixed=fixed,
         arcs=arcs,

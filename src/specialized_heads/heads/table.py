@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from specialized_heads.config.sections import Heads
 from specialized_heads.heads import maps, positional, syntactic
-from specialized_heads.heads.functions import functions_of
+from specialized_heads.heads.functions import LEAST_ARCS, functions_of
 from specialized_heads.heads.measure import Counted
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.transformer import Transformer
@@ -65,17 +65,17 @@ def head_rows(
     syntax = syntactic_columns(counted, settings, seed=seed)
     rarest, two_rarest = counted.rare_shares()
     names = syntactic.score_names(settings.relations)
-    enough = names[counted.arcs.sum(0) >= settings.least_arcs]
+    enough = names[counted.arcs.sum(0) >= LEAST_ARCS]
     rows = []
     for kind in KINDS:
-        possible, chance = counted.visible[kind].sum(0)
+        possible, chance = counted.visible[kind]
         for number, (layer, head) in enumerate(maps.head_numbers(model, kind)):
             if (kind, layer, head) not in relevance:
                 raise UserError(
                     f"the table of relevances has no {kind} head {layer}-{head}: it belongs to another model; delete it and "
                     "run again"
                 )
-            counts = counted.offsets[kind][:, number].sum(0)
+            counts = counted.offsets[kind][number]
             place = positional.preferred(kind, counts, possible)
             row = {"type": kind, "layer": layer, "head": head, "relevance": relevance[kind, layer, head]}
             row |= {"confidence": counted.confidence[kind][number], "entropy": counted.entropy[kind][number]}

@@ -84,6 +84,11 @@ def probability_open(log_alpha: Tensor) -> Tensor:
     return torch.sigmoid(log_alpha - BETA * math.log(-LOW / HIGH))
 
 
+def expected_open(gates: list[HardConcrete]) -> Tensor:
+    """Expected number of open heads, L_C (section 6.1)."""
+    return torch.stack([gate.open_probability().sum() for gate in gates]).sum()
+
+
 def hard(log_alpha: Tensor) -> Tensor:
     """Decision at test time, as booleans: open iff log α > 0, that is, P(g=1) > P(g=0)."""
     return log_alpha > 0

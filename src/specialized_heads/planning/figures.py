@@ -136,7 +136,7 @@ RESULTS = [
     Result("tables/survival", "beyond.survival", HEADS_OF, "Survival of heads, table"),
     Result("tables/relevance", "beyond.relevance", HEADS_OF, "Rules of relevance", by_rule),
     Result("figures/gates", "beyond.gates", PRUNING, "Gates during pruning", _any("pruned")),
-    Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("soft", "count", "regularised")),
+    Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("count", "regularised")),
     Result("figures/criteria", "beyond.criteria", PRUNING, "Criteria", _any("cut")),
     Result("tables/criteria", "beyond.criteria", PRUNING, "Criteria, table", _any("cut")),
     Result("tables/speed", "beyond.speed", PRUNING, "Speed", timed, _speed(timed)),

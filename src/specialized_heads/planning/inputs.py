@@ -195,20 +195,6 @@ def timed_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str)
     return paths(experiment, MODEL + "model.safetensors", timed)
 
 
-def second_tokens(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
-    """The token ids of the second set on which single heads are ablated, cut by the BPE models of this corpus."""
-    second = experiment.for_corpus(corpus).ablation.second
-    name = "dev" if second == "dev" else f"test_of_{second}"
-    return f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"
-
-
-def second_text(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
-    """The text of that set."""
-    second = experiment.for_corpus(corpus).ablation.second
-    folder, name = (corpus, "dev") if second == "dev" else (second, "test")
-    return f"results/{experiment.experiment}/{folder}/corpus/{name}.parquet"
-
-
 # Criteria
 
 

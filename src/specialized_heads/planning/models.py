@@ -49,7 +49,7 @@ def models(experiment: Experiment, corpus: str, *kinds: str, scopes: Iterable[st
                     for criterion in comparison.criteria
                     for heads in pruning.head_counts(scope)
                 ]
-            case "pruned" | "soft" if kind == "pruned" or pruning.soft:
+            case "pruned":
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.targets(scope)]
             case "scratch" | "count" | "regularised" if kind == "scratch" or kind in pruning.controls:
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.retrained(scope)]

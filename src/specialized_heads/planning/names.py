@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-# Kinds of models, in the order of the tables. pruned: by gates; soft: the same, its gates not yet 0 or 1; scratch, count and
+# Kinds of models, in the order of the tables. pruned: by gates; scratch, count and
 # regularised: controls, from random initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned:
 # the same, trained further.
-KINDS = ("baseline", "checkpoint", "pruned", "soft", "scratch", "count", "regularised", "cut", "finetuned")
+KINDS = ("baseline", "checkpoint", "pruned", "scratch", "count", "regularised", "cut", "finetuned")
 TRAINED = (
     "baseline",
     "pruned",

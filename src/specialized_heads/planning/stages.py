@@ -68,16 +68,13 @@ def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
 
 
 def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
-    """Fine-tuning with gates. λ grows over `penalty_warmup` updates where it is given; a number of heads steers it instead."""
+    """Fine-tuning with gates."""
     values = experiment.for_corpus(corpus)
     aim = Target.parse(target)
     return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | {
         "penalty": aim.lam,
         "heads": aim.heads,
-        "penalty_warmup": values.pruning.penalty_warmup if aim.heads is None else 0,
-        "penalise": values.pruning.penalise,
         "gate_learning_rate": values.pruning.gate_learning_rate,
-        "gate_init": values.pruning.gate_init,
     }
 
 
@@ -99,13 +96,11 @@ def from_scratch(
 
 
 def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
-    """The gates and the penalty of pruning in a training from scratch; λ takes the same share of the updates to grow."""
+    """The gates and the penalty of pruning in a training from scratch."""
     values = experiment.for_corpus(corpus)
     gates = prune(experiment, corpus=corpus, scope=scope, target=target, seed=seed)
-    # The weights at the end belong to the gates at the end: no average over earlier ones.
-    training = _logged(values.retraining().model_dump() | {"average": 1})
-    warmup = round(gates["penalty_warmup"] * training["updates"] / values.pruning.updates)
-    return gates | {"penalty_warmup": warmup, "training": training}
+    training = _logged(values.retraining().model_dump())
+    return gates | {"training": training}
 
 
 def _logged(training: Settings) -> Settings:
@@ -127,8 +122,7 @@ def ranking_column(experiment: Experiment, corpus: str, criterion: str) -> str |
     """The column by which a criterion ranks heads; None for gates and random choice."""
     if criterion in ("gates", "random"):
         return None
-    normalised = criterion == "importance" and experiment.for_corpus(corpus).ablation.normalise
-    return "importance_normalised" if normalised else criterion
+    return "importance_normalised" if criterion == "importance" else criterion
 
 
 # Scores
@@ -154,8 +148,7 @@ def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bo
 
 
 def systematic(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    ablation = experiment.for_corpus(corpus).ablation
-    return translate(experiment, corpus=corpus) | ablation.model_dump(include={"step", "normalise"})
+    return translate(experiment, corpus=corpus)
 
 
 def parse(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
@@ -173,24 +166,15 @@ def device(experiment: Experiment, /, **_: str) -> Settings:
 
 def relevance(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     rules = experiment.for_corpus(corpus).heads.relevance_rules
-    return _relevance(experiment, corpus, rules[:1])
+    return {"rules": rules[:1], "device": experiment.device}
 
 
 def relevance_by_rule(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return _relevance(experiment, corpus, experiment.for_corpus(corpus).heads.relevance_rules)
-
-
-def _relevance(experiment: Experiment, corpus: str, rules: list[str]) -> Settings:
-    """These rules and the parameter that each one has."""
-    heads = experiment.for_corpus(corpus).heads
-    parameters = {"alpha_beta": "relevance_alpha", "epsilon": "relevance_epsilon"}
-    keys = {name: getattr(heads, name) for rule, name in parameters.items() if rule in rules}
-    return {"heads": keys | {"relevance_rules": rules}, "device": experiment.device}
+    return {"rules": experiment.for_corpus(corpus).heads.relevance_rules, "device": experiment.device}
 
 
 # The keys of the section `heads` that functions depend on.
-FUNCTION_KEYS = {"relations", "positional_share", "syntactic_margin", "least_arcs"}
-FUNCTION_KEYS |= {"rare_cutoff", "rare_share", "from_word", "bootstrap"}
+FUNCTION_KEYS = {"relations", "syntactic_margin", "rare_cutoff", "from_word", "bootstrap"}
 
 
 def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
@@ -256,13 +240,11 @@ def ablate_task(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str
 
 
 def prune_task(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    ablation = experiment.for_corpus(corpus).ablation
-    return task_score(experiment, corpus=corpus) | ablation.model_dump(include={"step", "normalise"})
+    return task_score(experiment, corpus=corpus)
 
 
-def task_speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    normalise = experiment.for_corpus(corpus).ablation.normalise
-    return {"batches": bert_of(experiment).speed, "normalise": normalise, "device": experiment.device}
+def task_speed(experiment: Experiment, /, **_: str) -> Settings:
+    return {"batches": bert_of(experiment).speed, "device": experiment.device}
 
 
 # Models for people

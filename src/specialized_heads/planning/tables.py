@@ -3,6 +3,7 @@
 from typing import Any
 
 from specialized_heads.config.experiment import Experiment
+from specialized_heads.heads.functions import LEAST_ARCS, POSITIONAL_SHARE, RARE_SHARE
 from specialized_heads.planning.inputs import HEADS, MODEL
 from specialized_heads.planning.models import Run, corpora, emerging, models, paths, runs, tasks
 from specialized_heads.planning.names import KINDS, TRAINED
@@ -85,13 +86,10 @@ def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
                 | decoding
             )
         case "ablation":
-            second = experiment.for_corpus(corpus).ablation.second
-            return {
-                "second": "development set" if second == "dev" else f"test set of {experiment.corpora[second].title}"
-            }
+            return {"second": "development set"}
         case "relations":
-            keys = {"least_arcs", "positional_share", "syntactic_margin", "rare_share"}
-            return experiment.for_corpus(corpus).heads.model_dump(include=keys)
+            thresholds = {"positional_share": POSITIONAL_SHARE, "rare_share": RARE_SHARE, "least_arcs": LEAST_ARCS}
+            return thresholds | experiment.for_corpus(corpus).heads.model_dump(include={"syntactic_margin"})
     return {}
 
 

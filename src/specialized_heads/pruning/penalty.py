@@ -11,15 +11,11 @@ The controller only comes close to the number. After `DECIDED` of the updates `f
 those with the largest log α: their gates become 1, all others 0, and the remaining updates train the weights of this
 configuration. Both shares are small: a choice made among all heads, early, was better than one that closed them one by one,
 and it leaves more updates to the heads that stay.
-
-λ multiplies the expected number of open heads, L_C in the paper. Formats with one number of heads per stack, such as
-CTranslate2's, pay for the largest layer of a stack instead: with `stacks`, λ multiplies what those would hold.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from specialized_heads.model.gates import HardConcrete, sample
 
@@ -29,39 +25,18 @@ DECIDED = 0.3  # share of the updates after which gates become constants
 PROPORTIONAL, INTEGRAL = 0.07, 2.0
 
 
-@dataclass(kw_only=True)
-class OpenHeads:
-    """What λ multiplies."""
-
-    # Sub-layers of each stack whose largest counts; empty: the paper's sum.
-    stacks: list[int] = field(default_factory=list)
-
-    def expected(self, gates: list[HardConcrete]) -> Tensor:
-        """Expected number of open heads, or with `stacks` of heads when each layer has as many as its stack's largest."""
-        layers = torch.stack([gate.open_probability().sum() for gate in gates])
-        if not self.stacks:
-            return layers.sum()  # L_C, section 6.1
-        return torch.stack([len(stack) * stack.max() for stack in layers.split(self.stacks)]).sum()
-
-
 @dataclass
-class Lambda(OpenHeads):
-    """A given λ, constant or growing linearly from zero."""
+class Lambda:
+    """A constant λ."""
 
-    value: float
-    warmup: int  # updates until λ reaches its value; 0: constant
-    weight: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.advance(0, [])
+    weight: float
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set λ of the next update."""
-        self.weight = self.value * min(1.0, (update + 1) / max(self.warmup, 1))
+        """Leave λ as it is."""
 
 
 @dataclass
-class HeadCountController(OpenHeads):
+class HeadCountController:
     """Sets λ so that the number of open heads follows the target.
 
     `weight` and `integral` are its state, which a resumed run restores.
@@ -91,18 +66,10 @@ class HeadCountController(OpenHeads):
         self.weight = PROPORTIONAL * error + INTEGRAL * self.integral
 
 
-def fix_largest(gates: list[HardConcrete], count: int, *, evenly: bool = False) -> None:
-    """Fix the `count` gates with the largest log α at 1, the first ones where values are equal, and all others at 0.
-
-    `evenly`: no sub-layer keeps more heads than it must for that many in all.
-    """
+def fix_largest(gates: list[HardConcrete], count: int) -> None:
+    """Fix the `count` gates with the largest log α at 1, the first ones where values are equal, and all others at 0."""
     log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
     order = torch.sort(log_alpha, descending=True, stable=True).indices
-    if evenly:
-        sizes = [len(gate.log_alpha) for gate in gates]
-        most = next(most for most in range(max(sizes) + 1) if sum(min(most, size) for size in sizes) >= count)
-        ranks = torch.cat([gate.log_alpha.detach().argsort(descending=True, stable=True).argsort() for gate in gates])
-        order = order[ranks[order] < most]
     chosen = torch.zeros(len(log_alpha), dtype=torch.bool, device=log_alpha.device)
     chosen[order[:count]] = True
     for gate, decisions in zip(gates, chosen.split([len(gate.log_alpha) for gate in gates]), strict=True):

@@ -5,13 +5,11 @@ embeddings and softmax stay bit for bit the same. Scope "all" prunes the three a
 penalty has a given λ, or one controlled to reach a number of heads (`penalty`). The last weights are kept; the penalised
 loss selects no model.
 
-A second model keeps the soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O. With a given λ it has the last
-weights; with a number of heads, those of the update at which the heads were chosen, since later updates train with fixed
-gates. The development losses of both models at that update show what rounding the gates to 0 or 1 costs.
+The development losses with soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O, and with gates of 0 or 1 show what
+rounding costs. They are measured where the heads are chosen: with a given λ at the end, with a number of heads earlier.
 """
 
 import copy
-from pathlib import Path
 from typing import Any, Literal
 
 from specialized_heads import stage
@@ -28,6 +26,7 @@ from specialized_heads.training.parallel import distributed
 from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import finish, read_checkpoint
 
+LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 
@@ -37,12 +36,9 @@ class Settings(stage.Section):
     scope: Literal["encoder", "all"]
     penalty: float | None  # λ; None: controlled to reach `heads`
     heads: int | None  # target number of heads of the scope; None: as many as λ leaves
-    penalty_warmup: int
-    penalise: Literal["heads", "largest_layer"]
     dropout: float
     training: Training
     gate_learning_rate: float
-    gate_init: float
     device: str
 
 
@@ -54,17 +50,11 @@ def freeze(model: Transformer, *, scope: str) -> None:
             parameter.requires_grad = name.startswith(trained)
 
 
-def attach_gates(model: Transformer, *, scope: str, log_alpha: float) -> None:
-    """Put a gate with this log α on each head that the scope prunes."""
+def attach_gates(model: Transformer, *, scope: str) -> None:
+    """Put a gate on each head that the scope prunes."""
     for attention in model.attentions(*SCOPES[scope]):
         if attention.heads:
-            attention.gate = HardConcrete(len(attention.heads), log_alpha=log_alpha)
-
-
-def stacks_of(model: Transformer) -> list[int]:
-    """Numbers of gated sub-layers in the encoder and in the decoder, of both its attention types together."""
-    gated = ["encoder" if a.kind == "encoder" else "decoder" for a in model.attentions() if a.gate is not None]
-    return [gated.count(stack) for stack in ("encoder", "decoder") if stack in gated]
+            attention.gate = HardConcrete(len(attention.heads), log_alpha=LOG_ALPHA)
 
 
 def gate_rows(deciding: Transformer, final: Transformer) -> list[dict[str, Any]]:
@@ -107,39 +97,34 @@ def fold_soft_gates(model: Transformer) -> None:
     remove_heads(model, closed)
 
 
-def train_gates(
-    model: Transformer, settings: Settings, files: stage.Files, *, soft_model: Path | None, updates_key: str
-) -> None:
+def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, updates_key: str) -> None:
     """Train a model with gates, remove the closed heads, and write the result.
 
     Args:
         model: without gates; its frozen weights stay as they are.
         files: train, dev (read); output, records, gates (written); state.
-        soft_model: where to write the model with soft gates; None: not written.
         updates_key: the configuration key of the number of updates, for remarks.
 
     Raises:
         UserError: the target number of heads is larger than the number of gated heads.
     """
-    attach_gates(model, scope=settings.scope, log_alpha=settings.gate_init)
+    attach_gates(model, scope=settings.scope)
     gated = sum(len(a.heads) for a in model.attentions() if a.gate is not None)
     updates = decision = settings.training.updates
-    by_layer = settings.penalise == "largest_layer"
-    stacks = stacks_of(model) if by_layer else []
     if settings.heads is None:
-        penalty, fix_gates = Lambda(settings.penalty, settings.penalty_warmup, stacks=stacks), None
+        penalty, fix_gates = Lambda(settings.penalty), None
     elif settings.heads > gated:
         raise stage.UserError(
             f"settings: heads: {settings.heads} heads were asked for, but the model has {gated} in scope "
             f"{settings.scope}; ask for {gated} at most"
         )
     else:
-        penalty = HeadCountController(settings.heads, updates, stacks=stacks)
+        penalty = HeadCountController(settings.heads, updates)
         decision = penalty.decision
 
         def fix_gates(update: int, gates: list[HardConcrete]) -> None:
             if update == decision:
-                fix_largest(gates, settings.heads, evenly=by_layer)
+                fix_largest(gates, settings.heads)
 
     plan = Plan(
         seed=settings.seed,
@@ -161,7 +146,7 @@ def train_gates(
         loss_hard = evaluate(deciding, data.dev)
         fold_soft_gates(deciding)
         target = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
-        text = remark(rows, init=settings.gate_init, updates=updates_key, **target)
+        text = remark(rows, init=LOG_ALPHA, updates=updates_key, **target)
         kept, open_ = (sum(row["kept"] for row in rows), sum(row["log_alpha"] > 0 for row in rows))
         certainty = {
             "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
@@ -177,13 +162,11 @@ def train_gates(
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash, "gates": certainty}
         remove_heads(model, {(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
         save(model, files.output, training=training)
-        if soft_model:
-            save(deciding, soft_model, training=training)
         finish(files.state)
 
 
-@stage.command("baseline", "train", "dev", "output", "records", "state", "gates", "soft", settings=Settings)
+@stage.command("baseline", "train", "dev", "output", "records", "state", "gates", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     model = load(files.baseline, dropout=settings.dropout)
     freeze(model, scope=settings.scope)
-    train_gates(model, settings, files, soft_model=files.soft, updates_key="pruning.updates")
+    train_gates(model, settings, files, updates_key="pruning.updates")

@@ -14,4 +14,4 @@ from specialized_heads.pruning.prune import Settings, train_gates
 def main(files: stage.Files, settings: Settings) -> None:
     model = Transformer(architecture_of(files.like), dropout=settings.dropout)
     initialise(model, seed=settings.seed)
-    train_gates(model, settings, files, soft_model=None, updates_key="pruning.retrain_updates")
+    train_gates(model, settings, files, updates_key="pruning.retrain_updates")

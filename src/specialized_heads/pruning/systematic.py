@@ -21,46 +21,40 @@ from specialized_heads.tables import read_table
 SCHEMA = pa.schema({"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64()} | SCORES)
 
 
-class Settings(Decoded):
-    step: float
-    normalise: bool
+STEP = Fraction(1, 10)  # share of the heads removed in each step, as in the paper
 
 
-def ranking(importance: pd.DataFrame, kind: str, *, normalise: bool) -> list[Head]:
+def ranking(importance: pd.DataFrame, kind: str) -> list[Head]:
     """Heads of a type, or of "all", from the least to the most important; ties by type, layer and number.
 
-    `normalise`: by the importance divided by its norm in the layer.
+    By importance divided by its norm in the layer, as in the paper.
     """
     rows = importance if kind == "all" else importance[importance["type"] == kind]
-    column = "importance_normalised" if normalise else "importance"
-    ordered = rows.assign(place=rows["type"].map(KINDS.index)).sort_values([column, "place", "layer", "head"])
+    ordered = rows.assign(place=rows["type"].map(KINDS.index)).sort_values(
+        ["importance_normalised", "place", "layer", "head"]
+    )
     return [(row.type, int(row.layer), int(row.head)) for row in ordered.itertuples()]
 
 
-def steps(heads: int, *, step: float) -> list[int]:
-    """The numbers of heads removed, from none to all, without duplicates.
-
-    A step is a share of the heads, rounded to a whole number, halves up.
-    """
-    share = Fraction(str(step))  # the decimal as written: ten steps of 0.1 make exactly 1
-    numbers = [math.floor(n * share * heads + Fraction(1, 2)) for n in range(math.ceil(1 / share))]
-    return sorted({*numbers, heads})
+def steps(heads: int) -> list[int]:
+    """The numbers of heads removed, from none to all, without duplicates; halves are rounded up."""
+    return sorted({math.floor(n * STEP * heads + Fraction(1, 2)) for n in range(math.ceil(1 / STEP) + 1)})
 
 
-def removals(importance: pd.DataFrame, *, step: float, normalise: bool) -> list[tuple[dict[str, Any], Removal]]:
+def removals(importance: pd.DataFrame) -> list[tuple[dict[str, Any], Removal]]:
     """The heads removed at every step, with their row of the table: pruned (all or a type), removed, heads, share."""
     rows = []
     for kind in ("all", *KINDS):
-        order = ranking(importance, kind, normalise=normalise)
-        for number in steps(len(order), step=step):
+        order = ranking(importance, kind)
+        for number in steps(len(order)):
             share = number / len(order) if order else 0.0
             row = {"pruned": kind, "removed": number, "heads": len(order), "share": share}
             rows.append((row, frozenset(order[:number])))
     return rows
 
 
-@stage.command("model", "importance", "tokens", "bpe", "references", "output", "state", settings=Settings)
-def main(files: stage.Files, settings: Settings) -> None:
+@stage.command("model", "importance", "tokens", "bpe", "references", "output", "state", settings=Decoded)
+def main(files: stage.Files, settings: Decoded) -> None:
     importance = read_table(files.importance).to_pandas()
-    wanted = removals(importance, step=settings.step, normalise=settings.normalise)
+    wanted = removals(importance)
     write_scores(wanted, settings, files, schema=SCHEMA)

@@ -73,11 +73,14 @@ class Settings(stage.Section):
     by_rule: list[str] = []  # corpora whose baselines have several rules of relevance
 
 
-def model(folder: Path, *, kind: str, update: int | None) -> pd.DataFrame:
-    """The row of a model: its description, its scores and, if it has a log, its last development loss."""
+def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd.DataFrame:
+    """The row of a model: its description, its scores and, if it has a log, its last development loss.
+
+    `baselines`: what a classification task compares its models with.
+    """
     described, score = stage.read_json(folder / "model.json"), stage.read_json(folder / "score.json")
     architecture, training = described["architecture"], described["training"]
-    row = {"metric": BLEU} | (score if "bleu" in score else task_score(score, folder.parents[2] / "baselines.json"))
+    row = {"metric": BLEU} | (score if "bleu" in score else task_score(score, baselines))
     row |= {f"{kind}_heads": sum(map(len, architecture.get(kind, ()))) for kind in KINDS}
     row |= {f"{kind}_layers": [len(layer) for layer in architecture.get(kind, ())] for kind in KINDS}
     row |= {f"gates_{key}": training.get("gates", {}).get(key) for key in GATES}
@@ -151,7 +154,8 @@ def rows_of(settings: Settings, results: Path, pattern: str, owner: tuple[str, s
     path = results / pattern.format(corpus=corpus, model=name, seed=seed)
     match settings.table:
         case "models":
-            frame = model(path, kind=of_model["kind"], update=of_model["update"])
+            others = results / corpus / "baselines.json"
+            frame = model(path, baselines=others, kind=of_model["kind"], update=of_model["update"])
         case "logs":
             frame = log(path)
         case "ablation":

@@ -69,8 +69,6 @@ def seconds_per_update(experiment: Experiment) -> float:
         "warmup": 1,
         "log_every": 10**9,
         "evaluate_every": 10**9,
-        "average": 1,
-        "compile": False,
     }
     plan = Plan(seed=1, **experiment.training.model_dump()).model_copy(update=quiet)
     data = Data(store, TokenStore(store.source[:9], np.array([0, 9]), store.target[:9], np.array([0, 9])), "")

@@ -29,7 +29,7 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.model.checkpoint import weights_of
 from specialized_heads.model.devices import matmul_precision
 from specialized_heads.model.functional import dropout_seed, prepare_cpu
-from specialized_heads.model.gates import HardConcrete, probability_open
+from specialized_heads.model.gates import HardConcrete, expected_open, probability_open
 from specialized_heads.model.transformer import Network
 from specialized_heads.stage import UserError, code_hash, disk_errors, log, progress
 from specialized_heads.training import state as kept
@@ -142,10 +142,6 @@ class _Run:
         if self.matmul_precision != plan.precision:
             log.info("this device has no bf16 instructions; matrix products run in float32")
         self.working = model.in_precision(torch.bfloat16) if self.matmul_precision == "bf16" else model
-        if plan.compile:
-            self.working.packing = False
-            for layer in self.working.layers():
-                layer.compile(dynamic=True)
         log_alphas = [gate.log_alpha for gate in self.gates]
         pairs = zip(model.named_parameters(), self.working.parameters(), strict=True)
         trained = [
@@ -172,8 +168,6 @@ class _Run:
         self.update = self.epoch = self.position = self.tokens = 0
         self.loss = torch.zeros(1, device=self.device)  # of all processes, summed since the last record
         self.loss_tokens = 0
-        # Sum of the weights to average.
-        self.mean = [torch.zeros_like(weight) for weight in self.weights] if plan.average > 1 else []
         self.records: list[dict[str, Any]] = []
 
     def rate(self, update: int) -> float:
@@ -227,7 +221,7 @@ class _Run:
         self.context.all_reduce(self.gradient)
         self.loss += self.update_loss
         if self.penalty is not None:
-            (self.penalty.weight * self.penalty.expected(self.gates)).backward()  # λ·L_C, section 6.1
+            (self.penalty.weight * expected_open(self.gates)).backward()  # λ·L_C, section 6.1
         self.update, self.epoch, self.position = self.update + 1, update.epoch, update.position + 1
         rate = self.rate(self.update)
         for optimizer in self.optimizers:
@@ -240,21 +234,9 @@ class _Run:
             self.after_update(self.update, self.gates)
         if self.context.is_main and self.update in self.plan.checkpoints:
             kept.write_checkpoint(self.folder, self.update, weights_of(self.model))
-        if self.mean:
-            self.average()
         self.working.refresh(self.model)
         self.tokens += update.tokens
         self.loss_tokens += update.tokens
-
-    def average(self) -> None:
-        """Sum the weights of the last `average` updates, `average_every` apart, and replace the final weights by their mean."""
-        plan, weights = self.plan, self.weights
-        back = plan.updates - self.update
-        if back % plan.average_every == 0 and back < plan.average * plan.average_every:
-            torch._foreach_add_(self.mean, [weight.detach() for weight in weights])
-        if back == 0:
-            for weight, total in zip(weights, self.mean, strict=True):
-                weight.data.copy_(total / plan.average)
 
     def gradients(self, index: int, batch: Batch, tokens: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Summed cross-entropy of a micro-batch, and the gradients of its contribution to the mean over `tokens`."""
@@ -298,7 +280,6 @@ class _Run:
             "update": self.update,
             "counters": [self.epoch, self.position, self.tokens, self.loss_tokens],
             "loss": self.loss,
-            "mean": self.mean,
             "penalty": {} if self.penalty is None else vars(self.penalty),
             "records": json.dumps(self.records),
         }
@@ -324,7 +305,6 @@ class _Run:
         self.gate_noise.set_state(state["gate_noise"].cpu())
         self.update = state["update"]
         self.epoch, self.position, self.tokens, self.loss_tokens = state["counters"]
-        self.mean = state["mean"]
         self.loss = state["loss"]
         if self.penalty is not None:
             vars(self.penalty).update(state["penalty"])

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from torch import Tensor
-
 from specialized_heads.config.sections import Training
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.gates import HardConcrete
@@ -25,9 +23,6 @@ class Penalty(Protocol):
     """Sparsity penalty on the gates. Its attributes are plain numbers, which are saved with the state of the run."""
 
     weight: float  # λ at the next update
-
-    def expected(self, gates: list[HardConcrete]) -> Tensor:
-        """What λ multiplies, differentiable in log α."""
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
         """Set the weight for the next update, after update number `update`."""

@@ -8,7 +8,6 @@ import torch
 from scipy.stats import ConstantInputWarning, pearsonr, rankdata
 from torch import Tensor
 
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore, cut
 from specialized_heads.heads.relevance.propagate import propagate
 from specialized_heads.heads.relevance.rules import Rule
@@ -38,7 +37,7 @@ class Average:
     conservation: dict[str, dict[str, float]]
 
 
-def average_relevance(model: Transformer, store: TokenStore, *, rule: str, settings: Heads) -> Average:
+def average_relevance(model: Transformer, store: TokenStore, *, rule: str) -> Average:
     """Mean relevance of each head over all generation steps of a set (section 4).
 
     At each step the relevances of the heads of a layer are divided by the sum of their absolute values; a layer that no
@@ -47,7 +46,7 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
     Raises:
         UserError: a relevance is not finite.
     """
-    how = Rule.named(rule, settings)
+    how = Rule.named(rule)
     sizes = {(a.kind, a.layer): len(a.heads) for a in model.attentions(*KINDS)}
     sums = {key: torch.zeros(len(store), heads, dtype=torch.float64) for key, heads in sizes.items()}
     deviations: dict[str, list[Tensor]] = {}
@@ -64,7 +63,7 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str, setti
                 if not heads[result.steps].isfinite().all():
                     raise UserError(
                         f"heads.relevance_rules: {rule}: the relevance of {key[0]} layer {key[1] + 1} is not finite; choose "
-                        "another rule, or a larger heads.relevance_epsilon"
+                        "another rule"
                     )
                 heads = torch.where(result.steps[..., None], heads.double(), 0.0)  # (B, steps, H)
                 scale = heads.abs().sum(-1, keepdim=True)

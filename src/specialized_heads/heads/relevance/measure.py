@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.heads.maps import head_numbers
 from specialized_heads.heads.relevance.average import average_relevance, stability
@@ -18,7 +17,7 @@ from specialized_heads.tables import HEAD, write_table
 
 
 class Settings(stage.Section):
-    heads: Heads
+    rules: list[str]
     device: str
 
 
@@ -26,8 +25,6 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output`, the table, and `--report`."""
     model = load_on(files.model, settings.device)
-    if "epsilon" in settings.heads.relevance_rules and not settings.heads.relevance_epsilon:
-        model.double()  # without a stabiliser, rounding in float32 exceeds the relevance of heads
     dev = load_tokens(files.dev)
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
     columns = [[head[field] for head in heads] for field in range(3)]
@@ -38,8 +35,8 @@ def main(files: stage.Files, settings: Settings) -> None:
         "conservation": {},
         "stability": {},
     }
-    for rule in settings.heads.relevance_rules:
-        average = average_relevance(model, dev, rule=rule, settings=settings.heads)
+    for rule in settings.rules:
+        average = average_relevance(model, dev, rule=rule)
         columns.append(np.concatenate([average.heads[a.kind, a.layer] for a in model.attentions(*KINDS)]))
         schema = schema.append(pa.field(rule, pa.float64()))
         report["conservation"][rule] = average.conservation

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from specialized_heads.config.sections import Heads
-
 TINY = 1e-20  # neurons whose contributions are smaller than this in total get no relevance
 ABSENT = 1e-5  # a sign with a smaller share of all contributions counts as absent: float32 cannot tell it from rounding
 
@@ -39,10 +37,9 @@ class Rule:
     epsilon: float = 0.0
 
     @classmethod
-    def named(cls, name: str, settings: Heads) -> "Rule":
-        """The rule of this name with the parameters of the configuration."""
-        alpha = settings.relevance_alpha if name == "alpha_beta" else 1.0
-        return cls(name, alpha=alpha, epsilon=settings.relevance_epsilon)
+    def named(cls, name: str) -> "Rule":
+        """The rule of this name as the configuration offers it; alpha_beta as in the paper's code since November 2020."""
+        return cls(name, alpha=0.5 if name == "alpha_beta" else 1.0, epsilon=0.1)
 
     def ratios(self, z: Tensor, size: Tensor) -> tuple[Tensor, Tensor | None]:
         """m and d for neurons z; d is None where it is zero."""

@@ -1,7 +1,6 @@
-"""Controls of pruning: each pruned model beside its soft-gated version and the models trained from scratch (section 6,
-footnote 8).
+"""Controls of pruning: each pruned model beside the models trained from scratch (section 6, footnote 8).
 
-soft: before the gates are rounded to 0 or 1. scratch: the same heads per layer, from random initialisation. count: as many
+scratch: the same heads per layer, from random initialisation. count: as many
 heads of each type, spread evenly over the layers, from random initialisation. regularised: the pruning objective from random
 initialisation, whose gates may leave another number of heads.
 """
@@ -12,7 +11,7 @@ from specialized_heads.report import style
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
-KINDS = ["baseline", "pruned", "soft", "scratch", "count", "regularised"]
+KINDS = ["baseline", "pruned", "scratch", "count", "regularised"]
 CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
     "updates of training, or of fine-tuning if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
@@ -31,7 +30,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     The interval of BLEU is that of the first seed.
     """
     rows = []
-    for title, scores in style.by(tables.translation(), "corpus").items():
+    for title, scores in style.by(tables.pruned(), "corpus").items():
         models = scores[scores["kind"].isin(KINDS)]
         scopes = models["scope"].mask(models["kind"] == "baseline", "")
         models = models.assign(place=models["kind"].map(KINDS.index), scope=scopes)

@@ -39,7 +39,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     baseline of the same seed.
     """
     frames = []
-    for title, scores in style.by(tables.translation(), "corpus").items():
+    for title, scores in style.by(tables.pruned(), "corpus").items():
         pruned = (scores["kind"] == "pruned") & scores["target_heads"].notna()
         if not ((scores["kind"] == "finetuned") & (scores["criterion"] == "gates")).any():
             pruned &= False  # the gates' own heads were not fine-tuned, so there is nothing to compare with

@@ -26,7 +26,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     `_high`: range over seeds.
     """
     frames = []
-    for title, scores in style.by(tables.translation(), "corpus").items():
+    for title, scores in style.by(tables.pruned(), "corpus").items():
         models = sweep.models(scores, scope="all")
         if len(models):
             groups = [group for kind in TYPES for group in _groups(models, kind)]

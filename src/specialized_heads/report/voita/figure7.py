@@ -26,7 +26,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     `sweep.over_seeds`.
     """
     frames = []
-    for title, scores in style.by(tables.translation(), "corpus").items():
+    for title, scores in style.by(tables.pruned(), "corpus").items():
         models = sweep.against_baseline(sweep.models(scores, scope="encoder"))
         full = models.loc[models["kind"] == "baseline"].set_index("seed")["encoder_heads"]
         models = models.assign(heads=models["encoder_heads"], share=models["encoder_heads"] / models["seed"].map(full))

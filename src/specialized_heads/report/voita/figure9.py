@@ -26,7 +26,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     pruned: heads of all types; active: heads of this type, of `heads` before pruning; `_low` and `_high`: range over seeds.
     """
     frames = []
-    for title, scores in style.by(tables.translation(), "corpus").items():
+    for title, scores in style.by(tables.pruned(), "corpus").items():
         models = sweep.models(scores, scope="all")
         types = [
             models.assign(type=kind, place=place, active=models[f"{kind}_heads"], heads=models[f"{kind}_heads"].max())

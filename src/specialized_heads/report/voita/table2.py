@@ -30,7 +30,7 @@ COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *S
 def numbers(tables: Tables) -> pd.DataFrame:
     """One row per baseline and pruned model of each corpus, with its twin from scratch under `scratch_`, then the paper's."""
     frames = []
-    for title, scores in style.by(tables.translation(), "corpus").items():
+    for title, scores in style.by(tables.pruned(), "corpus").items():
         twins = scores.loc[scores["kind"] == "scratch", [*KEYS, *SCRATCH]].rename(columns=SCRATCH)
         scopes = {"all"} | set(twins["scope"])
         pruned = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes)]
