@@ -75,7 +75,8 @@ def settings(experiment: Experiment, /, *, table: str, **_: str) -> dict[str, An
 def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
     """What figures and claims need to know of the configuration."""
     if corpus in experiment.tasks:
-        return {}
+        second = "mismatched test set" if experiment.tasks[corpus].source.second else "development set"
+        return {"second": second} if table == "ablation" else {}
     values = experiment.corpora[corpus]
     match table:
         case "models":

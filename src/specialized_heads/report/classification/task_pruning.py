@@ -17,7 +17,7 @@ from specialized_heads.report.voita.paper import SIGNIFICANT
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
 COLUMNS = [
     "task", "method", "lam", "target_heads", "seeds", "heads", "total", "share", "bleu", "bleu_low", "bleu_high", "delta",
-    "p_value",
+    "p_value", "metric",
 ]  # fmt: skip
 REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 

@@ -36,7 +36,7 @@ COLUMNS = [
 def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus, type and layer that has heads: its best head (missing where seeds differ) and its change of BLEU.
 
-    heads: the most that a seed has in the layer; `_low`, `_high` and `_sd`: over seeds.
+    heads: the most that a seed has in the layer; `_low`, `_high`: 95% interval, or range over seeds; `_sd`: over seeds.
     """
     alone = removed(tables, "alone")
     best = alone.sort_values(["bleu", "head"], ascending=[False, True]).groupby([*KEYS, "seed"]).head(1)
