@@ -88,7 +88,6 @@ BERT = {"tasks": {"shift": {"title": "Shift", "source": {"kind": "shift"}}}}
             2,
             "classification.pretraining.join: BERT reads single sentences; set it to 1",
         ),
-        ("classification heads", 1, "ablation.normalise: the model of shift has one head per layer"),
         ("classification tasks shift title", "\x1b", "classification.tasks.shift.title: '\\x1b' cannot be shown"),
         (
             "classification model",
@@ -146,7 +145,6 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("pruning encoder", [-0.1], "pruning.encoder.0: Input should be greater than or equal to 0"),
         ("pruning all", [float("nan")], "pruning.all.0: Input should be a finite number"),
         ("pruning encoder", [0.01, 1e-2], "pruning.encoder: 0.01 occurs more than once; keep one"),
-        ("pruning penalty_warmup", 20_000, "pruning: penalty_warmup 20000 takes all of the 20000 updates"),
         ("pruning", {"retrain": [], "controls": ["count"]}, "pruning: controls need configurations in retrain"),
         ("pruning retrain", ["all", "all"], "pruning.retrain: all occurs more than once"),
         ("training", {"schedule": "linear", "updates": 50, "warmup": 50}, "training: warmup 50 takes all of the 50"),
@@ -218,12 +216,6 @@ def test_a_title_is_on_one_line_and_may_be_in_any_script(values: dict[str, Any])
         assert config.load(assign(values, "corpora first title", title)).corpora["first"].title == shown
 
 
-def test_importance_within_a_layer_of_one_head_ranks_nothing(values: dict[str, Any]) -> None:
-    values |= {"model": {"heads": 1}, "ablation": {"systematic": True}}
-    assert "ablation.normalise: the model of first has one head per layer" in message(values)
-    config.load(values | {"ablation": {"systematic": True, "normalise": False}})
-
-
 def test_an_override_changes_its_corpus_alone(values: dict[str, Any]) -> None:
     override = {"training": {"updates": 7}, "pruning": {"all": []}}
     experiment = config.load(assign(values, "corpora first override", override))
@@ -238,22 +230,6 @@ def test_a_number_that_yaml_reads_as_text_is_a_number(values: dict[str, Any]) ->
     lambdas = yaml.safe_load("[1e-3, 0.5]")
     assert lambdas == ["1e-3", 0.5]
     assert config.load(assign(values, "pruning encoder", lambdas)).pruning.encoder == [0.001, 0.5]
-
-
-def test_the_second_set_of_ablation_is_another_one_of_the_same_languages(values: dict[str, Any]) -> None:
-    values["ablation"] = {"single": True}
-    config.load(values)
-    values["ablation"]["second"] = "third"
-    assert "ablation.second: 'third' is neither dev nor a corpus" in message(values)
-    values["ablation"]["second"] = "second"
-    assert "second is en-de, the models of first translate en-fr" in message(values)
-    values["corpora"]["second"]["target_language"] = "fr"
-    assert "ablation.second: second is the corpus itself" in message(values)
-    values["corpora"]["second"]["prune"] = False  # nothing is ablated there
-    config.load(values)
-    values["ablation"]["single"] = False
-    values["corpora"]["second"] |= {"prune": True, "target_language": "de"}
-    config.load(values)
 
 
 def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
@@ -305,14 +281,13 @@ def test_a_hash_that_one_corpus_gives_holds_for_all(values: dict[str, Any]) -> N
 
 
 def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: dict[str, Any]) -> None:
-    values |= {"training": {"schedule": "linear", "updates": 1000, "warmup": 200, "average": 4, "average_every": 100}}
+    values |= {"training": {"schedule": "linear", "updates": 1000, "warmup": 200}}
     pruning = values["pruning"] | {"updates": 140, "warmup": 20, "retrain_updates": 500}
     experiment = config.load(values | {"pruning": pruning}).for_corpus("first")
     assert experiment.fine_tuning().model_dump() == experiment.training.model_dump() | {
         "updates": 140,
         "warmup": 20,
         "learning_rate": 0.4,
-        "average": 1,
     }
     # A linear schedule from scratch shrinks as a whole.
     assert experiment.retraining().model_dump() == experiment.training.model_dump() | {"updates": 500, "warmup": 100}
@@ -320,8 +295,6 @@ def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: di
     assert config.load(values | {"pruning": pruning}).for_corpus("first").retraining().learning_rate == 0.01
     said = message(values | {"pruning": pruning | {"warmup": 140}})
     assert said == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the learning rate would end at its peak"
-    said = message(values | {"pruning": pruning | {"retrain_updates": 200}})
-    assert "pruning.retrain_updates: average: 4 checkpoints, 100 updates apart, do not fit into 200 updates" in said
 
 
 def test_scopes_or_single_configurations_are_trained_from_scratch(values: dict[str, Any]) -> None:

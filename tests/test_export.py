@@ -91,12 +91,10 @@ def test_a_model_with_wide_heads_is_trained_pruned_exported_and_translates(
         "scope": "all",
         "penalty": None,
         "heads": 3,
-        "penalty_warmup": 0,
-        "penalise": "heads",
         "dropout": 0.1,
     }
-    files = outputs("pruned") | {"gates": tmp_path / "gates.json", "soft": tmp_path / "soft.safetensors"}
-    settings |= {"gate_learning_rate": 0.1, "gate_init": 2.0}
+    files = outputs("pruned") | {"gates": tmp_path / "gates.json"}
+    settings |= {"gate_learning_rate": 0.1}
     call(prune, settings=settings, baseline=tmp_path / "whole.safetensors", **data, **files)
     call(export, settings=SETTINGS, **model_files | {"model": files["output"]}, output=tmp_path / "wide/model.json")
     translator = load_exported(tmp_path / "wide", device="cpu")

@@ -166,17 +166,17 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     assert table["score_full"].tolist() == pytest.approx([accuracy] * 8)
     assert table["delta"].tolist() == pytest.approx((table["score"] - accuracy).tolist())
     removed = {"importance": tmp_path / "importance.parquet", "output": steps, "state": tmp_path / "state"}
-    call(ablation, settings=settings | {"step": 0.5, "normalise": False}, **given, **removed)
+    call(ablation, settings=settings, **given, **removed)
     steps_table = pd.read_parquet(steps)
     assert steps_table["removed"].tolist() == [0, 2, 4] and set(steps_table["pruned"]) == {"all"}
     assert steps_table["score"].iloc[0] == pytest.approx(accuracy)
 
     files = {"importance": removed["importance"], "tokens": task["test"], "output": tmp_path / "speed.parquet"}
-    call(speed, settings=device | {"batches": [1, 64], "normalise": True}, model=model, **files)
+    call(speed, settings=device | {"batches": [1, 64]}, model=model, **files)
     times = pd.read_parquet(tmp_path / "speed.parquet")
     assert times["heads"].tolist() == [4, 2, 4, 2] and (times["speed"] > 0).all() and times["gain"].notna().sum() == 2
 
-    written = outputs(tmp_path / "pruned") | {"gates": tmp_path / "gates.json", "soft": tmp_path / "soft.safetensors"}
+    written = outputs(tmp_path / "pruned") | {"gates": tmp_path / "gates.json"}
     settings = PRUNING | {"scope": "all", "penalty": None, "heads": 1, "gate_learning_rate": 0.5, "training": LEARNING}
     call(prune, settings=settings, baseline=model, train=task["train"], dev=task["dev"], **written)
     assert sum(map(len, load(written["output"]).architecture.encoder)) == 1

@@ -12,7 +12,6 @@ from workflows import Run
 
 RU, FR = "libreoffice_en_ru", "tatoeba_en_fr"
 MODEL = f"{RU}/models/baseline/seed1"
-SOFT = f"{FR}/models/soft/encoder_lambda100/seed1/model.safetensors"
 KILLED, HALF, TERMINATED = "job killed", "job killed in the middle of a write", "job terminated"
 
 
@@ -33,7 +32,6 @@ FAULTS = {
     "training, weights without description": Fault(KILLED, "train_baseline", f"{MODEL}/model.json"),
     "translation, one of two files": Fault(TERMINATED, "translate", f"{MODEL}/translation.txt"),
     "score, half a file": Fault(HALF, "score", f"{MODEL}/score.json"),
-    "pruning, no model with soft gates": Fault(KILLED, "prune", SOFT),
     "relevance, table without report": Fault(KILLED, "relevance", f"{FR}/relevance/baseline/seed1.json"),
     "figure, PDF without SVG": Fault(TERMINATED, "figure3", "figures/figure3.svg"),
 }

@@ -20,7 +20,7 @@ def reduced(workflow: Workflow) -> Workflow:
     bert["tasks"] = {"halves": {"title": "Halves", "source": sizes}}
     values |= {"classification": bert, "device": "cpu", "training": values["training"] | TINY}
     values["pruning"] |= {"all": [0.01], "updates": 10, "warmup": 2}
-    values["ablation"] |= {"step": 0.5, "moments": [5]}
+    values["ablation"] |= {"moments": [5]}
     return workflow.configured(values)
 
 

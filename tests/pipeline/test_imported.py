@@ -70,7 +70,7 @@ def test_a_model_of_ours_gives_the_same_translations_after_a_round_trip_through_
     values = project.settings()
     values["corpora"] = {CORPUS: values["corpora"][CORPUS]}
     values["vocabulary"]["shared"] = True
-    values["model"] |= {"tied": "all", "position_start": 1, "norm_epsilon": 1e-5}
+    values["model"] |= {"tied": "all", "position_start": 1}
     values["training"] |= {"updates": 200}
     paths = {
         name: f"results/{name}/{CORPUS}/models/baseline/seed1/{file}"

@@ -125,7 +125,6 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
     of_models = {"prune", "translate", "score", "relevance", "analyse_heads", "view_heads"}
     assert {path.split("/seed1")[0] for rule, path in stale if rule in of_models | TRAINING} == {
         f"{corpus}/models/pruned/{name}",
-        f"{corpus}/models/soft/{name}",  # written beside
         f"{corpus}/relevance/pruned/{name}",
         f"{corpus}/heads/pruned/{name}",
         f"viewer/{corpus}/pruned/{name}",

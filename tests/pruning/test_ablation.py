@@ -105,20 +105,11 @@ def test_a_model_without_heads_has_no_rows(call, files, tiny_model) -> None:
 
 
 @pytest.mark.parametrize(
-    "heads, step, expected",
-    [
-        (72, 0.1, [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72]),
-        (24, 0.1, [0, 2, 5, 7, 10, 12, 14, 17, 19, 22, 24]),
-        (4, 0.1, [0, 1, 2, 3, 4]),  # 0.4 of a head is none, 0.8 is one; each number once
-        (5, 0.1, [0, 1, 2, 3, 4, 5]),  # 0.5 is one
-        (10, 0.3, [0, 3, 6, 9, 10]),
-        (5, 0.3, [0, 2, 3, 5]),  # 1.5 is two, as the share was written: in binary 0.3 is a little less
-        (8, 1.0, [0, 8]),
-        (0, 0.1, [0]),
-    ],
+    ("heads", "expected"),
+    [(20, list(range(0, 21, 2))), (5, [0, 1, 2, 3, 4, 5]), (72, [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72]), (0, [0])],
 )
-def test_steps(heads: int, step: float, expected: list[int]) -> None:
-    assert systematic.steps(heads, step=step) == expected
+def test_steps(heads: int, expected: list[int]) -> None:
+    assert systematic.steps(heads) == expected  # tenths, halves rounded up
 
 
 def importances() -> pd.DataFrame:
@@ -134,28 +125,26 @@ def importances() -> pd.DataFrame:
 
 
 def test_the_least_important_head_goes_first() -> None:
-    everything = systematic.ranking(importances(), "all", normalise=False)
-    assert everything == [("cross", 1, 3), ("decoder", 2, 5), ("decoder", 1, 1), ("encoder", 1, 1), ("encoder", 1, 2)]
-    normalised = systematic.ranking(importances(), "all", normalise=True)
+    normalised = systematic.ranking(importances(), "all")
     # Equal ones: encoder before decoder.
     assert [heads[0] for heads in normalised] == ["encoder", "decoder", "encoder", "decoder", "cross"]
-    assert systematic.ranking(importances(), "decoder", normalise=True) == [("decoder", 1, 1), ("decoder", 2, 5)]
-    wanted = systematic.removals(importances(), step=0.4, normalise=False)
+    assert systematic.ranking(importances(), "decoder") == [("decoder", 1, 1), ("decoder", 2, 5)]
+    wanted = systematic.removals(importances())
     rows = [(row["pruned"], row["removed"], row["heads"], row["share"]) for row, _ in wanted]
-    assert rows[:4] == [("all", 0, 5, 0.0), ("all", 2, 5, 0.4), ("all", 4, 5, 0.8), ("all", 5, 5, 1.0)]
-    assert rows[4:] == [
+    assert rows[:6] == [("all", number, 5, number / 5) for number in range(6)]
+    assert rows[6:] == [
         *(("encoder", 0, 2, 0.0), ("encoder", 1, 2, 0.5), ("encoder", 2, 2, 1.0)),
         *(("decoder", 0, 2, 0.0), ("decoder", 1, 2, 0.5), ("decoder", 2, 2, 1.0)),
         *(("cross", 0, 1, 0.0), ("cross", 1, 1, 1.0)),
     ]
-    assert wanted[1][1] == {("cross", 1, 3), ("decoder", 2, 5)}
+    assert wanted[2][1] == set(normalised[:2])
 
 
 def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token_file, tmp_path) -> None:
     dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
     table = tmp_path / "importance.parquet"
     call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
-    call(systematic, settings=DECODED | {"step": 0.25, "normalise": True}, importance=table, **files)
+    call(systematic, settings=DECODED, importance=table, **files)
     found = pd.read_parquet(files["output"])
     whole = found[found["removed"] == 0]
     assert whole["pruned"].tolist() == ["all", *KINDS]
@@ -183,7 +172,7 @@ def test_a_type_without_heads_has_one_step(files, call, tiny_model, token_file, 
     table = tmp_path / "importance.parquet"
     dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
     call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
-    call(systematic, settings=DECODED | {"step": 0.5, "normalise": False}, importance=table, **files)
+    call(systematic, settings=DECODED, importance=table, **files)
     found = pd.read_parquet(files["output"])
     row = found[found["pruned"] == "encoder"].squeeze()
     assert (row["removed"], row["heads"], row["share"], row["delta"]) == (0, 0, 0.0, 0.0)

@@ -46,7 +46,7 @@ def test_no_gate_closed() -> None:
 def test_all_gates_closed_of_all_types_or_of_one() -> None:
     text = remark_on(rows([-3.0, -1.0]), penalty=100.0)
     assert text.startswith("all 2 gates closed at λ 100;")
-    for key in ("smaller λ", "pruning.penalty_warmup", "pruning.gate_learning_rate", "pruning.heads"):
+    for key in ("smaller λ", "pruning.gate_learning_rate", "pruning.heads"):
         assert key in text
     text = remark_on(rows([-3.0, -1.0], [-1.0, 4.0]), scope="all", penalty=0.02)
     assert text.startswith("all gates of type encoder closed at λ 0.02;")

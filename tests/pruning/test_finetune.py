@@ -67,7 +67,7 @@ def test_it_trains_as_pruning_does(call, files: dict, monkeypatch, tmp_path: Pat
     for module in (prune, training):
         monkeypatch.setattr(module, "train", record)
     run()
-    more = {name: tmp_path / name for name in ("gates", "soft")}
+    more = {"gates": tmp_path / "gates"}
     baseline = {name if name != "model" else "baseline": path for name, path in files.items()}
     settings = PRUNING | {"penalty": 0.0, "gate_learning_rate": 0.0}
     call(prune, settings=settings, **baseline, **outputs(tmp_path / "pruned"), **more)

@@ -1,10 +1,10 @@
-"""Penalty on the gates: growth of a given λ, control of λ towards a number of heads, and the fixed gates."""
+"""Penalty on the gates: control of λ towards a number of heads, and the fixed gates."""
 
 import pytest
 import torch
 
 from specialized_heads.model.gates import HardConcrete
-from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
+from specialized_heads.pruning.penalty import HeadCountController, fix_largest
 
 
 def gates(*log_alpha: float) -> list[HardConcrete]:
@@ -16,18 +16,13 @@ def gates(*log_alpha: float) -> list[HardConcrete]:
     return made
 
 
-def weights(penalty: Lambda | HeadCountController, updates: int, *log_alpha: float) -> list[float]:
+def weights(penalty: HeadCountController, updates: int, *log_alpha: float) -> list[float]:
     """λ of each update, the gates being constant."""
     values = []
     for update in range(1, updates + 1):
         values.append(penalty.weight)
         penalty.advance(update, gates(*log_alpha) if log_alpha else [])
     return values
-
-
-def test_lambda_grows_linearly_from_zero_and_then_stays() -> None:
-    assert weights(Lambda(0.2, 4), 6) == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.2, 0.2])
-    assert weights(Lambda(0.2, 0), 3) == weights(Lambda(0.2, 1), 3) == [0.2, 0.2, 0.2]
 
 
 def test_lambda_is_positive_with_too_many_open_gates_and_negative_with_too_few() -> None:
@@ -58,20 +53,3 @@ def test_the_largest_log_alpha_are_fixed_open(count: int) -> None:
         gate.train()
         gate.draw(torch.Generator().manual_seed(1))
         assert gate().tolist() == gate.open_probability().tolist() == gate.fixed.tolist()
-
-
-def test_lambda_multiplies_open_heads_or_those_of_the_largest_layer() -> None:
-    uneven = gates(3.0, 3.0, -1.0, 0.5, 2.0)
-    layers = [gate.open_probability().sum().item() for gate in uneven]
-    assert Lambda(0.1, 0).expected(uneven).item() == pytest.approx(sum(layers))
-    assert Lambda(0.1, 0, stacks=[2]).expected(uneven).item() == pytest.approx(2 * max(layers))
-    assert Lambda(0.1, 0, stacks=[1, 1]).expected(uneven).item() == pytest.approx(sum(layers))
-
-
-@pytest.mark.parametrize(
-    ("count", "kept"), [(1, [2]), (2, [0, 2]), (3, [0, 2, 4]), (4, [0, 1, 2, 4]), (5, [0, 1, 2, 3, 4])]
-)
-def test_heads_fixed_open_are_spread_over_the_layers_where_the_largest_counts(count: int, kept: list[int]) -> None:
-    fixed = gates(0.1, -2.0, 4.0, 0.1, 0.3)
-    fix_largest(fixed, count, evenly=True)
-    assert torch.cat([gate.fixed for gate in fixed]).nonzero().flatten().tolist() == kept

@@ -30,10 +30,7 @@ PRUNING = {  # settings of the stage `prune`
     "device": "cpu",
     "penalty": 0.01,
     "heads": None,
-    "penalty_warmup": 0,
-    "penalise": "heads",
     "gate_learning_rate": 0.3,
-    "gate_init": 2.0,
 }
 
 

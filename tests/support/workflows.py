@@ -159,9 +159,8 @@ def with_all_of_pruning(workflow: Workflow) -> Workflow:
     values["corpora"] = {"tatoeba_en_fr": whole, "short": short}
     values["training"] |= {"updates": 30}
     values["pruning"] |= {"encoder": [], "all": [100], "heads": [3], "heads_all": [6], "updates": 20, "speed": []}
-    values["pruning"] |= {"retrain_updates": 10, "soft": True, "controls": ["regularised", "count"]}
-    values["pruning"] |= {"penalty_warmup": 8}
-    values["ablation"] = {"single": True, "second": "short", "systematic": True, "step": 0.5, "moments": [10]}
+    values["pruning"] |= {"retrain_updates": 10, "controls": ["regularised", "count"]}
+    values["ablation"] = {"single": True, "systematic": True, "moments": [10]}
     values["comparison"] = {"criteria": ["gates", "importance", "random"]}
     values["heads"] |= {"relevance_rules": ["z_plus"], "viewer_sentences": 0, "checkpoints": [10]}
     return workflow.configured(values)

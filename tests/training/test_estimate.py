@@ -33,8 +33,8 @@ def test_a_kept_baseline_is_not_trained() -> None:
 
 def test_what_only_pruned_corpora_must_obey_does_not_stop_the_estimate_of_others() -> None:
     unpruned = {"a": CORPUS | {"prune": False}}
-    training = VALUES["training"] | {"average": 3, "average_every": 10}
-    pruning = {"retrain_updates": 10}
+    pruning = {"updates": 5, "warmup": 5}
+    training = VALUES["training"] | {"schedule": "linear", "warmup": 10}
     values = VALUES | {"corpora": unpruned, "training": training, "pruning": pruning, "comparison": {}}
     counts = estimate.updates_by_kind(load(values))
     assert +counts["a"] == {"baseline": 2 * 50}

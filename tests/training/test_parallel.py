@@ -24,7 +24,6 @@ SETTINGS = PRUNING | {
     "heads": 5,
     # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are those of one process.
     "training": TRAINING | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
-    "gate_init": 0.5,
 }
 
 
@@ -50,10 +49,10 @@ def test_two_processes_prune_as_one(call, token_file, sentences, tiny_model, tmp
     def results(folder: Path, run: Callable[[dict[str, Path]], None]) -> tuple:
         folder.mkdir()
         names = {"output": "model.safetensors", "records": "log.jsonl"}
-        names |= {"gates": "gates.json", "soft": "soft.safetensors"}
+        names |= {"gates": "gates.json"}
         outputs = {name: folder / file for name, file in names.items()}
         run({**inputs, **outputs, "state": folder / "state"})
-        assert {path.name for path in folder.iterdir()} == {*names.values(), "model.json", "soft.json"}
+        assert {path.name for path in folder.iterdir()} == {*names.values(), "model.json"}
         records = [json.loads(line) for line in outputs["records"].read_text().splitlines()]
         return load_file(outputs["output"]), read_json(outputs["gates"]), records
 

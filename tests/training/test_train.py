@@ -113,21 +113,6 @@ def test_killed_at_random_moments_and_started_again_gives_the_same_bytes(
         assert not (tmp_path / str(number) / "state").exists()
 
 
-def test_the_average_is_that_of_the_last_moments(call, tokens: dict[str, Path], tmp_path: Path) -> None:
-    def trained(name: str, **training: int) -> dict[str, torch.Tensor]:
-        # A schedule that does not depend on the number of updates: a shorter run is the beginning of a longer one.
-        settings = SETTINGS | {"training": SETTINGS["training"] | {"schedule": "inverse_sqrt"} | training}
-        call(train, settings=settings, **tokens, **outputs(tmp_path / name))
-        return load_file(tmp_path / name / "model.safetensors")
-
-    moments = [trained(f"after {updates}", updates=updates) for updates in (6, 9, 12)]
-    average = trained("average", updates=12, average=3, average_every=3)
-    for name, weight in average.items():
-        expected = torch.stack([weights[name] for weights in moments]).mean(0)
-        assert torch.allclose(weight, expected, atol=1e-6), name
-        assert weight.numel() == 0 or not torch.allclose(weight, moments[-1][name], atol=1e-4), name
-
-
 @pytest.mark.parametrize("evenly", [False, True])
 def test_from_scratch_with_the_heads_of_another_model_or_as_many_spread_evenly(
     call, tokens: dict[str, Path], tmp_path: Path, tiny_model, evenly: bool
@@ -161,8 +146,7 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dic
         call(train, settings=settings | {"moments": moments}, **files)
         return load_file(tmp_path / name / "model.safetensors")
 
-    # Also where the model itself is an average.
-    trained("whole", moments=(6, 12), updates=12, average=3, average_every=2)
+    trained("whole", moments=(6, 12), updates=12)
     whole = {"baseline": tmp_path / "whole/model.safetensors"}
     whole["checkpoints"] = tmp_path / "whole/checkpoints.safetensors"
     for update in (6, 12):

@@ -147,6 +147,8 @@ class Experiment(Section):
         for name, corpus in self.corpora.items():
             values = self.for_corpus(name)
             given = corpus.baseline is not None  # its heads may be others; pruning checks their number
+            if values.model.tied == "all" and not (values.vocabulary.shared or given):
+                raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
             late = [moment for moment in values.heads.checkpoints if moment > values.training.updates]
             if late and not given:
                 raise ValueError(

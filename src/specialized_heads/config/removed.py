@@ -1,10 +1,7 @@
 """Keys and values of former configurations, and what holds now."""
 
 KEYS = {  # by section and key
-    "vocabulary.shared": "each side has a vocabulary of its own",
-    "model.position_start": "positions start at 0; imported models bring their own",
     "model.norm_epsilon": "ε of LayerNorm is 1e-6; imported models bring their own",
-    "model.tied": "embeddings share no matrix; imported models bring their own",
     "training.average": "the final weights are used",
     "training.average_every": "the final weights are used",
     "training.compile": "layers are not compiled",

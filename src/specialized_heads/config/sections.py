@@ -39,13 +39,20 @@ class Split(Section):
 
 
 class Vocabulary(Section):
-    """BPE vocabularies, separate for source and target (appendix B.1)."""
+    """BPE vocabularies, separate for source and target (appendix B.1) unless `shared`."""
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
     preprocess: Mode = Field(
         "none", description="text before BPE; none: raw text; paper: lower-case Moses tokens, as in the paper's code"
     )
+    shared: bool = Field(False, description="one vocabulary for both sides, learned from both")
+
+    @model_validator(mode="after")
+    def _one_size(self) -> "Vocabulary":
+        if self.shared and self.source != self.target:
+            raise ValueError(f"a shared vocabulary has one size, but source is {self.source} and target {self.target}")
+        return self
 
 
 class Model(Section):
@@ -76,6 +83,11 @@ class Model(Section):
     position_base: float = Field(1e4, gt=1, le=1e6, description="ratio of their highest to their lowest frequency")
     position_scale: float = Field(
         1.0, gt=0, le=1e3, description="factor applied to the sinusoids; word embeddings have unit size"
+    )
+    position_start: int = Field(0, ge=0, le=1000, description="position of the first token; 1 in M2M100")
+    tied: Literal["", "output", "all"] = Field(
+        "",
+        description="embeddings that share one matrix: output (target and output), all (with vocabulary.shared), or none",
     )
     fixed_patterns: bool = Field(
         False,

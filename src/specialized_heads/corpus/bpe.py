@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +140,7 @@ def encode_ids(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> l
 @command("train", "source-model", "target-model", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
     """Read `--train`; write `--source-model` and `--target-model`."""
-    mode = settings.vocabulary.preprocess
+    mode, shared = settings.vocabulary.preprocess, settings.vocabulary.shared
 
     def preprocessed(side: str) -> Iterator[str]:
         for texts in sample(files.train, side):
@@ -148,6 +148,7 @@ def main(files: Files, settings: Settings) -> None:
 
     for side in SIDES:
         size = getattr(settings.vocabulary, side)
-        model = learn(preprocessed(side), size=size, name=side)
+        texts = chain.from_iterable(map(preprocessed, SIDES if shared else [side]))
+        model = learn(texts, size=size, name=side)
         write_file(getattr(files, f"{side}_model"), model)
         log.info("bpe: %s, %d subwords", side, size)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance import average
 from specialized_heads.heads.relevance.average import Average, average_relevance, stability
@@ -15,7 +14,6 @@ from specialized_heads.stage import UserError
 from specialized_heads.training.batching import make_batch
 
 PRUNED = {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0], [0, 1]]}
-SETTINGS = Heads(relevance_epsilon=0.05)
 
 
 def leaking(*args, **kwargs) -> Relevance:
@@ -34,11 +32,11 @@ def test_relevance_of_a_set_is_the_mean_of_its_steps(
     monkeypatch.setattr(average, "propagate", leaking)
     model = tiny_model()
     model.keep_heads(PRUNED)
-    result = average_relevance(model, data, rule=rule, settings=SETTINGS)
+    result = average_relevance(model, data, rule=rule)
     steps: dict[tuple[str, int], list[np.ndarray]] = {key: [] for key in result.heads}
     deviations: dict[str, list[float]] = {level: [] for level in result.conservation}
     for row in range(3):
-        alone = leaking(model, make_batch(data, np.array([row])), rule=Rule.named(rule, SETTINGS))
+        alone = leaking(model, make_batch(data, np.array([row])), rule=Rule.named(rule))
         for key, heads in alone.heads.items():
             normalised = [head / np.abs(head).sum() if len(head) else head for head in heads[0].numpy()]
             assert result.sums[key][row] == pytest.approx(np.sum(normalised, axis=0), rel=1e-3, abs=1e-5)
@@ -57,35 +55,17 @@ def test_relevance_of_a_set_is_the_mean_of_its_steps(
 @pytest.mark.parametrize("rule", ["z_plus", "alpha_beta"])
 def test_the_heads_of_a_layer_sum_to_1_by_default(tiny_model, data: TokenStore, rule: str) -> None:
     """Signs never differ, so nothing cancels between steps; weight ratios do."""
-    sums = [heads.sum() for heads in average_relevance(tiny_model(), data, rule=rule, settings=Heads()).heads.values()]
+    sums = [heads.sum() for heads in average_relevance(tiny_model(), data, rule=rule).heads.values()]
     assert sums == pytest.approx([1.0] * 6, abs=1e-4)
-    ratios = average_relevance(tiny_model(), data, rule="epsilon", settings=Heads()).heads.values()
+    ratios = average_relevance(tiny_model(), data, rule="epsilon").heads.values()
     assert min(heads.sum() for heads in ratios) < 0.9
-
-
-def test_each_key_of_the_configuration_reaches_its_rule(tiny_model, data: TokenStore) -> None:
-    model = tiny_model()
-    changes = {  # the rules that each one concerns
-        ("relevance_epsilon", 0.3): {"epsilon"},
-        ("relevance_alpha", 2.0): {"alpha_beta"},
-    }
-
-    def values(rule: str, settings: Heads) -> list[float]:
-        heads = average_relevance(model, data, rule=rule, settings=settings).heads
-        return np.concatenate(list(heads.values())).tolist()
-
-    for rule in ("epsilon", "z_plus", "alpha_beta"):
-        before = values(rule, SETTINGS)
-        for (key, value), concerned in changes.items():
-            changed = values(rule, SETTINGS.model_copy(update={key: value})) != before
-            assert changed == (rule in concerned), (rule, key)
 
 
 def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_model, data: TokenStore) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
     for rule in ("epsilon", "z_plus"):
-        result = average_relevance(model, data, rule=rule, settings=SETTINGS)
+        result = average_relevance(model, data, rule=rule)
         assert [result.heads["encoder", layer].tolist() for layer in range(2)] == [[0.0, 0.0]] * 2
         assert [len(result.heads[kind, 1]) for kind in KINDS] == [2, 2, 0]
         assert {kind: len(rows) for kind, rows in stability(result).items()} == {"encoder": 0, "decoder": 2, "cross": 0}
@@ -104,7 +84,7 @@ def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
 
     monkeypatch.setattr(average, "propagate", broken)
     with pytest.raises(UserError, match=f"{rule}: the relevance of cross layer 2 is not finite"):
-        average_relevance(tiny_model(), data, rule=rule, settings=SETTINGS)
+        average_relevance(tiny_model(), data, rule=rule)
 
 
 @pytest.fixture
