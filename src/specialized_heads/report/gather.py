@@ -1,4 +1,4 @@
-"""Stage: gather what an experiment has measured into a tidy table, one of five (docs/tables.md describes every column).
+"""Stage: gather what an experiment has measured into a tidy table, one of five (docs/heads.md describes every column).
 
 All tables begin with the same columns, `KEYS`, so that they can be joined, and those of several experiments concatenated:
 
