@@ -143,8 +143,6 @@ def test_configuration_keys_exist(page: Path) -> None:
     assert [text for text in map(problem, code(page)) if text] == []
     for block in blocks(page, "yaml"):
         values = yaml.safe_load(re.sub(r"^source: .*\n", "", block, flags=re.MULTILINE)) or {}
-        if "apiVersion" in values:
-            continue
         if "experiment" in values:
             config.load(values)
             continue

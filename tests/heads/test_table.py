@@ -1,12 +1,14 @@
-"""The table of heads is what docs/heads.md says, column by column; the example there runs."""
+"""The tables are what docs/heads.md says, column by column; the examples there run."""
 
 import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pages import blocks
 
 from specialized_heads.config.sections import Heads
 from specialized_heads.heads.measure import measure
@@ -77,25 +79,26 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
         assert head[f"share_{head['positional_offset']:+d}"] == head["positional_share"]
 
 
-def test_the_example_in_the_document_answers_its_question(
+def test_the_examples_answer_their_questions(
     table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    code, *_ = re.findall(
-        r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    assert len([line for line in code.splitlines() if line]) <= 5
-    path = tmp_path / "results/default/tatoeba_en_de/heads/baseline/seed1.parquet"
-    path.parent.mkdir(parents=True)
-    relevance = pa.array([0.1, 0.9, 0.8, 0.2, *[0.5] * 8])
-    pq.write_table(table.set_column(table.column_names.index("relevance"), "relevance", relevance), path)
+    keys = {"kind": "baseline", "corpus": "tatoeba_en_de", "title": "EN-DE", "seed": 1, "scope": "", "lam": 0.1}
+    pruned = keys | {"kind": "pruned", "scope": "encoder", "update": 50, "open_encoder": [[0.75, 0.75], [0.25]]}
+    scores = {"encoder_heads": 4, "bleu": 20.0, "bleu_low": 19.0, "bleu_high": 21.0}
+    (tmp_path / "results/default/data").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    exec(code, {})
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:3] for line in lines] == [
-        ["layer", "head", "relevance"],
-        ["1", "2", "0.9"],
-        ["2", "1", "0.8"],
-    ]
+    relevance = [0.1, 0.9, 0.8, 0.2, *[0.5] * 8]
+    table.to_pandas().assign(**keys, relevance=relevance).to_parquet("results/default/data/heads.parquet")
+    pd.DataFrame([keys | scores, keys | scores | {"kind": "soft"}]).to_parquet("results/default/data/models.parquet")
+    pd.DataFrame([pruned]).to_parquet("results/default/data/logs.parquet")
+    printed = []
+    for code in blocks(DOCUMENT, "python"):
+        exec(code, {})
+        printed.append([line.split() for line in capsys.readouterr().out.splitlines()])
+    heads, points, gates = printed
+    assert [row[:3] for row in heads] == [["layer", "head", "relevance"], ["1", "2", "0.9"], ["2", "1", "0.8"]]
+    assert points[1:] == [["EN-DE", "0.1", "4", "20.0", "19.0", "21.0"]]
+    assert gates[-1] == ["50", "1.75"]
 
 
 def test_the_first_rule_is_the_relevance(tmp_path: Path) -> None:

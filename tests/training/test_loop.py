@@ -65,7 +65,9 @@ def gated(tiny_model) -> Callable[..., Transformer]:
 
     def build(dropout: float = 0.3) -> Transformer:
         model = tiny_model(layers=1, dropout=dropout)
-        attach_gates(model, scope="all", log_alpha=0.5)
+        attach_gates(model, scope="all")
+        for attention in model.attentions():
+            attention.gate.log_alpha.data.fill_(0.5)
         return model
 
     return build
