@@ -168,7 +168,7 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     removed = {"importance": tmp_path / "importance.parquet", "output": steps, "state": tmp_path / "state"}
     call(ablation, settings=settings, **given, **removed)
     steps_table = pd.read_parquet(steps)
-    assert steps_table["removed"].tolist() == [0, 2, 4] and set(steps_table["pruned"]) == {"all"}
+    assert steps_table["removed"].tolist() == [0, 1, 2, 3, 4] and set(steps_table["pruned"]) == {"all"}
     assert steps_table["score"].iloc[0] == pytest.approx(accuracy)
 
     files = {"importance": removed["importance"], "tokens": task["test"], "output": tmp_path / "speed.parquet"}
