@@ -17,6 +17,8 @@ KEYS = {  # by section and key
     "heads.rare_share": "0.5 of the argmaxes on the least frequent token make a rare-words head",
     "heads.relevance_alpha": "alpha_beta has α = 0.5",
     "heads.relevance_epsilon": "epsilon has ε = 0.1",
+    "downloads.attempts": "six attempts without a new byte end a download",
+    "downloads.timeout": "an attempt ends after 60 seconds without a byte",
     "heads.similarity_sentences": "the figure `similarity` was removed",
     "heads.relevance_absorbed": "the stabiliser's share is always returned",
     "heads.relevance_bias": "biases take no share of relevance",

@@ -155,9 +155,3 @@ class Downloads(Section):
         "data", description="folder for downloaded files, relative to the working directory"
     )
     mirrors: dict[str, str] = Field({}, description="maps the start of a URL to its replacement")
-    attempts: int = Field(
-        6,
-        ge=1,
-        description="consecutive attempts without a new byte before giving up, with growing pauses; each resumes the download",
-    )
-    timeout: float = Field(60.0, gt=0, description="seconds without a byte before an attempt ends")
