@@ -46,7 +46,7 @@ def with_opus(project, address: str, *, version: str = "v1", **downloads: Any):
     values["corpora"] = {"mine": {"title": "Mine", "source": source, "target_language": "de"}}
     values["parser"] = {"engine": "stanza"}
     opus = "https://object.pouta.csc.fi/OPUS-"
-    values["downloads"] = {"directory": FOLDER, "mirrors": {opus: address}, "attempts": 1} | downloads
+    values["downloads"] = {"directory": FOLDER, "mirrors": {opus: address}} | downloads
     return project.configured(values)
 
 

@@ -66,7 +66,7 @@ def configured(project, server: str):
     def configure(source: dict[str, Any], **more: Any) -> Any:
         values = project.settings()
         corpus = {"title": "Mine", "source": source, "target_language": "ru"} | more
-        downloads = {"mirrors": {"http://": server, "https://": server}, "attempts": 1}
+        downloads = {"mirrors": {"http://": server, "https://": server}}
         values |= {"corpora": {"mine": corpus}, "parser": {"engine": "stanza"}, "downloads": downloads}
         return project.configured(values)
 

@@ -1,9 +1,9 @@
-"""A claim and its verdict: a measured number, the range that confirms the claim, and one of four verdicts.
+"""A claim and its verdict: a measured number, the range that confirms the claim, and one of five verdicts.
 
-The range is the paper's value with a tolerance. A value in the range reproduces the claim; one outside whose interval reaches the
-range reproduces it partly; any other does not. A claim that one thing is larger than another is `directed`: chance alone gives
-half of all differences the right sign, so the whole interval must lie in the range; if only the value does, the claim is partly
-reproduced. So is one with a value in the range whose evidence is too thin (`Measured.sufficient`).
+The range is the paper's value with a tolerance. A value in the range reproduces the claim. A value outside does not, unless its
+interval reaches the range: then the evidence is inconclusive. A claim that one thing is larger than another is `directed`: chance
+alone gives half of all differences the right sign, so the whole interval must lie in the range. If only the value does, the claim
+is partly reproduced. So is one with a value in the range whose evidence is too thin (`Measured.sufficient`).
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from specialized_heads.report.style import minus
 class Verdict(StrEnum):
     REPRODUCED = "reproduced"
     PARTLY = "partly"
+    INCONCLUSIVE = "inconclusive"
     NOT_REPRODUCED = "not reproduced"
     NOT_TESTABLE = "not testable"
 
@@ -85,8 +86,8 @@ def judge(measured: Measured, accepted: tuple[float, float], *, directed: bool =
     if low <= measured.value <= high:
         certain = not directed or (low <= measured.low and measured.high <= high)
         return Verdict.REPRODUCED if certain and measured.sufficient else Verdict.PARTLY
-    near = not directed and measured.low <= high and measured.high >= low
-    return Verdict.PARTLY if near else Verdict.NOT_REPRODUCED
+    reaches = measured.low <= high and measured.high >= low
+    return Verdict.INCONCLUSIVE if reaches else Verdict.NOT_REPRODUCED
 
 
 def proportion(count: int, total: int, *, of: str, note: str = "") -> Measured:

@@ -16,6 +16,7 @@ from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.report.beyond.survival import newcombe
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
+from specialized_heads.report.style import minus
 
 NEAR = 0.1  # of the heads: about as many as the paper's
 TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
@@ -42,7 +43,9 @@ def positional_share(evidence: Evidence) -> Measured:
     """The share of argmaxes at one offset of the most positional encoder head, over the queries with a token there."""
     heads = evidence.baseline_heads().dropna(subset="positional_share")
     require(len(heads), "the model has no encoder heads")
-    return Measured(heads.groupby("seed")["positional_share"].max().mean(), n=len(heads), of="heads")
+    best = heads.loc[heads.groupby("seed")["positional_share"].idxmax()]
+    offsets = ", ".join(dict.fromkeys(minus(f"{offset:+.0f}") for offset in best["positional_offset"]))
+    return Measured(best["positional_share"].mean(), n=len(heads), of="heads", note=f"position {offsets}")
 
 
 def positional_confidence(evidence: Evidence) -> Measured:
