@@ -4,24 +4,34 @@ As in `exchange.huggingface`, only `config.json`, safetensors and the tokeniser'
 and transformers itself is not needed.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import torch
-from pydantic import Field, ValidationError
-from torch import Tensor
+from pydantic import Field
 
 from specialized_heads.corpus import wordpiece
-from specialized_heads.exchange import huggingface
-from specialized_heads.exchange.huggingface import CONFIG
-from specialized_heads.exchange.tokenisers import TOKENIZER, TOKENIZER_CONFIG
+from specialized_heads.exchange.folder import (
+    CONFIG,
+    Count,
+    Size,
+    Stored,
+    check_shape,
+    no_tensor,
+    read,
+    read_headers,
+    read_json,
+    read_weights,
+    validated,
+)
+from specialized_heads.exchange.tokenisers import TOKENIZER, added_tokens, check_settings, read_settings
+from specialized_heads.model.architecture import Vocabulary, Width
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
-from specialized_heads.model.checkpoint import assemble
-from specialized_heads.stage import Section, UserError, first_line, read_json
+from specialized_heads.model.checkpoint import network, set_weights, shapes
+from specialized_heads.stage import Section, UserError
 
 VOCABULARY = "vocab.txt"
-Size = Annotated[int, Field(ge=1, le=10**7)]
 # Our names and theirs, below `bert.`; those of a layer's parts, below `encoder.layer.<n>.`; those of the two heads.
 EMBEDDINGS = {
     "word_embedding": "embeddings.word_embeddings.weight",
@@ -45,7 +55,11 @@ PREDICTION = {
     "transform_norm": "cls.predictions.transform.LayerNorm",
     "output_bias": "cls.predictions.bias",
 }
-CLASSES = (None, "BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend")
+CLASSES = ("BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend")
+# Our names and theirs of what is done to text.
+CLEANING = dict(
+    zip(wordpiece.Cleaning._fields, ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), strict=True)
+)
 OLD_NORMS = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
 
@@ -53,10 +67,10 @@ class Config(Section, extra="ignore"):
     """What determines the architecture in `config.json`; the defaults are those of transformers."""
 
     model_type: Literal["bert"]
-    vocab_size: Size
-    hidden_size: Size
-    num_hidden_layers: Size
-    num_attention_heads: Size
+    vocab_size: Vocabulary
+    hidden_size: Width
+    num_hidden_layers: Count
+    num_attention_heads: Count
     intermediate_size: Size
     max_position_embeddings: Size = 512
     type_vocab_size: Size = 2
@@ -66,22 +80,19 @@ class Config(Section, extra="ignore"):
     id2label: dict[int, str] = {0: "LABEL_0", 1: "LABEL_1"}
     position_embedding_type: Literal["absolute"] = "absolute"
     is_decoder: bool = False
+    pruned_heads: dict[int, set[int]] = {}  # of each layer, from 0
+
+    @property
+    def heads(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the heads that each layer has left."""
+        every = range(self.num_attention_heads)
+        return tuple(tuple(sorted({*every} - self.pruned_heads.get(n, set()))) for n in range(self.num_hidden_layers))
 
 
 def read_config(folder: Path) -> Config:
-    """Read the description of a model.
-
-    Raises:
-        UserError: it is missing, or describes another kind of model.
-    """
-    path, values = folder / CONFIG, read_json(folder / CONFIG)
-    kind = values.get("model_type") if isinstance(values, dict) else None
-    if kind != "bert":
-        raise UserError(f"{path}: model_type is {kind!r}; classification needs a model of type bert")
-    try:
-        config = Config.model_validate(values)
-    except ValidationError as error:
-        raise UserError(f"{path}: {first_line(error)}; correct the file, or fetch it again") from None
+    """Read the description of a model; a `UserError` if it is missing, or describes another kind of model."""
+    path = folder / CONFIG
+    config = validated(read_json(path, dict, "the configuration of a model"), Config, path=path)
     if config.is_decoder:
         raise UserError(f"{path}: is_decoder is true; classification needs an encoder")
     if config.hidden_size % config.num_attention_heads:
@@ -97,51 +108,52 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     Raises:
         UserError: a file is missing or damaged, or the tokeniser is no WordPiece of BERT.
     """
-    fast, settings = folder / TOKENIZER, folder / TOKENIZER_CONFIG
-    tokens, stored = _read_tokenizer(fast) if fast.is_file() else (None, {})
-    given = read_json(settings) if settings.is_file() else {}
-    if not isinstance(given, dict):
-        raise UserError(f"{settings}: not the settings of a tokeniser; fetch it again")
-    if (kind := given.get("tokenizer_class")) not in CLASSES:
-        raise UserError(f"{settings}: its tokeniser is {kind}; a BertTokenizer is needed")
-    names = dict(
-        zip(wordpiece.Cleaning._fields, ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), strict=True)
+    fast, path = folder / TOKENIZER, folder / VOCABULARY
+    tokens, cleaning = read_json(
+        fast, lambda stored: _fast(folder, stored), "the tokeniser of a BERT", default=([], {})
     )
-    stored |= {ours: given[theirs] for ours, theirs in names.items() if given.get(theirs) is not None}
-    for name, value in stored.items():
-        if value not in (True, False, None):
-            raise UserError(f"{folder}: {names[name]} of its tokeniser is {value!r}; set it to true or false")
-    if (path := folder / VOCABULARY).is_file():
-        try:
-            tokens = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        except UnicodeDecodeError:
-            raise UserError(f"{path}: not text in UTF-8; fetch it again") from None
-    if tokens is None:
-        raise UserError(f"{fast}: no such file, and no {VOCABULARY} beside it; fetch the tokeniser of this model")
-    return tokens, wordpiece.Cleaning(**stored)
+    settings = read_settings(folder)
+    special = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    accepted = {key: (token,) for key, token in zip(special, wordpiece.SPECIAL, strict=True)}
+    cleaning |= {ours: settings[theirs] for ours, theirs in CLEANING.items() if settings.get(theirs) is not None}
+    accepted |= dict.fromkeys(CLEANING.values(), (True, False)) | {"tokenizer_class": CLASSES}
+    check_settings(folder, settings | {CLEANING[name]: value for name, value in cleaning.items()}, accepted)
+    if os.path.lexists(path) or not tokens:
+        text = read(path, lambda path: path.read_text(encoding="utf-8"), "text in UTF-8")
+        tokens = text.rstrip("\n").split("\n")
+    ids = {token: number for number, token in enumerate(tokens)}
+    if absent := [token for token in wordpiece.SPECIAL if token not in ids]:
+        raise UserError(f"{path}: there is no token {absent[0]}; fetch the vocabulary of a BERT")
+    added_tokens(folder, ids, control=wordpiece.SPECIAL)
+    return tokens, wordpiece.Cleaning(**cleaning)
 
 
-def _read_tokenizer(path: Path) -> tuple[list[str], dict[str, Any]]:
+def _fast(folder: Path, stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """The tokens of `tokenizer.json`, and what its normaliser says about `wordpiece.Cleaning`."""
-    try:
-        stored = read_json(path)
-        kind, ids = stored["model"].get("type", "WordPiece"), stored["model"]["vocab"]
-        if kind != "WordPiece":
-            raise UserError(f"{path}: its model is {kind}; a BERT with WordPiece is needed")
-        normaliser, splitter = stored.get("normalizer") or {}, stored.get("pre_tokenizer") or {}
-        bert = [part for part in normaliser.get("normalizers", [normaliser]) if part.get("type") == "BertNormalizer"]
-        if len(bert) != 1 or splitter.get("type") != "BertPreTokenizer":
-            raise UserError(
-                f"{path}: its normaliser is {normaliser.get('type')} and its pre-tokeniser {splitter.get('type')}; those of a "
-                "BERT are needed, BertNormalizer and BertPreTokenizer"
-            )
-        tokens = sorted(ids, key=ids.__getitem__)
-        numbered = [ids[token] for token in tokens] == list(range(len(tokens)))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise UserError(f"{path}: not the tokeniser of a BERT; fetch it again") from None
-    if not numbered:
-        raise UserError(f"{path}: its ids are not 0, 1, 2, ...; fetch it again")
-    return tokens, {name: bert[0][name] for name in wordpiece.Cleaning._fields if bert[0].get(name) is not None}
+    model, normaliser, splitter = (stored.get(key) or {} for key in ("model", "normalizer", "pre_tokenizer"))
+    parts = normaliser.get("normalizers", [normaliser])
+    bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
+    found = {
+        "model": model.get("type"),
+        "normalizer": bert.get("type", "another"),
+        "pre_tokenizer": splitter.get("type", "another"),
+    }
+    check_settings(
+        folder,
+        found,
+        {"model": ("WordPiece",), "normalizer": ("BertNormalizer",), "pre_tokenizer": ("BertPreTokenizer",)},
+    )
+    accepted = {
+        "unk_token": (wordpiece.UNKNOWN,),
+        "continuing_subword_prefix": ("##",),
+        "max_input_chars_per_word": (100,),
+    }
+    check_settings(folder, model | {"clean_text": bert.get("clean_text")}, accepted | {"clean_text": (True,)})
+    ids = model["vocab"]
+    tokens = sorted(ids, key=ids.__getitem__)
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise ValueError("its ids are not 0, 1, 2, ...")
+    return tokens, {name: bert[name] for name in CLEANING if bert.get(name) is not None}
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
@@ -157,52 +169,52 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
         UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
     """
     config = read_config(folder)
-    path, stored = huggingface.read_weights(folder)
+    stored = read_headers(folder)
     prefix = "bert." if any(name.startswith("bert.") for name in stored) else ""
     if labels and "classifier.weight" not in stored:
         raise UserError(
-            f"{path}: there is no tensor classifier.weight; leave out the task's model to fine-tune it here"
+            f"{folder}: there is no tensor classifier.weight; leave out the task's model to fine-tune it here"
         )
-    pooled = f"{prefix}pooler.dense.weight" in stored
     if config.vocab_size < vocabulary.size:
         raise UserError(
             f"{folder}: {vocabulary.size} tokens for {config.vocab_size} embeddings; fetch the tokeniser again"
         )
-    architecture = BertArchitecture.full(
-        layers=config.num_hidden_layers,
-        heads=config.num_attention_heads,
+    architecture = BertArchitecture(
+        encoder=config.heads,
+        head_width=config.hidden_size // config.num_attention_heads,
         width=config.hidden_size,
         feed_forward=config.intermediate_size,
         vocabulary=config.vocab_size,
         positions=config.max_position_embeddings,
         segments=config.type_vocab_size,
-        labels=len(labels) or int(pooled),
+        labels=len(labels) or int(f"{prefix}pooler.dense.weight" in stored),
         activation=config.hidden_act,
         norm_epsilon=config.layer_norm_eps,
         pad=vocabulary.special.pad,
         separator=vocabulary.special.eos,
         mask=vocabulary.mask,
     )
-    fresh = Bert(architecture, dropout=0.0)
-    initialise(fresh, seed=0)
-    tensors = {}
-    for name, weight in fresh.named_parameters():
-        found = _find(stored, their_name(name, classifies=bool(architecture.labels)), prefix)
-        optional = not labels and name.startswith(("classifier", "transform", "output_bias"))
-        if found is None and not optional:
-            raise UserError(f"{path}: there is no tensor for {name}; the weights do not fit {CONFIG}")
-        # The classifier of a model that is to be fine-tuned is replaced.
-        tensors[name] = weight.detach() if found is None or (name.startswith("classifier") and not labels) else found
+    names = {}
+    for name, shape in shapes(architecture).items():
+        if name.startswith("classifier") and not labels:
+            continue  # replaced when the model is fine-tuned
+        theirs = their_name(name, classifies=bool(architecture.labels))
+        found = _stored_name(stored, theirs, prefix)
+        if found is not None:
+            names[name] = found
+            rows = (len(config.id2label), *shape[1:]) if name.startswith("classifier") else shape
+            check_shape(stored, found, (rows,))
+        elif labels or not name.startswith(("transform", "output_bias")):
+            raise no_tensor(folder, theirs)
+    weights = read_weights(stored, names.values())
+    tensors = {name: weights[theirs] for name, theirs in names.items()}
     if labels:
-        for part in ("weight", "bias"):
-            if (rows := len(tensors[f"classifier.{part}"])) != len(config.id2label):
-                raise UserError(
-                    f"{path}: classifier.{part} has {rows} rows, but {CONFIG} names {len(config.id2label)} labels"
-                )
         order = _order(config, labels, where=folder / CONFIG)
         tensors |= {f"classifier.{part}": tensors[f"classifier.{part}"][order] for part in ("weight", "bias")}
-    tensors = {name: tensor.float().contiguous() for name, tensor in tensors.items()}
-    return assemble(architecture, tensors, weights=path, like=folder / CONFIG).eval()
+    model = network(architecture)
+    initialise(model, seed=0)
+    set_weights(model, tensors)
+    return model.eval()
 
 
 def their_name(name: str, *, classifies: bool) -> str:
@@ -222,14 +234,13 @@ def their_name(name: str, *, classifies: bool) -> str:
     return PREDICTION[module] + (f".{part}" if part else "")
 
 
-def _find(stored: Mapping[str, Tensor], name: str, prefix: str) -> Tensor | None:
-    """A tensor under its name, the one without `bert.`, or the one that old versions gave to LayerNorm."""
+def _stored_name(stored: Mapping[str, Stored], name: str, prefix: str) -> str | None:
+    """The name of a tensor: its own, the one without `bert.`, or the one that old versions gave to LayerNorm."""
     name = name if prefix else name.removeprefix("bert.")
     old = name
     for new, before in OLD_NORMS.items():
         old = old.replace(new, before)
-    found = stored.get(name, stored.get(old))
-    return None if found is None else torch.as_tensor(found)
+    return next((each for each in (name, old) if each in stored), None)
 
 
 def _order(config: Config, labels: Sequence[str], *, where: Path) -> list[int]:

@@ -5,24 +5,34 @@ swish; both have biases in attention. Only `config.json` and safetensors are rea
 executed, and transformers itself is not needed.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field
 from torch import Tensor
 
-from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.model.architecture import Architecture
-from specialized_heads.model.checkpoint import assemble, read_tensors, write_tensors
+from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
+from specialized_heads.exchange.folder import (
+    CONFIG,
+    WEIGHTS,
+    Count,
+    Size,
+    Stored,
+    check_shape,
+    no_tensor,
+    read_headers,
+    read_json,
+    read_weights,
+    validated,
+)
+from specialized_heads.model.architecture import Architecture, Vocabulary, Width
+from specialized_heads.model.checkpoint import network, set_weights, shapes, write_tensors
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import Section, UserError, first_line, read_json, write_json
+from specialized_heads.stage import Section, UserError, write_json
 
-CONFIG, GENERATION = "config.json", "generation_config.json"
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-PICKLE = "pytorch_model.bin"
-PICKLE_INDEX = "pytorch_model.bin.index.json"
+GENERATION = "generation_config.json"
 NEVER = -100.0  # logit of what is never an output
 
 # Our names and theirs: of parameters outside the layers, of the projections of attention, of other sub-layers.
@@ -41,22 +51,20 @@ SUBLAYERS = {
     "feed_forward.contract": "fc2",
 }
 
-Size = Annotated[int, Field(ge=1, le=10**7)]
-
 
 class Config(Section, extra="ignore"):
     """What determines the architecture in `config.json`; the defaults are those of transformers."""
 
     model_type: Literal["marian", "m2m_100"]
-    d_model: Size
-    encoder_layers: Size
-    decoder_layers: Size
-    encoder_attention_heads: Size
-    decoder_attention_heads: Size
+    d_model: Annotated[Width, Field(le=10**7)]
+    encoder_layers: Count
+    decoder_layers: Count
+    encoder_attention_heads: Count
+    decoder_attention_heads: Count
     encoder_ffn_dim: Size
     decoder_ffn_dim: Size
-    vocab_size: Size
-    decoder_vocab_size: Size | None = None
+    vocab_size: Annotated[Vocabulary, Field(le=10**7)]
+    decoder_vocab_size: Annotated[Vocabulary, Field(le=10**7)] | None = None
     activation_function: Literal["relu", "gelu", "swish", "silu"]
     scale_embedding: bool
     tie_word_embeddings: bool = True
@@ -86,17 +94,11 @@ def read_config(folder: Path) -> Config:
         UserError: it is missing, or describes a model of another kind.
     """
     path = folder / CONFIG
-    values = read_json(path)
-    kind = values.get("model_type") if isinstance(values, dict) else None
-    if kind not in ("marian", "m2m_100"):
-        raise UserError(f"{path}: model_type is {kind!r}; only marian and m2m_100 (M2M100, NLLB) can be read")
-    generation = folder / GENERATION
-    if values.get("decoder_start_token_id") is None and generation.is_file():
-        values |= {"decoder_start_token_id": read_json(generation).get("decoder_start_token_id")}
-    try:
-        config = Config.model_validate(values)
-    except ValidationError as error:
-        raise UserError(f"{path}: {first_line(error)}; correct the file, or fetch it again") from None
+    values = read_json(path, dict, "the configuration of a model")
+    if values.get("decoder_start_token_id") is None:
+        generation = read_json(folder / GENERATION, dict, "the settings of a search", default={})
+        values["decoder_start_token_id"] = generation.get("decoder_start_token_id")
+    config = validated(values, Config, path=path)
     for key in ("attention_heads", "ffn_dim"):
         ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
         if ours != other:
@@ -109,7 +111,7 @@ def read_config(folder: Path) -> Config:
     return config
 
 
-def architecture(config: Config, tokens: SpecialTokens) -> Architecture:
+def architecture(config: Config, tokens: SpecialTokens = OURS) -> Architecture:
     """The architecture that a configuration describes."""
     marian = config.marian
     heads = tuple(range(config.encoder_attention_heads))
@@ -143,22 +145,41 @@ def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
         UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
     """
     a = architecture(read_config(folder), tokens)
-    path, stored = read_weights(folder)
-    with torch.device("meta"):
-        names = [name for name, _ in Transformer(a, dropout=0.0).named_parameters()]
-    tensors = {}
-    for name in names:
+    stored, names = find_weights(folder, a)
+    weights = read_weights(stored, dict.fromkeys(name for each in names.values() for name in each))
+    if a.tied and any(not torch.equal(weights[n], weights[each[0]]) for each in names.values() for n in each[1:]):
+        a = replace(a, tied="")  # as in transformers, whatever the configuration says
+        names = find_weights(folder, a)[1]
+    tensors = {name: weights[each[0]] for name, each in names.items() if each}
+    if a.output_bias:
+        tensors["output_bias"] = tensors.get("output_bias", torch.zeros(a.target_vocabulary)).flatten()
+        if tokens.pad == tokens.start:
+            # Published MarianMT models have a row of zeros for padding, which is no output but would compete with a logit of 0.
+            tensors["output_bias"][tokens.pad] = NEVER
+    model = network(a)
+    set_weights(model, tensors)
+    return model.eval()
+
+
+def find_weights(folder: Path, a: Architecture) -> tuple[dict[str, Stored], dict[str, list[str]]]:
+    """Compare the headers of the weight files with the architecture.
+
+    Returns:
+        the tensors of the folder, and for each parameter the names of those that hold it: several if its matrix is tied.
+
+    Raises:
+        UserError: a tensor is missing, or is none of the weights of this architecture.
+    """
+    stored, names = read_headers(folder), {}
+    for name, shape in shapes(a).items():
         candidates = [their_name(name), *SHARED.get(name, ())]
-        found = next((stored[each] for each in candidates if each in stored), None)
-        if found is None and name == "output_bias":  # zero in transformers
-            found = torch.zeros(a.target_vocabulary)
-        if found is None:
-            raise UserError(f"{path}: there is no tensor {candidates[0]}; the weights do not fit {CONFIG}")
-        tensors[name] = found.float().flatten() if name == "output_bias" else found.float()
-    if a.output_bias and tokens.pad == tokens.start:
-        # Published MarianMT models have a row of zeros for padding, which is no output but would compete with a logit of 0.
-        tensors["output_bias"][tokens.pad] = NEVER
-    return assemble(a, tensors, weights=path, like=folder / CONFIG).eval()
+        held = [each for each in candidates if each in stored]
+        names[name] = held if name == TIED.get(a.tied) else held[:1]
+        if not held and name != "output_bias":  # which is zero in transformers
+            raise no_tensor(folder, candidates[0])
+        for each in names[name]:
+            check_shape(stored, each, (shape, (1, *shape)) if name == "output_bias" else (shape,))
+    return stored, names
 
 
 # Where the weights of an embedding are if not under its own name: models whose embeddings are tied store them once.
@@ -167,6 +188,7 @@ SHARED = {
     "target_embedding": ("model.shared.weight", "lm_head.weight"),
     "output_embedding": ("model.decoder.embed_tokens.weight", "model.shared.weight"),
 }
+TIED = {"all": "source_embedding", "output": "target_embedding"}  # the parameter of a matrix that is tied
 
 
 def their_name(name: str) -> str:
@@ -185,33 +207,6 @@ def their_name(name: str) -> str:
     else:
         rest = f"{SUBLAYERS[sublayer]}.{part}"
     return f"model.{stack}.layers.{layer}.{rest}"
-
-
-def read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
-    """The tensors of a model by their names, and the file to name in errors."""
-    if (folder / INDEX).is_file():  # in several files
-        stored: dict[str, Tensor] = {}
-        for shard in sorted(set(read_index(folder / INDEX).values())):
-            stored |= read_tensors(folder / shard)
-        return folder / INDEX, stored
-    pickle = next((name for name in (PICKLE, PICKLE_INDEX) if (folder / name).is_file()), None)
-    if pickle and not (folder / WEIGHTS).is_file():
-        raise UserError(
-            f"{folder / pickle}: pickled weights are not loaded, since loading can execute code; convert them with "
-            f"`specialized-heads convert {folder}` and run again"
-        )
-    return folder / WEIGHTS, read_tensors(folder / WEIGHTS)
-
-
-def read_index(path: Path) -> dict[str, str]:
-    """The file of each tensor, of weights in several files."""
-    index = read_json(path)
-    files = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(files, dict):
-        raise UserError(f"{path}: has no weight_map; fetch the model again")
-    if any(Path(str(shard)).name != shard for shard in files.values()):
-        raise UserError(f"{path}: names a file outside its folder; fetch the model again")
-    return files
 
 
 def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty: float) -> None:

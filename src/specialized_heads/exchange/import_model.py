@@ -4,12 +4,14 @@ Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, M
 baselines.
 """
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
 from specialized_heads import stage
 from specialized_heads.config.kept import DESCRIPTION as KEPT
 from specialized_heads.exchange import huggingface
+from specialized_heads.exchange.folder import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
 from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.model.checkpoint import load, save
@@ -31,8 +33,9 @@ def read_model(
     Raises:
         UserError: the folder holds no model that can be read, or a file is missing, damaged or does not fit the others.
     """
-    if (folder / huggingface.CONFIG).is_file():
+    if os.path.lexists(folder / CONFIG):
         config = huggingface.read_config(folder)
+        huggingface.find_weights(folder, huggingface.architecture(config))  # before tables of the sizes that it states
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
     if (folder / DESCRIPTION).is_file():
@@ -45,7 +48,7 @@ def read_model(
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
         return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
     raise stage.UserError(
-        f"{folder}: no model; it must hold {huggingface.CONFIG} with weights and tokeniser as transformers saves them, or be "
+        f"{folder}: no model; it must hold {CONFIG} with weights and tokeniser as transformers saves them, or be "
         "a folder that this project exported"
     )
 

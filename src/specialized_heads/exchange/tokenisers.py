@@ -7,19 +7,21 @@ those of the other side, become unused pieces: they are decoded, and a text has 
 (`corpus.bpe.encode_ids`).
 """
 
+import os
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from google.protobuf.message import DecodeError
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
 from specialized_heads.config.sections import Mode
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.exchange.huggingface import CONFIG, Config
-from specialized_heads.stage import UserError, optional, read_json, write_file, write_json
+from specialized_heads.exchange.folder import CONFIG, read, read_json
+from specialized_heads.exchange.huggingface import Config
+from specialized_heads.stage import UserError, optional, write_file, write_json
 
 Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
@@ -38,6 +40,16 @@ M2M100_CODES = (
 )
 M2M100_LANGUAGES = [f"__{code}__" for code in M2M100_CODES.split()]
 ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
+NLLB = ("NllbTokenizer", "NllbTokenizerFast")
+CLASSES = (
+    "MarianTokenizer",
+    "M2M100Tokenizer",
+    *NLLB,
+    "SMALL100Tokenizer",
+    "PreTrainedTokenizerFast",
+    "TokenizersBackend",
+)
+CONTROL = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
 
 
 class Tokenisers(NamedTuple):
@@ -77,7 +89,12 @@ def read_tokenisers(
                 f"{folder / TARGET_VOCABULARY}: token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}; only "
                 "models whose special tokens have the same ids on both sides can be read"
             )
-    added = _added_tokens(folder, source_ids, config)
+    settings = read_settings(folder)
+    eos = next((token for token, number in source_ids.items() if number == config.eos_token_id), "</s>")
+    accepted = {"tokenizer_class": CLASSES, "unk_token": ("<unk>",), "eos_token": (eos,), "sp_model_kwargs": ({},)}
+    check_settings(folder, settings, accepted | {"legacy_behaviour": (False,), "separate_vocabs": (not shared,)})
+    added = added_tokens(folder, source_ids, control={*CONTROL, source_tag, target_tag})
+    added |= _languages(folder, source_ids | added, config, settings=settings)
     languages = len(list(filter(LANGUAGE.fullmatch, source_ids | added)))
     required = {"source": languages > 1 if marian else languages > 0, "target": languages > 0 and not marian}
     tags = {
@@ -153,63 +170,108 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
 
 
 def _read_model(path: Path) -> ModelProto:
-    try:
-        return ModelProto.FromString(path.read_bytes())
-    except FileNotFoundError:
-        saved = (path.parent / TOKENIZER).is_file() and path.name == SHARED
-        cause = f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model"
-        raise UserError(f"{path}: no such file; {cause if saved else 'fetch the tokeniser of the model too'}") from None
-    except DecodeError:
-        raise UserError(f"{path}: not a SentencePiece model; fetch it again") from None
+    saved = path.name == SHARED and (path.parent / TOKENIZER).is_file()
+    cause = f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model"
+    missing = cause if saved else "fetch the tokeniser of the model too"
+    return read(path, lambda path: ModelProto.FromString(path.read_bytes()), "a SentencePiece model", missing=missing)
 
 
 def _ids(folder: Path, name: str) -> dict[str, int]:
-    """The table of ids: `vocab.json`, or for NLLB the vocabulary inside `tokenizer.json`."""
+    """The table of ids: `vocab.json`, or for NLLB the vocabulary inside `tokenizer.json` or the pieces of the model."""
     path = folder / name
-    if path.is_file() or not (folder / TOKENIZER).is_file():
-        ids = read_json(path)
-    else:
+    if os.path.lexists(path):
+        ids = read_json(path, dict, "a table from tokens to ids")
+    elif os.path.lexists(folder / TOKENIZER):
         path = folder / TOKENIZER
-        ids = read_json(path).get("model", {}).get("vocab")
-    if not isinstance(ids, dict) or not all(type(number) is int and number >= 0 for number in ids.values()):
-        raise UserError(f"{path}: not a table from tokens to ids; fetch the tokeniser of this model again")
+        ids = read_json(path, lambda stored: dict(stored["model"]["vocab"]), "the tokeniser of a translation model")
+    elif read_settings(folder).get("tokenizer_class") in NLLB:  # as transformers 4 saves it
+        path = folder / SHARED
+        pieces = [piece.piece for piece in _read_model(path).pieces[3:]]
+        ids = {token: number for number, token in enumerate(dict.fromkeys(("<s>", "<pad>", "</s>", "<unk>", *pieces)))}
+    else:
+        raise UserError(f"{path}: no such file; fetch the tokeniser of this model too")
+    if not all(type(number) is int and number >= 0 for number in ids.values()):
+        raise UserError(f"{path}: not a table from tokens to ids; fetch it again")
     if len(set(ids.values())) < len(ids):
-        raise UserError(f"{path}: two tokens have the same id; fetch the tokeniser of this model again")
+        raise UserError(f"{path}: two tokens have the same id; fetch it again")
     return ids
 
 
-def _added_tokens(folder: Path, ids: dict[str, int], config: Config) -> dict[str, int]:
-    """Tokens that are not in the table of ids, such as languages: several files may name them."""
-    try:
-        added = _named_tokens(folder, ids)
-        tokens = {str(token): int(number) for token, number in added.items()}
-    except (AttributeError, KeyError, TypeError, ValueError):
-        files = ", ".join((SPECIAL, TOKENIZER_CONFIG, ADDED, TOKENIZER))
-        raise UserError(f"{folder}: one of {files} names its tokens in another form; fetch them again") from None
-    if not config.marian and not any(map(LANGUAGE.fullmatch, ids | tokens)) and config.vocab_size > len(ids):
-        if config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
+def read_settings(folder: Path) -> dict[str, Any]:
+    """What the files of a tokeniser say about special tokens and how text is split."""
+    settings: dict[str, Any] = {}
+    for name in (SPECIAL, TOKENIZER_CONFIG):
+        settings |= read_json(folder / name, dict, "the settings of a tokeniser", default={})
+    return settings
+
+
+def check_settings(folder: Path, settings: dict[str, Any], accepted: dict[str, tuple[Any, ...]]) -> None:
+    """Raise a `UserError` if transformers would give text other ids because of a setting."""
+    for key, values in accepted.items():
+        value = settings.get(key)
+        value = value.get("content", value) if isinstance(value, dict) else value
+        if value not in (None, *values):
+            supported = " or ".join(map(repr, values))
+            raise UserError(f"{folder}: its tokeniser has {key} {value!r}; only {supported} is supported")
+
+
+def added_tokens(folder: Path, ids: dict[str, int], *, control: Collection[str | None]) -> dict[str, int]:
+    """Tokens that files may add to a table of ids, which transformers finds in text before it splits the rest.
+
+    Raises:
+        UserError: one has the id of another token, or may occur in text: it is no language, not special, and not in `control`.
+    """
+
+    def listed(stored: dict[str, Any]) -> dict[str, int]:  # without ids: those after the table
+        lists = [stored.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
+        names = [name for each in lists for name in (each.values() if isinstance(each, dict) else each)]
+        names = [name["content"] if isinstance(name, dict) else name for name in names]
+        new = [name for name in dict.fromkeys(names) if name not in ids]
+        return {name: ids.get(name, len(ids)) for name in names} | {name: len(ids) + n for n, name in enumerate(new)}
+
+    tokens: dict[str, int] = {}
+    for name, parse in (
+        (SPECIAL, listed),
+        (TOKENIZER_CONFIG, listed),
+        (
+            TOKENIZER_CONFIG,
+            lambda stored: {t["content"]: int(n) for n, t in stored.get("added_tokens_decoder", {}).items()},
+        ),
+        (ADDED, dict),
+        (TOKENIZER, lambda stored: {t["content"]: t["id"] for t in stored.get("added_tokens", [])}),
+    ):
+        tokens |= read_json(folder / name, parse, "a file that adds tokens", default={})
+    settings = read_settings(folder)
+    special = [value for key, value in settings.items() if key.endswith("_token")]
+    special = [value.get("content") if isinstance(value, dict) else value for value in special]
+    taken = {number: token for token, number in ids.items()}
+    for token, number in tokens.items():
+        free = type(number) is int and number >= 0 and taken.setdefault(number, token) == token
+        if not free or ids.get(token, number) != number:
             raise UserError(
-                f"{folder}: no file names the languages of the model; fetch {SPECIAL} and {TOKENIZER_CONFIG} too"
+                f"{folder}: its tokeniser adds {token!r} with id {number!r}, which is not free; fetch it again"
             )
-        tokens |= {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
+    in_text = [
+        token for token in tokens if not (token in control or token in special or LANGUAGE.fullmatch(str(token)))
+    ]
+    if in_text:
+        raise UserError(
+            f"{folder}: its tokeniser adds {', '.join(map(repr, in_text[:5]))}, and tokens that are added to text are not "
+            "supported; use the model without them"
+        )
     return {token: number for token, number in tokens.items() if token not in ids}
 
 
-def _named_tokens(folder: Path, ids: dict[str, int]) -> dict[str, int]:
-    """The tokens of these files with their ids, unchecked."""
-    added: dict[str, int] = {}
-    if (path := folder / SPECIAL).is_file():  # numbered from the end of the table
-        names = read_json(path).get("additional_special_tokens") or []
-        names = [name["content"] if isinstance(name, dict) else name for name in names]
-        added |= {name: len(ids) + number for number, name in enumerate(n for n in names if n not in ids)}
-    if (path := folder / TOKENIZER_CONFIG).is_file():
-        tokens = read_json(path).get("added_tokens_decoder", {})
-        added |= {token["content"]: int(number) for number, token in tokens.items()}
-    if (path := folder / ADDED).is_file():
-        added |= read_json(path)
-    if (path := folder / TOKENIZER).is_file():
-        added |= {token["content"]: token["id"] for token in read_json(path).get("added_tokens", [])}
-    return added
+def _languages(folder: Path, ids: dict[str, int], config: Config, *, settings: dict[str, Any]) -> dict[str, int]:
+    """The languages of an M2M100 model if no file names them."""
+    if config.marian or any(map(LANGUAGE.fullmatch, ids)) or config.vocab_size <= len(ids):
+        return {}
+    other = settings.get("tokenizer_class") in NLLB or settings.get("language_codes", "m2m100") != "m2m100"
+    if other or config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
+        raise UserError(
+            f"{folder}: no file names the languages of the model; fetch {SPECIAL} and {TOKENIZER_CONFIG} too"
+        )
+    return {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
 
 
 def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool) -> tuple[int, ...]:

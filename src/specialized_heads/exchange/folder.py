@@ -1,0 +1,165 @@
+"""Read the files of a model folder that others made; whatever is not of the expected kind is one clear line.
+
+The sizes that a configuration states are compared with the headers of the weight files before memory is allocated for them.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import torch
+from google.protobuf.message import DecodeError
+from pydantic import Field, ValidationError
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from specialized_heads.model.checkpoint import read_tensors
+from specialized_heads.stage import Section, UserError, first_line
+
+CONFIG = "config.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+POINTER = b"version https://git-lfs"
+FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")  # types of tensors that are weights as they are
+
+Size = Annotated[int, Field(ge=1, le=10**7)]
+Count = Annotated[int, Field(ge=1, le=1000)]  # of layers, and of heads
+Configured = TypeVar("Configured", bound=Section)
+
+
+def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = "fetch it from the same place") -> Any:
+    """What `parse` makes of a file; every other function reads files with this one.
+
+    Args:
+        path: the file.
+        parse: may raise any error of a reader.
+        kind: what the file must be, for errors.
+        missing: what to do if there is no such file.
+
+    Raises:
+        UserError: it is missing, a broken link, no file, or not of this kind.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UserError(f"{path}: not a file; replace it by {kind}")
+        with open(path, "rb") as stream:
+            if stream.read(len(POINTER)) == POINTER:
+                raise UserError(f"{path}: only a pointer of Git LFS; run `git lfs pull` in its folder")
+        return parse(path)
+    except PermissionError:
+        raise
+    except FileNotFoundError:
+        link = "a link to a file that does not exist; fetch the model again"
+        raise UserError(f"{path}: {link if path.is_symlink() else f'no such file; {missing}'}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}); fetch it again") from None
+    except ValidationError as error:
+        raise UserError(f"{path}: not {kind} ({first_line(error)}); fetch it again") from None
+    except (ValueError, DecodeError, SafetensorError) as error:
+        raise UserError(f"{path}: not {kind} ({error}); fetch it again") from None
+    except (TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        raise UserError(f"{path}: not {kind}; fetch it again") from None
+
+
+def read_json(path: Path, parse: Callable[[dict[str, Any]], Any], kind: str, *, default: Any = None) -> Any:
+    """What `parse` makes of the object in a JSON file; `default`, if there is one, without the file."""
+
+    def parsed(path: Path) -> Any:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(stored, dict):
+            raise TypeError
+        return parse(stored)
+
+    return default if default is not None and not os.path.lexists(path) else read(path, parsed, kind)
+
+
+def validated(values: Mapping[str, Any], section: type[Configured], *, path: Path) -> Configured:
+    """What a configuration says that this project needs.
+
+    Raises:
+        UserError: a value is missing or wrong, or is valid in transformers and not supported here.
+    """
+    try:
+        return section.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        if problem["type"] != "literal_error":
+            raise UserError(f"{path}: {first_line(error)}; correct the file, or fetch it again") from None
+        key, supported = ".".join(map(str, problem["loc"])), problem["ctx"]["expected"]
+        raise UserError(
+            f"{path}: {key} {problem['input']!r} is not supported, only {supported}; use another model"
+        ) from None
+
+
+class Stored(NamedTuple):
+    """A tensor as the header of its file describes it."""
+
+    file: Path
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def read_headers(folder: Path) -> dict[str, Stored]:
+    """The tensors of a model by name, in one file or several. As in transformers, one file precedes an index."""
+    files = {folder / WEIGHTS}
+    if not os.path.lexists(folder / WEIGHTS):
+        if os.path.lexists(folder / INDEX):
+            files = {folder / name for name in read_index(folder / INDEX).values()}
+        elif pickle := next((name for name in (PICKLE, PICKLE_INDEX) if os.path.lexists(folder / name)), None):
+            raise UserError(
+                f"{folder / pickle}: pickled weights are not loaded, since loading can execute code; convert them with "
+                f"`specialized-heads convert {folder}` and run again"
+            )
+    stored: dict[str, Stored] = {}
+    for file in sorted(files):
+        stored |= read(file, _header, "complete weights as safetensors")
+    return stored
+
+
+def _header(path: Path) -> dict[str, Stored]:
+    with safe_open(path, framework="pt") as file:
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+        return {name: Stored(path, part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
+
+
+def read_index(path: Path) -> dict[str, str]:
+    """The file of each tensor, of weights in several files."""
+    files = read_json(path, lambda stored: dict(stored["weight_map"].items()), "an index with a weight_map")
+    if any(Path(str(shard)).name != shard for shard in files.values()):
+        raise UserError(f"{path}: names a file outside its folder; fetch the model again")
+    return files
+
+
+def check_shape(stored: Mapping[str, Stored], name: str, shapes: Collection[tuple[int, ...]]) -> None:
+    """Raise a `UserError` if a tensor is not of floating point or has none of these shapes."""
+    file, dtype, shape = stored[name]
+    if dtype not in FLOATS:
+        raise UserError(f"{file}: {name} is quantised ({dtype}); use a model with weights in floating point")
+    if shape not in shapes:
+        expected = list(next(iter(shapes)))
+        raise UserError(
+            f"{file}: {name} has the shape {list(shape)}, but {CONFIG} says {expected}; fetch both files from the same place"
+        )
+
+
+def no_tensor(folder: Path, name: str) -> UserError:
+    """The error of a tensor that is not stored."""
+    return UserError(f"{folder}: there is no tensor {name} in its weights; fetch them and {CONFIG} from the same place")
+
+
+def read_weights(stored: Mapping[str, Stored], names: Iterable[str]) -> dict[str, Tensor]:
+    """The tensors of these names, in float32; a `UserError` if one contains NaN or infinity."""
+    tensors: dict[str, Tensor] = {}
+    names = list(names)
+    for file in sorted({stored[name].file for name in names}):
+        content = read(file, lambda path: read_tensors(path, remedy="fetch it again"), "weights as safetensors")
+        tensors |= {name: content[name].float() for name in names if stored[name].file == file}
+    if broken := [name for name in names if not torch.isfinite(tensors[name]).all()]:
+        raise UserError(
+            f"{stored[broken[0]].file}: {broken[0]} contains NaN or infinity; fetch it again, or use another model if it was "
+            "published so"
+        )
+    return tensors
