@@ -4,27 +4,16 @@ As in `exchange.huggingface`, only `config.json`, safetensors and the tokeniser'
 and transformers itself is not needed.
 """
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from pydantic import Field
 
 from specialized_heads.corpus import wordpiece
-from specialized_heads.exchange.folder import (
-    CONFIG,
-    Count,
-    Size,
-    Stored,
-    check_shape,
-    no_tensor,
-    read,
-    read_headers,
-    read_json,
-    read_weights,
-    validated,
-)
+from specialized_heads.exchange import reading
+from specialized_heads.exchange.reading import CONFIG, Count, Size
 from specialized_heads.exchange.tokenisers import TOKENIZER, added_tokens, check_settings, read_settings
 from specialized_heads.model.architecture import Vocabulary, Width
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
@@ -55,11 +44,23 @@ PREDICTION = {
     "transform_norm": "cls.predictions.transform.LayerNorm",
     "output_bias": "cls.predictions.bias",
 }
-CLASSES = ("BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend")
-# Our names and theirs of what is done to text.
-CLEANING = dict(
-    zip(wordpiece.Cleaning._fields, ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), strict=True)
-)
+CLEANING = {
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
+ACCEPTED = {
+    "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend"),
+    "model": ("WordPiece",),
+    "continuing_subword_prefix": ("##",),
+    "max_input_chars_per_word": (100,),
+    "normalizer": ("BertNormalizer",),
+    "clean_text": (True,),
+    "pre_tokenizer": ("BertPreTokenizer",),
+    **dict.fromkeys(CLEANING.values(), (True, False)),
+    **{f"{name}_token": (f"[{name.upper()}]",) for name in ("pad", "unk", "cls", "sep", "mask")},
+}
+TIED = {"word_embedding": ["cls.predictions.decoder.weight"], "output_bias": ["cls.predictions.decoder.bias"]}
 OLD_NORMS = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
 
@@ -92,7 +93,7 @@ class Config(Section, extra="ignore"):
 def read_config(folder: Path) -> Config:
     """Read the description of a model; a `UserError` if it is missing, or describes another kind of model."""
     path = folder / CONFIG
-    config = validated(read_json(path, dict, "the configuration of a model"), Config, path=path)
+    config = reading.validated(reading.read_json(path, dict, "the configuration of a model"), Config, path=path)
     if config.is_decoder:
         raise UserError(f"{path}: is_decoder is true; classification needs an encoder")
     if config.hidden_size % config.num_attention_heads:
@@ -108,52 +109,39 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     Raises:
         UserError: a file is missing or damaged, or the tokeniser is no WordPiece of BERT.
     """
-    fast, path = folder / TOKENIZER, folder / VOCABULARY
-    tokens, cleaning = read_json(
-        fast, lambda stored: _fast(folder, stored), "the tokeniser of a BERT", default=([], {})
-    )
-    settings = read_settings(folder)
-    special = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    accepted = {key: (token,) for key, token in zip(special, wordpiece.SPECIAL, strict=True)}
-    cleaning |= {ours: settings[theirs] for ours, theirs in CLEANING.items() if settings.get(theirs) is not None}
-    accepted |= dict.fromkeys(CLEANING.values(), (True, False)) | {"tokenizer_class": CLASSES}
-    check_settings(folder, settings | {CLEANING[name]: value for name, value in cleaning.items()}, accepted)
-    if os.path.lexists(path) or not tokens:
-        text = read(path, lambda path: path.read_text(encoding="utf-8"), "text in UTF-8")
+    path = folder / TOKENIZER
+    tokens, settings = reading.read_json(path, _fast, "the tokeniser of a BERT", default=([], {}))
+    settings |= {key: value for key, value in read_settings(folder).items() if value is not None}
+    check_settings(folder, settings, ACCEPTED)
+    if not tokens:
+        path, missing = folder / VOCABULARY, "fetch the tokeniser of this model"
+        text = reading.read(path, lambda path: path.read_text(encoding="utf-8"), "text in UTF-8", missing=missing)
         tokens = text.rstrip("\n").split("\n")
     ids = {token: number for number, token in enumerate(tokens)}
     if absent := [token for token in wordpiece.SPECIAL if token not in ids]:
         raise UserError(f"{path}: there is no token {absent[0]}; fetch the vocabulary of a BERT")
     added_tokens(folder, ids, control=wordpiece.SPECIAL)
-    return tokens, wordpiece.Cleaning(**cleaning)
+    return tokens, wordpiece.Cleaning(**{ours: settings[key] for ours, key in CLEANING.items() if key in settings})
 
 
-def _fast(folder: Path, stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """The tokens of `tokenizer.json`, and what its normaliser says about `wordpiece.Cleaning`."""
-    model, normaliser, splitter = (stored.get(key) or {} for key in ("model", "normalizer", "pre_tokenizer"))
-    parts = normaliser.get("normalizers", [normaliser])
-    bert = next((part for part in parts if part.get("type") == "BertNormalizer"), {})
-    found = {
-        "model": model.get("type"),
-        "normalizer": bert.get("type", "another"),
-        "pre_tokenizer": splitter.get("type", "another"),
-    }
-    check_settings(
-        folder,
-        found,
-        {"model": ("WordPiece",), "normalizer": ("BertNormalizer",), "pre_tokenizer": ("BertPreTokenizer",)},
+def _fast(stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """The tokens of `tokenizer.json`, and what it says about `ACCEPTED`."""
+    model, normaliser, splitter = (
+        stored.get(key) or {"type": "none"} for key in ("model", "normalizer", "pre_tokenizer")
     )
-    accepted = {
-        "unk_token": (wordpiece.UNKNOWN,),
-        "continuing_subword_prefix": ("##",),
-        "max_input_chars_per_word": (100,),
+    parts = [part for part in normaliser.get("normalizers", [normaliser]) if part["type"] == "BertNormalizer"]
+    found = parts[0] if parts else normaliser
+    settings = {CLEANING.get(key, key): value for key, value in (model | found).items() if value is not None}
+    settings |= {
+        "model": model.get("type", "WordPiece"),
+        "normalizer": found["type"],
+        "pre_tokenizer": splitter["type"],
     }
-    check_settings(folder, model | {"clean_text": bert.get("clean_text")}, accepted | {"clean_text": (True,)})
     ids = model["vocab"]
     tokens = sorted(ids, key=ids.__getitem__)
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise ValueError("its ids are not 0, 1, 2, ...")
-    return tokens, {name: bert[name] for name in CLEANING if bert.get(name) is not None}
+    return tokens, settings
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
@@ -169,8 +157,9 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
         UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
     """
     config = read_config(folder)
-    stored = read_headers(folder)
+    stored = reading.read_headers(folder)
     prefix = "bert." if any(name.startswith("bert.") for name in stored) else ""
+    order = _order(config, labels, where=folder / CONFIG) if labels else []
     if labels and "classifier.weight" not in stored:
         raise UserError(
             f"{folder}: there is no tensor classifier.weight; leave out the task's model to fine-tune it here"
@@ -196,20 +185,21 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
     )
     names = {}
     for name, shape in shapes(architecture).items():
-        if name.startswith("classifier") and not labels:
-            continue  # replaced when the model is fine-tuned
+        if name.startswith("classifier") and not labels:  # replaced when the model is fine-tuned
+            continue
         theirs = their_name(name, classifies=bool(architecture.labels))
-        found = _stored_name(stored, theirs, prefix)
-        if found is not None:
-            names[name] = found
-            rows = (len(config.id2label), *shape[1:]) if name.startswith("classifier") else shape
-            check_shape(stored, found, (rows,))
-        elif labels or not name.startswith(("transform", "output_bias")):
-            raise no_tensor(folder, theirs)
-    weights = read_weights(stored, names.values())
-    tensors = {name: weights[theirs] for name, theirs in names.items()}
+        theirs = theirs if prefix else theirs.removeprefix("bert.")
+        candidates = [theirs, *(theirs.replace(new, old) for new, old in OLD_NORMS.items())]
+        candidates += [] if architecture.labels else TIED.get(name, [])
+        optional = not labels and name.startswith(("transform", "output_bias"))
+        if not optional or any(each in stored for each in candidates):
+            names[name] = reading.find(folder, stored, candidates, shape)
+    weights = reading.read_weights(stored, {name for held in names.values() for name in held})
+    for first, *others in names.values():
+        if different := [other for other in others if not torch.equal(weights[first], weights[other])]:
+            raise UserError(f"{folder}: {different[0]} differs from {first}, which is not supported; use another model")
+    tensors = {name: weights[held[0]] for name, held in names.items()}
     if labels:
-        order = _order(config, labels, where=folder / CONFIG)
         tensors |= {f"classifier.{part}": tensors[f"classifier.{part}"][order] for part in ("weight", "bias")}
     model = network(architecture)
     initialise(model, seed=0)
@@ -232,15 +222,6 @@ def their_name(name: str, *, classifies: bool) -> str:
     if classifies:
         return f"{POOLER}.{part}"
     return PREDICTION[module] + (f".{part}" if part else "")
-
-
-def _stored_name(stored: Mapping[str, Stored], name: str, prefix: str) -> str | None:
-    """The name of a tensor: its own, the one without `bert.`, or the one that old versions gave to LayerNorm."""
-    name = name if prefix else name.removeprefix("bert.")
-    old = name
-    for new, before in OLD_NORMS.items():
-        old = old.replace(new, before)
-    return next((each for each in (name, old) if each in stored), None)
 
 
 def _order(config: Config, labels: Sequence[str], *, where: Path) -> list[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from specialized_heads.exchange.folder import INDEX, PICKLE, PICKLE_INDEX, WEIGHTS, read, read_index
+from specialized_heads.exchange.reading import INDEX, PICKLE, PICKLE_INDEX, WEIGHTS, read, read_index
 from specialized_heads.model.checkpoint import write_tensors
 from specialized_heads.stage import UserError, write_json
 

@@ -9,13 +9,13 @@ import os
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.exchange import bert, folder, huggingface, tokenisers
+from specialized_heads.exchange import bert, huggingface, reading, tokenisers
 
 with stage.optional("models"):
     from huggingface_hub import HfApi, snapshot_download
 
 WANTED = [
-    *(folder.CONFIG, huggingface.GENERATION, "README.md"),
+    *(reading.CONFIG, huggingface.GENERATION, "README.md"),
     *(*tokenisers.MARIAN, tokenisers.SHARED, tokenisers.VOCABULARY, tokenisers.TARGET_VOCABULARY),
     *(tokenisers.TOKENIZER, tokenisers.TOKENIZER_CONFIG, tokenisers.ADDED, tokenisers.SPECIAL, bert.VOCABULARY),
 ]
@@ -29,22 +29,22 @@ class Settings(stage.Section):
 @stage.command("output", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     """Fetch the files into the folder of `--output`, their card."""
-    place: Path = files.output.parent
+    folder: Path = files.output.parent
     server = os.environ.get("HF_ENDPOINT")
     try:
         info = HfApi(endpoint=server).model_info(settings.name, revision=settings.revision)
         names = [file.rfilename for file in info.siblings or ()]
-        weights = {folder.WEIGHTS, folder.INDEX} & set(names)
-        pickles = {folder.PICKLE, folder.PICKLE_INDEX} & set(names)
+        weights = {reading.WEIGHTS, reading.INDEX} & set(names)
+        pickles = {reading.PICKLE, reading.PICKLE_INDEX} & set(names)
         if not weights and not pickles:
             raise stage.UserError(f"{settings.name}: has weights neither as safetensors nor as pickles of PyTorch")
         if not weights:  # what was converted from pickles, perhaps of another commit
-            for path in place.glob("model*.safetensors*"):
+            for path in folder.glob("model*.safetensors*"):
                 path.unlink()
         weights = [*weights, "model-*.safetensors"] if weights else [*pickles, "pytorch_model-*.bin"]
         stage.log.info("fetching %s at %s", settings.name, info.sha)
         snapshot_download(
-            settings.name, revision=info.sha, local_dir=place, allow_patterns=[*WANTED, *weights], endpoint=server
+            settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights], endpoint=server
         )
     except stage.UserError:
         raise
@@ -60,7 +60,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         "license": getattr(info.card_data, "license", None),
         "sha256": {
             path.name: stage.file_hash(path)
-            for path in sorted(place.iterdir())
+            for path in sorted(folder.iterdir())
             if path.is_file() and path != files.output
         },
     }

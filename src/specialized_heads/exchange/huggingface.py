@@ -14,19 +14,8 @@ from pydantic import Field
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
-from specialized_heads.exchange.folder import (
-    CONFIG,
-    WEIGHTS,
-    Count,
-    Size,
-    Stored,
-    check_shape,
-    no_tensor,
-    read_headers,
-    read_json,
-    read_weights,
-    validated,
-)
+from specialized_heads.exchange import reading
+from specialized_heads.exchange.reading import CONFIG, WEIGHTS, Count, Size, Stored
 from specialized_heads.model.architecture import Architecture, Vocabulary, Width
 from specialized_heads.model.checkpoint import network, set_weights, shapes, write_tensors
 from specialized_heads.model.transformer import Transformer
@@ -94,11 +83,11 @@ def read_config(folder: Path) -> Config:
         UserError: it is missing, or describes a model of another kind.
     """
     path = folder / CONFIG
-    values = read_json(path, dict, "the configuration of a model")
+    values = reading.read_json(path, dict, "the configuration of a model")
     if values.get("decoder_start_token_id") is None:
-        generation = read_json(folder / GENERATION, dict, "the settings of a search", default={})
+        generation = reading.read_json(folder / GENERATION, dict, "the settings of a search", default={})
         values["decoder_start_token_id"] = generation.get("decoder_start_token_id")
-    config = validated(values, Config, path=path)
+    config = reading.validated(values, Config, path=path)
     for key in ("attention_heads", "ffn_dim"):
         ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
         if ours != other:
@@ -146,11 +135,11 @@ def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
     """
     a = architecture(read_config(folder), tokens)
     stored, names = find_weights(folder, a)
-    weights = read_weights(stored, dict.fromkeys(name for each in names.values() for name in each))
-    if a.tied and any(not torch.equal(weights[n], weights[each[0]]) for each in names.values() for n in each[1:]):
+    weights = reading.read_weights(stored, {name for held in names.values() for name in held})
+    if any(not torch.equal(weights[first], weights[other]) for first, *others in names.values() for other in others):
         a = replace(a, tied="")  # as in transformers, whatever the configuration says
-        names = find_weights(folder, a)[1]
-    tensors = {name: weights[each[0]] for name, each in names.items() if each}
+        _, names = find_weights(folder, a)
+    tensors = {name: weights[held[0]] for name, held in names.items()}
     if a.output_bias:
         tensors["output_bias"] = tensors.get("output_bias", torch.zeros(a.target_vocabulary)).flatten()
         if tokens.pad == tokens.start:
@@ -170,15 +159,15 @@ def find_weights(folder: Path, a: Architecture) -> tuple[dict[str, Stored], dict
     Raises:
         UserError: a tensor is missing, or is none of the weights of this architecture.
     """
-    stored, names = read_headers(folder), {}
+    stored, names = reading.read_headers(folder), {}
     for name, shape in shapes(a).items():
         candidates = [their_name(name), *SHARED.get(name, ())]
-        held = [each for each in candidates if each in stored]
-        names[name] = held if name == TIED.get(a.tied) else held[:1]
-        if not held and name != "output_bias":  # which is zero in transformers
-            raise no_tensor(folder, candidates[0])
-        for each in names[name]:
-            check_shape(stored, each, (shape, (1, *shape)) if name == "output_bias" else (shape,))
+        if name != TIED.get(a.tied):
+            candidates = [each for each in candidates if each in stored][:1] or candidates
+        if name != "output_bias":
+            names[name] = reading.find(folder, stored, candidates, shape)
+        elif candidates[0] in stored:  # zero in transformers if it is missing
+            names[name] = reading.find(folder, stored, candidates, (1, *shape))
     return stored, names
 
 

@@ -19,8 +19,8 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 from specialized_heads.config.sections import Mode
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.exchange.folder import CONFIG, read, read_json
 from specialized_heads.exchange.huggingface import Config
+from specialized_heads.exchange.reading import CONFIG, read, read_json
 from specialized_heads.stage import UserError, optional, write_file, write_json
 
 Piece = ModelProto.SentencePiece

@@ -6,7 +6,7 @@ The sizes that a configuration states are compared with the headers of the weigh
 import json
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -133,27 +133,28 @@ def read_index(path: Path) -> dict[str, str]:
     return files
 
 
-def check_shape(stored: Mapping[str, Stored], name: str, shapes: Collection[tuple[int, ...]]) -> None:
-    """Raise a `UserError` if a tensor is not of floating point or has none of these shapes."""
-    file, dtype, shape = stored[name]
-    if dtype not in FLOATS:
-        raise UserError(f"{file}: {name} is quantised ({dtype}); use a model with weights in floating point")
-    if shape not in shapes:
-        expected = list(next(iter(shapes)))
-        raise UserError(
-            f"{file}: {name} has the shape {list(shape)}, but {CONFIG} says {expected}; fetch both files from the same place"
-        )
+def find(folder: Path, stored: Mapping[str, Stored], names: Sequence[str], shape: Sequence[int]) -> list[str]:
+    """Those of the names that are stored.
+
+    Raises:
+        UserError: none is, or one has another shape or is quantised.
+    """
+    if not (held := [name for name in names if name in stored]):
+        raise UserError(f"{folder}: its weights have no tensor {names[0]}; fetch them and {CONFIG} from the same place")
+    for name in held:
+        file, dtype, found = stored[name]
+        if dtype not in FLOATS:
+            raise UserError(f"{file}: {name} is quantised ({dtype}); use a model with weights in floating point")
+        if found != tuple(shape):
+            raise UserError(
+                f"{file}: {name} has the shape {list(found)}, but {list(shape)} by {CONFIG}; fetch both from the same place"
+            )
+    return held
 
 
-def no_tensor(folder: Path, name: str) -> UserError:
-    """The error of a tensor that is not stored."""
-    return UserError(f"{folder}: there is no tensor {name} in its weights; fetch them and {CONFIG} from the same place")
-
-
-def read_weights(stored: Mapping[str, Stored], names: Iterable[str]) -> dict[str, Tensor]:
+def read_weights(stored: Mapping[str, Stored], names: Collection[str]) -> dict[str, Tensor]:
     """The tensors of these names, in float32; a `UserError` if one contains NaN or infinity."""
     tensors: dict[str, Tensor] = {}
-    names = list(names)
     for file in sorted({stored[name].file for name in names}):
         content = read(file, lambda path: read_tensors(path, remedy="fetch it again"), "weights as safetensors")
         tensors |= {name: content[name].float() for name in names if stored[name].file == file}
