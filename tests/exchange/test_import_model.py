@@ -83,36 +83,39 @@ def pickled(folder: Path) -> None:
 
 WRONG = {
     "no configuration": (lambda f: (f / "config.json").unlink(), "no model; it must hold config.json"),
-    "no JSON": (lambda f: (f / "config.json").write_text("{"), "config.json: not valid JSON"),
+    "no JSON": (lambda f: (f / "config.json").write_text("{"), "config.json: not the configuration of a model"),
     "another architecture": (
         lambda f: rewrite(f / "config.json", model_type="t5"),
-        "model_type is 't5'; only marian and m2m",
+        "model_type 't5' is not supported, only 'marian'",
     ),
     "no size": (lambda f: rewrite(f / "config.json", d_model=None), "config.json: d_model"),
     "another size": (
         lambda f: rewrite(f / "config.json", encoder_ffn_dim=64, decoder_ffn_dim=64),
-        "do not fit config.json",
+        r"model.encoder.layers.0.fc1.weight has the shape \[48, 32\], but \[64, 32\] by config.json",
     ),
     "uneven stacks": (lambda f: rewrite(f / "config.json", decoder_attention_heads=2), "they must be equal"),
     "more layers": (
         lambda f: rewrite(f / "config.json", encoder_layers=3),
-        "there is no tensor model.encoder.layers.2",
+        "have no tensor model.encoder.layers.2",
     ),
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors: cannot read the weights"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors: no such file"),
     "a pickle": (pickled, "pickled weights are not loaded.*specialized-heads convert"),
     "a truncated file": (
         lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-99]),
-        "cannot read the weights",
+        "not complete weights as safetensors .*; fetch it again",
     ),
-    "a missing tensor": (lambda f: drop(f / "model.safetensors"), "there is no tensor model.encoder.layers.1.fc1.bias"),
-    "NaN": (lambda f: corrupt(f / "model.safetensors"), "contains NaN or infinity"),
+    "a missing tensor": (lambda f: drop(f / "model.safetensors"), "have no tensor model.encoder.layers.1.fc1.bias"),
+    "NaN": (lambda f: corrupt(f / "model.safetensors"), "layers.0.fc1.weight contains NaN or infinity; fetch it again"),
     "no tokeniser": (lambda f: (f / "source.spm").unlink(), "source.spm: no such file"),
     "a wrong tokeniser": (
         lambda f: (f / "vocab.json").write_text('{"<unk>": 1, "x": 999}'),
         "belongs to another model",
     ),
     "a path outside": (
-        lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x.safetensors"}}'),
+        lambda f: (
+            (f / "model.safetensors").rename(f / "x")
+            and (f / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x"}}')
+        ),
         "names a file outside its folder",
     ),
 }

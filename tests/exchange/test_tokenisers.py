@@ -321,10 +321,13 @@ def test_what_is_written_is_read_again(marian: tuple[Path, Config], tmp_path: Pa
     [
         (lambda folder: (folder / "source.spm").unlink(), "source.spm: no such file"),
         (lambda folder: (folder / "target.spm").write_bytes(b"\xff" * 99), "target.spm: not a SentencePiece model"),
-        (lambda folder: (folder / "added_tokens.json").write_text("null"), "names its tokens in another form"),
+        (
+            lambda folder: (folder / "added_tokens.json").write_text("null"),
+            "added_tokens.json: not a file that adds tokens",
+        ),
         (
             lambda folder: (folder / "tokenizer_config.json").write_text('{"added_tokens_decoder": {"a": 1}}'),
-            "names its tokens",
+            "tokenizer_config.json: not a file that adds tokens",
         ),
         (lambda folder: (folder / "vocab.json").write_text("[1]"), "vocab.json: not a table from tokens to ids"),
         (lambda folder: (folder / "vocab.json").write_text('{"<unk>": 1, "a": 1}'), "two tokens have the same id"),

@@ -116,7 +116,9 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     if not tokens:
         path, missing = folder / VOCABULARY, "fetch the tokeniser of this model"
         text = reading.read(path, lambda path: path.read_text(encoding="utf-8"), "text in UTF-8", missing=missing)
-        tokens = text.rstrip("\n").split("\n")
+        tokens = text.split("\n")
+    while tokens and not tokens[-1]:  # blank lines
+        del tokens[-1]
     ids = {token: number for number, token in enumerate(tokens)}
     if absent := [token for token in wordpiece.SPECIAL if token not in ids]:
         raise UserError(f"{path}: there is no token {absent[0]}; fetch the vocabulary of a BERT")
@@ -137,11 +139,12 @@ def _fast(stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         "normalizer": found["type"],
         "pre_tokenizer": splitter["type"],
     }
-    ids = model["vocab"]
-    tokens = sorted(ids, key=ids.__getitem__)
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise ValueError("its ids are not 0, 1, 2, ...")
-    return tokens, settings
+    if settings["model"] != "WordPiece":  # whatever its table looks like
+        return [], settings
+    tokens = {number: token for token, number in model["vocab"].items()}
+    if len(tokens) < len(model["vocab"]) or not 0 <= min(tokens) <= max(tokens) < 10**7:
+        raise ValueError("two tokens have the same id, or one is no id")
+    return [tokens.get(number, "") for number in range(max(tokens) + 1)], settings
 
 
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
