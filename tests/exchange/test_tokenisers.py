@@ -222,6 +222,27 @@ def test_nllb_ids(side: str, nllb: tuple[Path, Config, transformers.NllbTokenize
     assert (read.tokens.pad, read.tokens.unknown, read.tokens.start, read.tokens.eos) == (1, 3, 2, 2)
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_an_nllb_folder_of_transformers_4_has_no_table(
+    side: str, nllb: tuple[Path, Config, transformers.NllbTokenizer], tmp_path: Path
+) -> None:
+    folder, described, theirs = nllb
+    table = theirs.get_vocab()
+    expected = read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "NllbTokenizer", "legacy_behaviour": false}')
+    with pytest.raises(UserError, match="no file names the languages of the model"):
+        read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
+    languages = {token: number for token, number in table.items() if token[3:4] == "_" or token == "<mask>"}
+    (folder / "added_tokens.json").write_text(json.dumps(languages))
+    assert read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn") == expected
+    (tmp_path / "ours.model").write_bytes(getattr(expected, side))
+    theirs = transformers.NllbTokenizer.from_pretrained(folder, src_lang="eng_Latn", tgt_lang="deu_Latn")
+    ids = theirs(TEXTS[:20])["input_ids"] if side == "source" else theirs(text_target=TEXTS[:20])["input_ids"]
+    ours, _ = encode(TEXTS[:20], load_bpe(tmp_path / "ours.model"), expected.tokens, side)
+    assert ours.tolist() == [number for row in ids for number in row[:-1]]
+
+
 def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_original(
     nllb: tuple[Path, Config, transformers.NllbTokenizer],
 ) -> None:
@@ -344,6 +365,37 @@ def test_a_tokeniser_that_does_not_fit_is_refused(damage, message: str, marian: 
     damage(folder)
     with pytest.raises(UserError, match=message):
         read_tokenisers(folder, described)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("tokenizer_config.json", {"legacy_behaviour": True}, "legacy_behaviour True; only False is supported"),
+        ("tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"}, "tokenizer_class 'T5Tokenizer'; only 'Marian"),
+        ("tokenizer_config.json", {"sp_model_kwargs": {"enable_sampling": True}}, "sp_model_kwargs"),
+        ("tokenizer_config.json", {"separate_vocabs": True}, "separate_vocabs True; only False"),
+        ("special_tokens_map.json", {"unk_token": {"content": "<pad>"}}, "unk_token '<pad>'; only '<unk>'"),
+        ("special_tokens_map.json", {"eos_token": "<unk>"}, "eos_token '<unk>'; only '</s>'"),
+        ("special_tokens_map.json", {"additional_special_tokens": ["<e1>"]}, "adds '<e1>', and tokens that are added"),
+        ("added_tokens.json", {"<e1>": 49}, "adds '<e1>', and tokens that are added to text are not supported"),
+        ("added_tokens.json", {"<mask>": -3}, "adds '<mask>' with id -3, which is not free"),
+        ("added_tokens.json", {"<mask>": 1}, "adds '<mask>' with id 1, which is not free"),
+        ("added_tokens.json", {"</s>": 49}, "adds '</s>' with id 49, which is not free"),
+    ],
+)
+def test_what_would_change_ids_is_refused(name: str, content: dict, message: str, marian: tuple[Path, Config]) -> None:
+    folder, described = marian
+    (folder / name).write_text(json.dumps(content))
+    with pytest.raises(UserError, match=message):
+        read_tokenisers(folder, described)
+
+
+def test_what_looks_like_a_special_token_in_text_is_text(m2m: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = m2m
+    read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
+    (tmp_path / "ours.model").write_bytes(read.source)
+    ids, _ = encode(["ai </s> b <pad> __de__ <unk>"], load_bpe(tmp_path / "ours.model"), read.tokens)
+    assert not {read.tokens.eos, read.tokens.pad, *read.tokens.target_tags} & {*ids.tolist()}
 
 
 def test_a_missing_or_unknown_language_is_refused(m2m: tuple[Path, Config]) -> None:

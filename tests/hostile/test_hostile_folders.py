@@ -1,0 +1,163 @@
+"""Model folders of others that are damaged, absurd or not supported: each is one clear line, within ten seconds and 1 GB."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from published import marian, write_tokeniser
+from safetensors.torch import load_file, save_file
+from small import WORDS
+
+from specialized_heads.corpus import wordpiece
+
+READ = """
+import json, resource, signal, sys
+from pathlib import Path
+from specialized_heads.classification import import_bert
+from specialized_heads.corpus import wordpiece
+from specialized_heads.exchange.bert import load_bert, read_vocabulary
+from specialized_heads.exchange.convert import convert
+from specialized_heads.exchange.import_model import read_model
+from specialized_heads.stage import UserError
+
+def bert(folder):
+    wordpiece.write_vocabulary(folder / "out", *read_vocabulary(folder))
+    load_bert(folder, vocabulary=wordpiece.read_vocabulary(folder / "out"))
+
+resource.setrlimit(resource.RLIMIT_DATA, (10**9, 10**9))
+for folder in map(Path, sys.argv[1:]):
+    signal.alarm(10)
+    said = "nothing"
+    try:
+        {"marian": read_model, "bert": bert, "convert": convert}[folder.name.partition(": ")[0]](folder)
+    except UserError as error:
+        said = str(error)
+    print(json.dumps([folder.name, said]), flush=True)
+"""
+
+
+def configured(**values: object) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return apply
+
+
+def replaced(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        make(folder / name)
+
+    return apply
+
+
+def written(name: str, content: bytes) -> Callable[[Path], None]:
+    return replaced(name, lambda path: path.write_bytes(content))
+
+
+def stored(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        tensors, name = load_file(folder / WEIGHTS), "model.encoder.layers.0.fc1.weight"
+        save_file(tensors | {name: change(tensors[name])}, folder / WEIGHTS, metadata={"format": "pt"})
+
+    return apply
+
+
+def searched(folder: Path) -> None:
+    configured(decoder_start_token_id=None)(folder)
+    (folder / "generation_config.json").write_text("[]")
+
+
+WEIGHTS, FC1 = "model.safetensors", "model.safetensors: model.encoder.layers.0.fc1.weight"
+MANY = 10**7
+CASES = {
+    "marian: pieces": (configured(vocab_size=MANY), f"has the shape [60, 32], but [{MANY}, 32] by config.json"),
+    "marian: width": (configured(d_model=MANY), f"has the shape [60, 32], but [60, {MANY}] by config.json"),
+    "marian: layers": (configured(encoder_layers=10**5), "encoder_layers: Input should be less than or equal to 1000"),
+    "marian: more layers": (configured(decoder_layers=900), "have no tensor model.decoder.layers.2."),
+    "marian: heads": (configured(encoder_attention_heads=MANY), "encoder_attention_heads: Input should be less"),
+    "marian: activation": (
+        configured(activation_function="gelu_new"),
+        "activation_function 'gelu_new' is not supported",
+    ),
+    "marian: loop": (
+        replaced("source.spm", lambda path: path.symlink_to(path)),
+        "source.spm: cannot be read (Too many",
+    ),
+    "marian: folder": (replaced("source.spm", Path.mkdir), "source.spm: not a file"),
+    "marian: pipe": (replaced("vocab.json", os.mkfifo), "vocab.json: not a file"),
+    "marian: list": (written("tokenizer.json", b"[]"), "tokenizer.json: not a file that adds tokens"),
+    "marian: lists": (searched, "generation_config.json: not the settings of a search"),
+    "marian: infinite": (written("added_tokens.json", b'{"<mask>": 1e400}'), "adds '<mask>' with id inf"),
+    "marian: dangling": (
+        replaced(WEIGHTS, lambda path: path.symlink_to("../blobs/0")),
+        "does not exist; fetch the model",
+    ),
+    "marian: lfs": (written(WEIGHTS, b"version https://git-lfs.github.com/spec/v1\n"), "run `git lfs pull`"),
+    "marian: truncated": (
+        replaced("source.spm", lambda path: path.write_bytes(b"\x0a\x0e\x0a\x05")),
+        "not a SentencePiece",
+    ),
+    "marian: int8": (stored(lambda tensor: tensor.to(torch.int8)), f"{FC1} is quantised (I8)"),
+    "marian: shape": (stored(lambda tensor: tensor[1:].clone()), f"{FC1} has the shape [47, 32], but [48, 32] by"),
+    "marian: NaN": (stored(lambda tensor: tensor * torch.nan), f"{FC1} contains NaN or infinity"),
+    "bert: pieces": (
+        configured(vocab_size=MANY),
+        f"embeddings.word_embeddings.weight has the shape [7, 8], but [{MANY}, 8]",
+    ),
+    "bert: positions": (configured(max_position_embeddings=MANY), f"has the shape [32, 8], but [{MANY}, 8]"),
+    "bert: width": (configured(hidden_size=120_000), "has the shape [7, 8], but [7, 120000]"),
+    "bert: layers": (
+        configured(num_hidden_layers=MANY),
+        "num_hidden_layers: Input should be less than or equal to 1000",
+    ),
+    "bert: pruned": (
+        configured(pruned_heads={"0": [1]}),
+        "layer.0.attention.self.query.weight has the shape [8, 8], but [4,",
+    ),
+    "bert: short": (written("vocab.txt", b"[PAD]\n[UNK]\n"), "vocab.txt: there is no token [CLS]"),
+    "convert: pickle": (
+        written("pytorch_model.bin", b"\x80\x02cos\nsystem\n."),
+        "restricted reader refuses it); fetch",
+    ),
+    "convert: loop": (replaced("pytorch_model.bin", lambda path: path.symlink_to(path)), "cannot be read (Too many"),
+}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What reading each folder says."""
+    root = tmp_path_factory.mktemp("folders")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    marian().save_pretrained(root / "marian")
+    words = list(WORDS[:200])
+    write_tokeniser(root / "marian", {"source": words, "target": [word[::-1] for word in words]})
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 12}
+    config = transformers.BertConfig(vocab_size=7, max_position_embeddings=32, **sizes)
+    transformers.BertModel(config).save_pretrained(root / "bert")
+    (root / "bert" / "vocab.txt").write_text("\n".join([*wordpiece.SPECIAL, "a", "b"]))
+    (root / "convert").mkdir()
+    for name, (damage, _) in CASES.items():
+        damage(shutil.copytree(root / name.partition(": ")[0], root / name))
+    command = [sys.executable, "-c", READ, *(str(root / name) for name in ("marian", "bert", *CASES))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return dict(map(json.loads, done.stdout.splitlines())) | {"stderr": done.stderr}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_folder_that_cannot_be_read_is_one_clear_line(name: str, said: dict[str, str]) -> None:
+    assert name in said, said["stderr"]
+    assert CASES[name][1] in said[name]
+    assert "\n" not in said[name]
+    assert "delete" not in said[name] and "weights_only" not in said[name]
+
+
+def test_undamaged_folders_are_read(said: dict[str, str]) -> None:
+    assert said["marian"] == said["bert"] == "nothing"
