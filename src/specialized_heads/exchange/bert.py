@@ -21,29 +21,25 @@ from specialized_heads.model.checkpoint import network, set_weights, shapes
 from specialized_heads.stage import Section, UserError
 
 VOCABULARY = "vocab.txt"
-# Our names and theirs, below `bert.`; those of a layer's parts, below `encoder.layer.<n>.`; those of the two heads.
-EMBEDDINGS = {
-    "word_embedding": "embeddings.word_embeddings.weight",
-    "position_embedding": "embeddings.position_embeddings.weight",
-    "segment_embedding": "embeddings.token_type_embeddings.weight",
-    "embedding_norm": "embeddings.LayerNorm",
-}
-LAYER = {
-    "attention.query": "attention.self.query",
-    "attention.key": "attention.self.key",
-    "attention.value": "attention.self.value",
-    "attention.output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "feed_forward.expand": "intermediate.dense",
-    "feed_forward.contract": "output.dense",
-    "feed_forward_norm": "output.LayerNorm",
-}
-POOLER = "bert.pooler.dense"
-PREDICTION = {
-    "transform": "cls.predictions.transform.dense",
-    "transform_norm": "cls.predictions.transform.LayerNorm",
-    "output_bias": "cls.predictions.bias",
-}
+# From our names to theirs: patterns that are replaced one after the other.
+NAMES = (
+    (r"^(word|position)_embedding$", r"bert.embeddings.\1_embeddings.weight"),
+    (r"^segment_embedding$", "bert.embeddings.token_type_embeddings.weight"),
+    (r"^embedding_norm", "bert.embeddings.LayerNorm"),
+    (r"^encoder\.", "bert.encoder.layer."),
+    (r"attention\.(query|key|value)(?=_bias$|$)", r"attention.self.\1"),
+    (r"attention\.output(?=_bias$|$)", "attention.output.dense"),
+    (r"(query|key|value|dense)_bias$", r"\1.bias"),
+    (r"(query|key|value|dense)$", r"\1.weight"),
+    ("attention_norm", "attention.output.LayerNorm"),
+    (r"feed_forward\.expand", "intermediate.dense"),
+    (r"feed_forward\.contract", "output.dense"),
+    ("feed_forward_norm", "output.LayerNorm"),
+    ("^transform_norm", "cls.predictions.transform.LayerNorm"),
+    ("^output_bias$", "cls.predictions.bias"),
+)
+# What stands before the classifier, and before the output matrix of the masked language model.
+POOLER, TRANSFORM = (r"^transform\.", "bert.pooler.dense."), (r"^transform\.", "cls.predictions.transform.dense.")
 CLEANING = {
     "lowercase": "do_lower_case",
     "strip_accents": "strip_accents",
@@ -190,7 +186,7 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
     for name, shape in shapes(architecture).items():
         if name.startswith("classifier") and not labels:  # replaced when the model is fine-tuned
             continue
-        theirs = their_name(name, classifies=bool(architecture.labels))
+        theirs = reading.translated(name, patterns=(*NAMES, POOLER if architecture.labels else TRANSFORM))
         theirs = theirs if prefix else theirs.removeprefix("bert.")
         candidates = [theirs, *(theirs.replace(new, old) for new, old in OLD_NORMS.items())]
         candidates += [] if architecture.labels else TIED.get(name, [])
@@ -208,23 +204,6 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
     initialise(model, seed=0)
     set_weights(model, tensors)
     return model.eval()
-
-
-def their_name(name: str, *, classifies: bool) -> str:
-    """Translate the name of a parameter, such as `encoder.0.attention.query_bias`."""
-    if name.startswith("classifier"):
-        return name
-    if name.startswith("encoder."):
-        _, layer, rest = name.split(".", 2)
-        part = "bias" if rest.endswith("bias") else "weight"
-        module = rest.removesuffix("_bias").removesuffix(f".{part}")
-        return f"bert.encoder.layer.{layer}.{LAYER[module]}.{part}"
-    module, _, part = name.partition(".")
-    if module in EMBEDDINGS:
-        return f"bert.{EMBEDDINGS[module]}" + (f".{part}" if part else "")
-    if classifies:
-        return f"{POOLER}.{part}"
-    return PREDICTION[module] + (f".{part}" if part else "")
 
 
 def _order(config: Config, labels: Sequence[str], *, where: Path) -> list[int]:

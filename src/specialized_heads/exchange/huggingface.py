@@ -6,6 +6,7 @@ executed, and transformers itself is not needed.
 """
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,21 +25,26 @@ from specialized_heads.stage import Section, UserError, write_json
 GENERATION = "generation_config.json"
 NEVER = -100.0  # logit of what is never an output
 
-# Our names and theirs: of parameters outside the layers, of the projections of attention, of other sub-layers.
-OUTSIDE = {
-    "source_embedding": "model.encoder.embed_tokens.weight",
-    "target_embedding": "model.decoder.embed_tokens.weight",
-    "output_embedding": "lm_head.weight",
-    "output_bias": "final_logits_bias",
-}
-ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
-SUBLAYERS = {
-    "attention_norm": "self_attn_layer_norm",
-    "cross_norm": "encoder_attn_layer_norm",
-    "feed_forward_norm": "final_layer_norm",
-    "feed_forward.expand": "fc1",
-    "feed_forward.contract": "fc2",
-}
+# From our names to theirs: patterns that are replaced one after the other.
+NAMES = (
+    (r"^source_embedding$", "model.encoder.embed_tokens.weight"),
+    (r"^target_embedding$", "model.decoder.embed_tokens.weight"),
+    (r"^output_embedding$", "lm_head.weight"),
+    (r"^output_bias$", "final_logits_bias"),
+    (r"^(encoder|decoder)_norm", r"model.\1.layer_norm"),
+    (r"^(encoder|decoder)\.(?=\d)", r"model.\1.layers."),
+    ("attention_norm", "self_attn_layer_norm"),
+    ("cross_norm", "encoder_attn_layer_norm"),
+    ("feed_forward_norm", "final_layer_norm"),
+    (r"feed_forward\.expand", "fc1"),
+    (r"feed_forward\.contract", "fc2"),
+    (r"\.attention\.", ".self_attn."),
+    (r"\.cross\.", ".encoder_attn."),
+    (r"\.(q|k|v|out)(uery|ey|alue|put)(?=_bias$|$)", r".\1_proj"),
+    (r"_proj_bias$", "_proj.bias"),
+    (r"_proj$", "_proj.weight"),
+)
+their_name = partial(reading.translated, patterns=NAMES)
 
 
 class Config(Section, extra="ignore"):
@@ -180,24 +186,6 @@ SHARED = {
 TIED = {"all": "source_embedding", "output": "target_embedding"}  # the parameter of a matrix that is tied
 
 
-def their_name(name: str) -> str:
-    """Translate the name of a parameter, such as `encoder.0.attention.query_bias`."""
-    if name in OUTSIDE:
-        return OUTSIDE[name]
-    stack, _, rest = name.partition(".")
-    if stack.endswith("_norm"):
-        return f"model.{stack.removesuffix('_norm')}.layer_norm.{rest}"
-    layer, _, rest = rest.partition(".")
-    sublayer, _, part = rest.rpartition(".")
-    if sublayer in ("attention", "cross"):
-        matrix = part.removesuffix("_bias")
-        of = "self_attn" if sublayer == "attention" else "encoder_attn"
-        rest = f"{of}.{ATTENTION[matrix]}.{'weight' if matrix == part else 'bias'}"
-    else:
-        rest = f"{SUBLAYERS[sublayer]}.{part}"
-    return f"model.{stack}.layers.{layer}.{rest}"
-
-
 def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty: float) -> None:
     """Write a model as `save_pretrained` would, without its tokenisers. Removed heads become heads of zeros.
 
@@ -299,7 +287,7 @@ def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
         prefix = f"{'encoder' if attention.kind == 'encoder' else 'decoder'}.{attention.layer}."
         prefix += "cross." if attention.kind == "cross" else "attention."
         rows = [head * a.head_width + i for head in attention.heads for i in range(a.head_width)]
-        for matrix in ATTENTION:
+        for matrix in ("query", "key", "value", "output"):
             dense = torch.zeros(a.width, heads * a.head_width)
             weight = getattr(attention, matrix).detach()
             dense[:, rows] = weight if matrix == "output" else weight.T

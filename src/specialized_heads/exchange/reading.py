@@ -5,6 +5,7 @@ The sizes that a configuration states are compared with the headers of the weigh
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -56,8 +57,6 @@ def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = 
         raise UserError(f"{path}: {link if path.is_symlink() else f'no such file; {missing}'}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}); fetch it again") from None
-    except ValidationError as error:
-        raise UserError(f"{path}: not {kind} ({first_line(error)}); fetch it again") from None
     except (ValueError, DecodeError, SafetensorError) as error:
         raise UserError(f"{path}: not {kind} ({error}); fetch it again") from None
     except (TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
@@ -92,6 +91,13 @@ def validated(values: Mapping[str, Any], section: type[Configured], *, path: Pat
         raise UserError(
             f"{path}: {key} {problem['input']!r} is not supported, only {supported}; use another model"
         ) from None
+
+
+def translated(name: str, *, patterns: Sequence[tuple[str, str]]) -> str:
+    """The name that another project gives to a parameter, such as `encoder.0.attention.query_bias`."""
+    for pattern, theirs in patterns:
+        name = re.sub(pattern, theirs, name)
+    return name
 
 
 class Stored(NamedTuple):
