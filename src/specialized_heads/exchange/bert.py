@@ -14,7 +14,7 @@ from pydantic import Field
 from specialized_heads.corpus import wordpiece
 from specialized_heads.exchange import reading
 from specialized_heads.exchange.reading import CONFIG, Count, Size
-from specialized_heads.exchange.tokenisers import TOKENIZER, added_tokens, check_settings, read_settings
+from specialized_heads.exchange.tokenisers import FAST, TOKENIZER, added_tokens, check_settings, read_settings
 from specialized_heads.model.architecture import Vocabulary, Width
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
 from specialized_heads.model.checkpoint import network, set_weights, shapes
@@ -46,7 +46,7 @@ CLEANING = {
     "handle_chinese_chars": "tokenize_chinese_chars",
 }
 ACCEPTED = {
-    "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend"),
+    "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", *FAST),
     "model": ("WordPiece",),
     "continuing_subword_prefix": ("##",),
     "max_input_chars_per_word": (100,),

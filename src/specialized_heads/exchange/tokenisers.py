@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,14 +43,8 @@ M2M100_CODES = (
 M2M100_LANGUAGES = [f"__{code}__" for code in M2M100_CODES.split()]
 ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
 NLLB = ("NllbTokenizer", "NllbTokenizerFast")
-CLASSES = (
-    "MarianTokenizer",
-    "M2M100Tokenizer",
-    *NLLB,
-    "SMALL100Tokenizer",
-    "PreTrainedTokenizerFast",
-    "TokenizersBackend",
-)
+FAST = ("PreTrainedTokenizerFast", "TokenizersBackend")
+CLASSES = ("MarianTokenizer", "M2M100Tokenizer", "SMALL100Tokenizer", *NLLB, *FAST)
 CONTROL = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
 
 
@@ -205,45 +201,28 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
+def _content(token: Any) -> Any:
+    return token.get("content", token) if isinstance(token, dict) else token
+
+
 def check_settings(folder: Path, settings: dict[str, Any], accepted: dict[str, tuple[Any, ...]]) -> None:
     """Raise a `UserError` if transformers would give text other ids because of a setting."""
     for key, values in accepted.items():
-        value = settings.get(key)
-        value = value.get("content", value) if isinstance(value, dict) else value
-        if value not in (None, *values):
+        if (value := _content(settings.get(key))) not in (None, *values):
             supported = " or ".join(map(repr, values))
             raise UserError(f"{folder}: its tokeniser has {key} {value!r}; only {supported} is supported")
 
 
 def added_tokens(folder: Path, ids: dict[str, int], *, control: Collection[str | None]) -> dict[str, int]:
-    """Tokens that files may add to a table of ids, which transformers finds in text before it splits the rest.
+    """Tokens beside a table of ids, which transformers finds in text before it splits the rest.
 
     Raises:
         UserError: one has the id of another token, or may occur in text: it is no language, not special, and not in `control`.
     """
-
-    def listed(stored: dict[str, Any]) -> dict[str, int]:  # without ids: those after the table
-        lists = [stored.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
-        names = [name for each in lists for name in (each.values() if isinstance(each, dict) else each)]
-        names = [name["content"] if isinstance(name, dict) else name for name in names]
-        new = [name for name in dict.fromkeys(names) if name not in ids]
-        return {name: ids.get(name, len(ids)) for name in names} | {name: len(ids) + n for n, name in enumerate(new)}
-
     tokens: dict[str, int] = {}
-    for name, parse in (
-        (SPECIAL, listed),
-        (TOKENIZER_CONFIG, listed),
-        (
-            TOKENIZER_CONFIG,
-            lambda stored: {t["content"]: int(n) for n, t in stored.get("added_tokens_decoder", {}).items()},
-        ),
-        (ADDED, dict),
-        (TOKENIZER, lambda stored: {t["content"]: t["id"] for t in stored.get("added_tokens", [])}),
-    ):
+    for name in (SPECIAL, TOKENIZER_CONFIG, TOKENIZER, ADDED):
+        parse = dict if name == ADDED else partial(_added, ids=ids)
         tokens |= read_json(folder / name, parse, "a file that adds tokens", default={})
-    settings = read_settings(folder)
-    special = [value for key, value in settings.items() if key.endswith("_token")]
-    special = [value.get("content") if isinstance(value, dict) else value for value in special]
     taken = {number: token for token, number in ids.items()}
     for token, number in tokens.items():
         free = type(number) is int and number >= 0 and taken.setdefault(number, token) == token
@@ -251,15 +230,22 @@ def added_tokens(folder: Path, ids: dict[str, int], *, control: Collection[str |
             raise UserError(
                 f"{folder}: its tokeniser adds {token!r} with id {number!r}, which is not free; fetch it again"
             )
-    in_text = [
-        token for token in tokens if not (token in control or token in special or LANGUAGE.fullmatch(str(token)))
-    ]
-    if in_text:
+    control = [*control, *(_content(value) for key, value in read_settings(folder).items() if key.endswith("_token"))]
+    if in_text := [repr(token) for token in tokens if token not in control and not LANGUAGE.fullmatch(token)]:
         raise UserError(
-            f"{folder}: its tokeniser adds {', '.join(map(repr, in_text[:5]))}, and tokens that are added to text are not "
-            "supported; use the model without them"
+            f"{folder}: its tokeniser adds {', '.join(in_text[:5])}, and tokens that are added to text are not supported; use "
+            "the model without them"
         )
     return {token: number for token, number in tokens.items() if token not in ids}
+
+
+def _added(stored: dict[str, Any], *, ids: dict[str, int]) -> dict[str, int]:
+    """The tokens that a file adds; those that it only lists have the ids after the table."""
+    lists = (stored.get(key) or () for key in ("additional_special_tokens", "extra_special_tokens"))
+    names, after = dict.fromkeys(str(_content(token)) for each in lists for token in each), count(len(ids))
+    tokens = {name: ids[name] if name in ids else next(after) for name in names}
+    tokens |= {str(token["content"]): token["id"] for token in stored.get("added_tokens", ())}
+    return tokens | {str(token["content"]): int(n) for n, token in stored.get("added_tokens_decoder", {}).items()}
 
 
 def _languages(folder: Path, ids: dict[str, int], config: Config, *, settings: dict[str, Any]) -> dict[str, int]:
