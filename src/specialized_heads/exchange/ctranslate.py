@@ -4,6 +4,8 @@ CTranslate2 has one number of heads per stack. Layers with fewer heads are padde
 cost as much as real ones.
 """
 
+from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,11 @@ ACTIVATIONS = {
 
 @torch.no_grad()
 def write(model: Transformer, folder: Path, *, source: list[str], target: list[str], quantization: str) -> None:
-    """Write a model as a folder for `ctranslate2.Translator`.
+    """Write a model as a folder, which must exist, for `ctranslate2.Translator`.
 
     Args:
         model: on the CPU, without gates.
-        folder: must exist.
-        source: the pieces of the source vocabulary in the order of their ids, (V,).
-        target: those of the target vocabulary.
+        source, target: the pieces of both vocabularies in the order of their ids, (V,).
         quantization: float32, int8, or another type of CTranslate2.
 
     Raises:
@@ -117,45 +117,27 @@ def array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().float().numpy().copy()
 
 
-def translate(
-    folder: Path,
-    sources: list[list[str]],
-    *,
-    beam: int,
-    length_penalty: float,
-    max_length_ratio: float,
-    tags: list[str],
-    **options: Any,
-) -> list[list[str]]:
-    """Translate sentences with a written model.
+def translator(
+    folder: Path, *, tags: list[str], compute_type: str, beam: int, length_penalty: float, max_length_ratio: float
+) -> Callable[[list[list[str]]], list[list[str]]]:
+    """What translates pieces of sentences, source tags included, with a written model; translations begin with `tags`."""
+    engine = ctranslate2.Translator(str(folder), compute_type=compute_type)
 
-    Args:
-        folder: of the model.
-        sources: pieces of each sentence, tags included, without the end mark.
-        beam, length_penalty, max_length_ratio: as in `model.decoding.translate`.
-        tags: what every translation begins with.
-        options: of `ctranslate2.Translator`.
+    def translate(sources: list[list[str]]) -> list[list[str]]:
+        outputs: list[list[str]] = []
+        for length, same in groupby(sources, key=len):  # a batch has one limit, which depends on the length
+            batch = list(same)
+            results = engine.translate_batch(
+                batch,
+                target_prefix=[tags] * len(batch) if tags else None,
+                max_batch_size=64,
+                beam_size=beam,
+                length_penalty=length_penalty,
+                min_decoding_length=0,
+                max_input_length=0,
+                max_decoding_length=int(max_length_ratio * length) + 10,
+            )
+            outputs += [result.hypotheses[0] for result in results]
+        return outputs
 
-    Returns:
-        the pieces of each translation, tags included.
-    """
-    translator = ctranslate2.Translator(str(folder), **options)
-    # A batch has one limit of length, so only sentences of the same length share a batch.
-    results: list[list[str]] = [[] for _ in sources]
-    by_length: dict[int, list[int]] = {}
-    for index, pieces in enumerate(sources):
-        by_length.setdefault(len(pieces), []).append(index)
-    for length, indices in by_length.items():
-        translations = translator.translate_batch(
-            [sources[index] for index in indices],
-            target_prefix=[tags] * len(indices) if tags else None,
-            max_batch_size=64,
-            beam_size=beam,
-            length_penalty=length_penalty,
-            min_decoding_length=0,
-            max_input_length=0,
-            max_decoding_length=int(max_length_ratio * length) + 10,
-        )
-        for index, result in zip(indices, translations, strict=True):
-            results[index] = result.hypotheses[0]
-    return results
+    return translate

@@ -158,14 +158,14 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
         stage.write_file(output / name, processor.serialized_model_proto())
 
+    settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
+    translate = ctranslate.translator(output, tags=[target[number] for number in a.tokens.target_tags], **settings)
+
     def run(sources: list[list[int]]) -> list[list[int]]:
-        pieces = [[source[number] for number in ids] for ids in sources]
-        settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
-        tags = [target[number] for number in a.tokens.target_tags]
-        outputs = ctranslate.translate(output, pieces, tags=tags, **settings)
+        outputs = translate([[source[number] for number in ids] for ids in sources])
         return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
 
-    return run
+    return partial(in_batches, run)
 
 
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:

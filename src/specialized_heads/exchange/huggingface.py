@@ -200,7 +200,12 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
     check_format(model)
     a, tokens = model.architecture, model.architecture.tokens
     heads = a.width // a.head_width
-    config = {
+    special = {
+        "pad_token_id": tokens.pad,
+        "eos_token_id": tokens.eos,
+        "decoder_start_token_id": tokens.start,
+    }
+    config = special | {
         "architectures": ["MarianMTModel" if a.post_norm else "M2M100ForConditionalGeneration"],
         "model_type": "marian" if a.post_norm else "m2m_100",
         "d_model": a.width,
@@ -208,10 +213,7 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
         "activation_function": a.activation,
         "scale_embedding": a.scale_embeddings,
         "tie_word_embeddings": a.tied == "all" or (a.post_norm and a.tied == "output"),
-        "pad_token_id": tokens.pad,
-        "eos_token_id": tokens.eos,
         "bos_token_id": None if a.post_norm else tokens.start,
-        "decoder_start_token_id": tokens.start,
         "is_encoder_decoder": True,
         "torch_dtype": "float32",
     }
@@ -222,22 +224,15 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
             f"{stack}_ffn_dim": a.feed_forward,
             f"{stack}_layerdrop": 0.0,
         }
-    if a.post_norm:
-        config |= {
-            "decoder_vocab_size": a.target_vocabulary,
-            "share_encoder_decoder_embeddings": a.tied == "all",
-            "forced_eos_token_id": tokens.eos,
-        }
-    generation = {
+    generation = special | {
         "num_beams": beam,
         "early_stopping": beam > 1,  # a sentence is done with as many finished hypotheses, as here
         "length_penalty": length_penalty,
         "max_length": 512,
-        "decoder_start_token_id": tokens.start,
-        "eos_token_id": tokens.eos,
-        "pad_token_id": tokens.pad,
     }
     if a.post_norm:
+        config |= {"decoder_vocab_size": a.target_vocabulary, "share_encoder_decoder_embeddings": a.tied == "all"}
+        config["forced_eos_token_id"] = tokens.eos
         generation["bad_words_ids"] = [[tokens.pad]]
     if tokens.target_tags:
         generation["forced_bos_token_id"] = tokens.target_tags[0]
@@ -252,13 +247,11 @@ def check_format(model: Transformer) -> None:
     start = 0 if a.post_norm else a.tokens.pad + 1
     most = a.width // a.head_width
     numbers = [number for layers in (a.encoder, a.decoder, a.cross) for layer in layers for number in layer]
+    frequency, base, scale = a.position_frequency, a.position_base, a.position_scale
     reasons = {
-        f"positions of frequency {a.position_frequency:g}, base {a.position_base:g} and scale {a.position_scale:g}": (
-            a.position_frequency,
-            a.position_base,
-            a.position_scale,
-        )
-        != (1.0, 1e4, 1.0),
+        "heads with fixed attention patterns": model.has_fixed_heads(),
+        f"positions of frequency {frequency:g}, base {base:g} and scale {scale:g}": (frequency, base, scale)
+        != (1, 1e4, 1),
         f"positions that start at {a.position_start}, not {start}": a.position_start != start,
         "another spacing of its positions' frequencies": a.position_last == a.post_norm,
         # Theirs is 1e-5; our 1e-6 makes no difference that matters.
@@ -269,11 +262,10 @@ def check_format(model: Transformer) -> None:
         "an output bias": not a.post_norm and a.output_bias,
     }
     name = "MarianMT" if a.post_norm else "M2M100"
-    if model.has_fixed_heads():
-        raise UserError(f"the model has heads with fixed attention patterns, which the format of {name} cannot hold")
     for reason, holds in reasons.items():
         if holds:
-            raise UserError(f"the model has {reason}, which the format of {name} cannot hold; export it to ctranslate2")
+            remedy = "" if model.has_fixed_heads() else "; export it to ctranslate2"
+            raise UserError(f"the model has {reason}, which the format of {name} cannot hold{remedy}")
 
 
 def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
