@@ -15,10 +15,7 @@ from specialized_heads.stage import UserError, write_json
 
 
 def convert(folder: Path) -> Path:
-    """Write safetensors beside pickled weights, which are `pytorch_model.bin` or several files with an index.
-
-    Returns:
-        `model.safetensors`, or the index of several files.
+    """Write safetensors beside pickled weights, one file or several with an index, and return their path.
 
     Raises:
         UserError: there is no such file, it is damaged, or it holds something other than tensors.

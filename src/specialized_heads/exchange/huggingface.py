@@ -83,11 +83,7 @@ class Config(Section, extra="ignore"):
 
 
 def read_config(folder: Path) -> Config:
-    """Read the description of a model.
-
-    Raises:
-        UserError: it is missing, or describes a model of another kind.
-    """
+    """Read the description of a model; a `UserError` if it is missing, or describes a model of another kind."""
     path = folder / CONFIG
     values = reading.read_json(path, dict, "the configuration of a model")
     if values.get("decoder_start_token_id") is None:
@@ -157,13 +153,10 @@ def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
 
 
 def find_weights(folder: Path, a: Architecture) -> tuple[dict[str, Stored], dict[str, list[str]]]:
-    """Compare the headers of the weight files with the architecture.
+    """Compare the headers of the weight files with the architecture, which they must fit.
 
     Returns:
         the tensors of the folder, and for each parameter the names of those that hold it: several if its matrix is tied.
-
-    Raises:
-        UserError: a tensor is missing, or is none of the weights of this architecture.
     """
     stored, names = reading.read_headers(folder), {}
     for name, shape in shapes(a).items():
@@ -187,24 +180,15 @@ TIED = {"all": "source_embedding", "output": "target_embedding"}  # the paramete
 
 
 def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty: float) -> None:
-    """Write a model as `save_pretrained` would, without its tokenisers. Removed heads become heads of zeros.
+    """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
 
-    Args:
-        model: pre-norm models become M2M100, post-norm ones MarianMT.
-        folder: must exist.
-        beam, length_penalty: for `generate`.
-
-    Raises:
-        UserError: the format cannot hold the model.
+    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros. `beam` and `length_penalty` are
+    for `generate`. A `UserError` if the format cannot hold the model.
     """
     check_format(model)
     a, tokens = model.architecture, model.architecture.tokens
     heads = a.width // a.head_width
-    special = {
-        "pad_token_id": tokens.pad,
-        "eos_token_id": tokens.eos,
-        "decoder_start_token_id": tokens.start,
-    }
+    special = {"pad_token_id": tokens.pad, "eos_token_id": tokens.eos, "decoder_start_token_id": tokens.start}
     config = special | {
         "architectures": ["MarianMTModel" if a.post_norm else "M2M100ForConditionalGeneration"],
         "model_type": "marian" if a.post_norm else "m2m_100",

@@ -32,16 +32,10 @@ Configured = TypeVar("Configured", bound=Section)
 
 
 def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = "fetch it from the same place") -> Any:
-    """What `parse` makes of a file; every other function reads files with this one.
-
-    Args:
-        path: the file.
-        parse: may raise any error of a reader.
-        kind: what the file must be, for errors.
-        missing: what to do if there is no such file.
+    """What `parse` makes of a file; all files of a folder are read here.
 
     Raises:
-        UserError: it is missing, a broken link, no file, or not of this kind.
+        UserError: it is missing, and `missing` says what to do; it is a broken link, no file, or not of its `kind`.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -76,21 +70,15 @@ def read_json(path: Path, parse: Callable[[dict[str, Any]], Any], kind: str, *, 
 
 
 def validated(values: Mapping[str, Any], section: type[Configured], *, path: Path) -> Configured:
-    """What a configuration says that this project needs.
-
-    Raises:
-        UserError: a value is missing or wrong, or is valid in transformers and not supported here.
-    """
+    """The part of a configuration that this project needs; a `UserError` if a value is missing, wrong or not supported."""
     try:
         return section.model_validate(values)
     except ValidationError as error:
         problem = error.errors()[0]
-        if problem["type"] != "literal_error":
-            raise UserError(f"{path}: {first_line(error)}; correct the file, or fetch it again") from None
-        key, supported = ".".join(map(str, problem["loc"])), problem["ctx"]["expected"]
-        raise UserError(
-            f"{path}: {key} {problem['input']!r} is not supported, only {supported}; use another model"
-        ) from None
+        said = f"{first_line(error)}; correct the file, or fetch it again"
+        if problem["type"] == "literal_error":
+            said = f"{problem['loc'][0]} {problem['input']!r} is not supported, only {problem['ctx']['expected']}"
+        raise UserError(f"{path}: {said}") from None
 
 
 def translated(name: str, *, patterns: Sequence[tuple[str, str]]) -> str:
@@ -140,11 +128,7 @@ def read_index(path: Path) -> dict[str, str]:
 
 
 def find(folder: Path, stored: Mapping[str, Stored], names: Sequence[str], shape: Sequence[int]) -> list[str]:
-    """Those of the names that are stored.
-
-    Raises:
-        UserError: none is, or one has another shape or is quantised.
-    """
+    """Those of the names that are stored; a `UserError` if none is, or one has another shape or is quantised."""
     if not (held := [name for name in names if name in stored]):
         raise UserError(f"{folder}: its weights have no tensor {names[0]}; fetch them and {CONFIG} from the same place")
     for name in held:
@@ -165,8 +149,6 @@ def read_weights(stored: Mapping[str, Stored], names: Collection[str]) -> dict[s
         content = read(file, lambda path: read_tensors(path, remedy="fetch it again"), "weights as safetensors")
         tensors |= {name: content[name].float() for name in names if stored[name].file == file}
     if broken := [name for name in names if not torch.isfinite(tensors[name]).all()]:
-        raise UserError(
-            f"{stored[broken[0]].file}: {broken[0]} contains NaN or infinity; fetch it again, or use another model if it was "
-            "published so"
-        )
+        file = stored[broken[0]].file
+        raise UserError(f"{file}: {broken[0]} contains NaN or infinity; fetch it again, or use another model")
     return tensors

@@ -61,8 +61,7 @@ def read_tokenisers(
     """Read the tokenisers of a model.
 
     Args:
-        folder: of the model.
-        config: of the model.
+        folder, config: of the model.
         source_tag: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`, which MarianMT needs if it has
             several target languages.
         target_tag: token that every translation begins with; M2M100 and NLLB need both.
@@ -121,11 +120,9 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
     """A SentencePiece model with its pieces in the order of a table of ids.
 
     Args:
-        path: the model.
         ids: by token.
         size: number of embeddings.
-        unknown: id of the unknown token.
-        control: ids of tokens that no text contains.
+        unknown, control: ids of the unknown token, and of tokens that no text contains.
 
     Returns:
         the model, serialised, and the number of its pieces; those from `size` on have no id.
@@ -280,8 +277,7 @@ def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: Spec
 
     Args:
         source, target: serialised, with pieces in the order of the ids; M2M100 needs the same for both sides.
-        folder: of the model.
-        tokens: of the model.
+        folder, tokens: of the model.
         marian: two models with MarianMT's names, or one with that of M2M100.
 
     Raises:
