@@ -4,13 +4,13 @@ A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Fa
 `check.json`, which compares its translations of a text with ours.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -25,31 +25,27 @@ FORMATS = ("ctranslate2", "hf")
 CHECK, README = "check.json", "README.md"
 EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them
 
-HF_README = """# {name}
+WRITTEN = """# {name}
 
-Translates from {source} to {target}. Written by specialized-heads {version} for Hugging Face transformers 5. Removed heads are
-zeros.
+Translates from {source} to {target}. Written by specialized-heads {version} for {engine}.
 
 ```python
-import transformers
-folder = "PATH/OF/THIS/FOLDER"
-model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
-tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-text = "A sentence."{apply}
-ids = tokenizer({before}text, return_tensors="pt")
-translation = tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True)
+{code}
 print({undo})
 ```
 
 {check}
 """
 
-CTRANSLATE2_README = """# {name}
+HF_CODE = """import transformers
+folder = "PATH/OF/THIS/FOLDER"
+model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+text = "A sentence."{apply}
+ids = tokenizer({before}text, return_tensors="pt")
+translation = tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True)"""
 
-Translates from {source} to {target}. Written by specialized-heads {version} for CTranslate2 ({quantization}).
-
-```python
-import ctranslate2, sentencepiece
+CTRANSLATE2_CODE = """import ctranslate2, sentencepiece
 folder = "PATH/OF/THIS/FOLDER"
 translator = ctranslate2.Translator(folder)
 source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/source.model")
@@ -57,12 +53,7 @@ target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/target.mod
 text = "A sentence."{apply}
 pieces = {tags}source.encode(text, out_type=str)
 result = translator.translate_batch([pieces], beam_size={beam}, length_penalty={length_penalty}{prefix})[0]
-translation = target.decode_pieces(result.hypotheses[0]{skip})
-print({undo})
-```
-
-{check}
-"""
+translation = target.decode_pieces(result.hypotheses[0]{skip})"""
 
 # What `corpus.preprocess` does before and after, for a model of lower-case Moses tokens.
 APPLY = """
@@ -130,13 +121,11 @@ def _check_free(output: Path) -> None:
     """Make the parents of the folder; a `UserError` if it holds anything but an earlier export."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
+        names = {path.name for path in output.iterdir()} if os.path.lexists(output) else set()
     except OSError as error:
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name a new folder") from None
-    if output.exists() and not output.is_dir():
-        raise stage.UserError(f"{output}: is a file; name a new folder")
-    earlier = stage.read_json(output / CHECK).get("files", []) if (output / CHECK).is_file() else []
-    others = [path.name for path in output.iterdir() if path.name not in (CHECK, *earlier)] if output.is_dir() else []
-    if others:
+    earlier = stage.read_json(output / CHECK).get("files", []) if CHECK in names else []
+    if others := names - {CHECK, *earlier}:
         raise stage.UserError(f"{output}: holds other files ({min(others)}); name a new folder")
 
 
@@ -211,24 +200,30 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
     card, tokens = translator.card, translator.model.architecture.tokens
     source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
     target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
-    paper = card.preprocess == "paper"
+    paper, marian = card.preprocess == "paper", translator.model.architecture.post_norm
     languages = {"source": without_region(card.source_language), "target": without_region(card.target_language)}
-    values: dict[str, Any] = {
-        "apply": APPLY.format(**languages) if paper else "",
-        "undo": UNDO.format(**languages) if paper else "translation",
-        "name": f"{card.model} of {card.corpus}",
-        "source": card.source_language,
-        "target": card.target_language,
-        "version": __version__,
-        "quantization": quantization,
-        "beam": card.decoding.beam,
-        "length_penalty": card.decoding.length_penalty,
-        "tags": f"{source_tags} + " if source_tags else "",
-        "prefix": f", target_prefix=[{target_tags}]" if target_tags else "",
-        "skip": f"[{len(target_tags)}:]" if target_tags else "",
-        "check": comparison,
-    }
-    if to == "ctranslate2":
-        return CTRANSLATE2_README.format(**values)
-    marian = translator.model.architecture.post_norm  # the other tokenisers add the language themselves
-    return HF_README.format(**values, before=f"{''.join(source_tags)!r} + " if marian and source_tags else "")
+    engine = (
+        f"CTranslate2 ({quantization})"
+        if to == "ctranslate2"
+        else "Hugging Face transformers 5. Removed heads are zeros"
+    )
+    code = (CTRANSLATE2_CODE if to == "ctranslate2" else HF_CODE).format(
+        **card.decoding.model_dump(),
+        apply=APPLY.format(**languages) if paper else "",
+        before=f"{''.join(source_tags)!r} + "
+        if marian and source_tags
+        else "",  # the other tokenisers add the language
+        tags=f"{source_tags} + " if source_tags else "",
+        prefix=f", target_prefix=[{target_tags}]" if target_tags else "",
+        skip=f"[{len(target_tags)}:]" if target_tags else "",
+    )
+    return WRITTEN.format(
+        name=f"{card.model} of {card.corpus}",
+        source=card.source_language,
+        target=card.target_language,
+        version=__version__,
+        engine=engine,
+        code=code,
+        undo=UNDO.format(**languages) if paper else "translation",
+        check=comparison,
+    )

@@ -172,21 +172,17 @@ def _read_model(path: Path) -> ModelProto:
 def _ids(folder: Path, name: str) -> dict[str, int]:
     """The table of ids: `vocab.json`, or for NLLB the vocabulary inside `tokenizer.json` or the pieces of the model."""
     path = folder / name
-    if os.path.lexists(path):
-        ids = read_json(path, dict, "a table from tokens to ids")
-    elif os.path.lexists(folder / TOKENIZER):
+    if not os.path.lexists(path) and os.path.lexists(folder / TOKENIZER):
         path = folder / TOKENIZER
         ids = read_json(path, lambda stored: dict(stored["model"]["vocab"]), "the tokeniser of a translation model")
-    elif read_settings(folder).get("tokenizer_class") in NLLB:  # as transformers 4 saves it
+    elif not os.path.lexists(path) and read_settings(folder).get("tokenizer_class") in NLLB:  # of transformers 4
         path = folder / SHARED
         pieces = [piece.piece for piece in _read_model(path).pieces[3:]]
         ids = {token: number for number, token in enumerate(dict.fromkeys(("<s>", "<pad>", "</s>", "<unk>", *pieces)))}
     else:
-        raise UserError(f"{path}: no such file; fetch the tokeniser of this model too")
-    if not all(type(number) is int and number >= 0 for number in ids.values()):
-        raise UserError(f"{path}: not a table from tokens to ids; fetch it again")
-    if len(set(ids.values())) < len(ids):
-        raise UserError(f"{path}: two tokens have the same id; fetch it again")
+        ids = read_json(path, dict, "a table from tokens to ids")
+    if not all(type(number) is int and number >= 0 for number in ids.values()) or len(set(ids.values())) < len(ids):
+        raise UserError(f"{path}: not a table from tokens to ids of their own; fetch it again")
     return ids
 
 
