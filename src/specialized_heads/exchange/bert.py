@@ -40,11 +40,8 @@ NAMES = (
 )
 # What stands before the classifier, and before the output matrix of the masked language model.
 POOLER, TRANSFORM = (r"^transform\.", "bert.pooler.dense."), (r"^transform\.", "cls.predictions.transform.dense.")
-CLEANING = {
-    "lowercase": "do_lower_case",
-    "strip_accents": "strip_accents",
-    "handle_chinese_chars": "tokenize_chinese_chars",
-}
+CLEANED = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+CLEANING = dict(zip(wordpiece.Cleaning._fields, CLEANED, strict=True))
 ACCEPTED = {
     "tokenizer_class": ("BertTokenizer", "BertTokenizerFast", *FAST),
     "model": ("WordPiece",),
@@ -53,7 +50,7 @@ ACCEPTED = {
     "normalizer": ("BertNormalizer",),
     "clean_text": (True,),
     "pre_tokenizer": ("BertPreTokenizer",),
-    **dict.fromkeys(CLEANING.values(), (True, False)),
+    **dict.fromkeys(CLEANED, (True, False)),
     **{f"{name}_token": (f"[{name.upper()}]",) for name in ("pad", "unk", "cls", "sep", "mask")},
 }
 TIED = {"word_embedding": ["cls.predictions.decoder.weight"], "output_bias": ["cls.predictions.decoder.bias"]}
@@ -124,21 +121,15 @@ def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
 
 def _fast(stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """The tokens of `tokenizer.json`, and what it says about `ACCEPTED`."""
-    model, normaliser, splitter = (
-        stored.get(key) or {"type": "none"} for key in ("model", "normalizer", "pre_tokenizer")
-    )
-    parts = [part for part in normaliser.get("normalizers", [normaliser]) if part["type"] == "BertNormalizer"]
-    found = parts[0] if parts else normaliser
-    settings = {CLEANING.get(key, key): value for key, value in (model | found).items() if value is not None}
-    settings |= {
-        "model": model.get("type", "WordPiece"),
-        "normalizer": found["type"],
-        "pre_tokenizer": splitter["type"],
-    }
-    if settings["model"] != "WordPiece":  # whatever its table looks like
+    kinds = {key: stored.get(key) or {"type": "none"} for key in ("model", "normalizer", "pre_tokenizer")}
+    parts = kinds["normalizer"].get("normalizers", [kinds["normalizer"]])
+    kinds["normalizer"] = next((part for part in parts if part["type"] == "BertNormalizer"), kinds["normalizer"])
+    settings = kinds["model"] | kinds["normalizer"] | {key: kind.get("type") for key, kind in kinds.items()}
+    settings = {CLEANING.get(key, key): value for key, value in settings.items() if value is not None}
+    if settings.get("model", "WordPiece") != "WordPiece":  # whatever its table looks like
         return [], settings
-    tokens = {number: token for token, number in model["vocab"].items()}
-    if len(tokens) < len(model["vocab"]) or not 0 <= min(tokens) <= max(tokens) < 10**7:
+    tokens = {number: token for token, number in kinds["model"]["vocab"].items()}
+    if len(tokens) < len(kinds["model"]["vocab"]) or not 0 <= min(tokens) <= max(tokens) < 10**7:
         raise ValueError("two tokens have the same id, or one is no id")
     return [tokens.get(number, "") for number in range(max(tokens) + 1)], settings
 
@@ -160,13 +151,9 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
     prefix = "bert." if any(name.startswith("bert.") for name in stored) else ""
     order = _order(config, labels, where=folder / CONFIG) if labels else []
     if labels and "classifier.weight" not in stored:
-        raise UserError(
-            f"{folder}: there is no tensor classifier.weight; leave out the task's model to fine-tune it here"
-        )
+        raise UserError(f"{folder}: no tensor classifier.weight; leave out the task's model to fine-tune it here")
     if config.vocab_size < vocabulary.size:
-        raise UserError(
-            f"{folder}: {vocabulary.size} tokens for {config.vocab_size} embeddings; fetch the tokeniser again"
-        )
+        raise UserError(f"{folder}: {vocabulary.size} tokens for {config.vocab_size} embeddings; fetch the tokeniser")
     architecture = BertArchitecture(
         encoder=config.heads,
         head_width=config.hidden_size // config.num_attention_heads,
@@ -214,8 +201,7 @@ def _order(config: Config, labels: Sequence[str], *, where: Path) -> list[int]:
     if all(name == f"label_{number}" for number, name in enumerate(theirs)):
         if len(labels) > 2:
             raise UserError(
-                f"{where}: id2label has no names for its {len(labels)} labels; write them there, in the order of the model: "
-                f"{', '.join(labels)} in any order"
+                f"{where}: id2label has no names for its labels; write {', '.join(labels)} there, in the order of the model"
             )
         return list(range(len(labels)))
     if set(theirs) != set(labels):

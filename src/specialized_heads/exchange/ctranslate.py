@@ -20,11 +20,6 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
 
 LONGEST = 1024  # positions
-ACTIVATIONS = {
-    "relu": common_spec.Activation.RELU,
-    "gelu": common_spec.Activation.GELU,
-    "swish": common_spec.Activation.SWISH,
-}
 
 
 @torch.no_grad()
@@ -42,14 +37,17 @@ def write(model: Transformer, folder: Path, *, source: list[str], target: list[s
     a = model.architecture
     if model.has_fixed_heads():
         raise UserError("the model has heads with fixed attention patterns, which CTranslate2 cannot compute")
-    common = {"pre_norm": not a.post_norm, "activation": ACTIVATIONS[a.activation], "head_dim": a.head_width}
+    common = {
+        "pre_norm": not a.post_norm,
+        "activation": common_spec.Activation[a.activation.upper()],
+        "head_dim": a.head_width,
+    }
     heads = {"encoder": largest_layer(model, "encoder"), "decoder": largest_layer(model, "decoder", "cross")}
     encoder = transformer_spec.TransformerEncoderSpec(len(a.encoder), heads["encoder"], **common)
     decoder = transformer_spec.TransformerDecoderSpec(len(a.decoder), heads["decoder"], **common)
     for name, stack in (("encoder", encoder), ("decoder", decoder)):
         stack.scale_embeddings = a.scale_embeddings
-        positions = model.sinusoids(a.position_start + LONGEST)[a.position_start :]
-        stack.position_encodings.encodings = array(positions)
+        stack.position_encodings.encodings = array(model.sinusoids(a.position_start + LONGEST)[a.position_start :])
         if not a.post_norm:
             copy_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
         for theirs, ours in zip(stack.layer, getattr(model, name), strict=True):

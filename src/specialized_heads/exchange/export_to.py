@@ -146,7 +146,6 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     ctranslate.write(model, output, source=source, target=target, quantization=quantization)
     for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
         stage.write_file(output / name, processor.serialized_model_proto())
-
     settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
     translate = ctranslate.translator(output, tags=[target[number] for number in a.tokens.target_tags], **settings)
 
@@ -200,19 +199,16 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
     card, tokens = translator.card, translator.model.architecture.tokens
     source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
     target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
-    paper, marian = card.preprocess == "paper", translator.model.architecture.post_norm
+    paper = card.preprocess == "paper"
     languages = {"source": without_region(card.source_language), "target": without_region(card.target_language)}
-    engine = (
-        f"CTranslate2 ({quantization})"
-        if to == "ctranslate2"
-        else "Hugging Face transformers 5. Removed heads are zeros"
-    )
-    code = (CTRANSLATE2_CODE if to == "ctranslate2" else HF_CODE).format(
+    before = "".join(source_tags) if translator.model.architecture.post_norm else ""  # the other tokenisers add them
+    engine, code = "Hugging Face transformers 5. Removed heads are zeros", HF_CODE
+    if to == "ctranslate2":
+        engine, code = f"CTranslate2 ({quantization})", CTRANSLATE2_CODE
+    code = code.format(
         **card.decoding.model_dump(),
         apply=APPLY.format(**languages) if paper else "",
-        before=f"{''.join(source_tags)!r} + "
-        if marian and source_tags
-        else "",  # the other tokenisers add the language
+        before=f"{before!r} + " if before else "",
         tags=f"{source_tags} + " if source_tags else "",
         prefix=f", target_prefix=[{target_tags}]" if target_tags else "",
         skip=f"[{len(target_tags)}:]" if target_tags else "",
