@@ -337,59 +337,6 @@ def test_what_is_written_is_read_again(marian: tuple[Path, Config], tmp_path: Pa
     assert again.tokens == read.tokens
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda folder: (folder / "source.spm").unlink(), "source.spm: no such file"),
-        (lambda folder: (folder / "target.spm").write_bytes(b"\xff" * 99), "target.spm: not a SentencePiece model"),
-        (
-            lambda folder: (folder / "added_tokens.json").write_text("null"),
-            "added_tokens.json: not a file that adds tokens",
-        ),
-        (
-            lambda folder: (folder / "tokenizer_config.json").write_text('{"added_tokens_decoder": {"a": 1}}'),
-            "tokenizer_config.json: not a file that adds tokens",
-        ),
-        (lambda folder: (folder / "vocab.json").write_text("[1]"), "vocab.json: not a table from tokens to ids"),
-        (lambda folder: (folder / "vocab.json").write_text('{"<unk>": 1, "a": 1}'), "not a table from tokens to ids of their own"),
-        (lambda folder: (folder / "vocab.json").write_text('{"a": 1}'), "there is no token <unk>"),
-        (lambda folder: (folder / "vocab.json").write_text('{"<unk>": 1, "x": 999}'), "belongs to another model"),
-        (
-            lambda folder: (folder / "vocab.json").write_text('{"<unk>": 1, "xyz": 2}'),
-            "shares no piece with vocab.json",
-        ),
-    ],
-)
-def test_a_tokeniser_that_does_not_fit_is_refused(damage, message: str, marian: tuple[Path, Config]) -> None:
-    folder, described = marian
-    damage(folder)
-    with pytest.raises(UserError, match=message):
-        read_tokenisers(folder, described)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("tokenizer_config.json", {"legacy_behaviour": True}, "legacy_behaviour True; only False is supported"),
-        ("tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"}, "tokenizer_class 'T5Tokenizer'; only 'Marian"),
-        ("tokenizer_config.json", {"sp_model_kwargs": {"enable_sampling": True}}, "sp_model_kwargs"),
-        ("tokenizer_config.json", {"separate_vocabs": True}, "separate_vocabs True; only False"),
-        ("special_tokens_map.json", {"unk_token": {"content": "<pad>"}}, "unk_token '<pad>'; only '<unk>'"),
-        ("special_tokens_map.json", {"eos_token": "<unk>"}, "eos_token '<unk>'; only '</s>'"),
-        ("special_tokens_map.json", {"additional_special_tokens": ["<e1>"]}, "adds '<e1>', and tokens that are added"),
-        ("added_tokens.json", {"<e1>": 49}, "adds '<e1>', and tokens that are added to text are not supported"),
-        ("added_tokens.json", {"<mask>": -3}, "adds '<mask>' with id -3, which is not free"),
-        ("added_tokens.json", {"<mask>": 1}, "adds '<mask>' with id 1, which is not free"),
-        ("added_tokens.json", {"</s>": 49}, "adds '</s>' with id 49, which is not free"),
-    ],
-)
-def test_what_would_change_ids_is_refused(name: str, content: dict, message: str, marian: tuple[Path, Config]) -> None:
-    folder, described = marian
-    (folder / name).write_text(json.dumps(content))
-    with pytest.raises(UserError, match=message):
-        read_tokenisers(folder, described)
-
-
 def test_what_looks_like_a_special_token_in_text_is_text(m2m: tuple[Path, Config], tmp_path: Path) -> None:
     folder, described = m2m
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")

@@ -42,15 +42,23 @@ for folder in map(Path, sys.argv[1:]):
 """
 
 
-def configured(**values: object) -> Callable[[Path], None]:
+def changed(name: str, **values: object) -> Callable[[Path], None]:
+    """Other values in a JSON file."""
+
     def apply(folder: Path) -> None:
-        path = folder / "config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+        path = folder / name
+        path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | values))
 
     return apply
 
 
-def replaced(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+def configured(**values: object) -> Callable[[Path], None]:
+    return changed("config.json", **values)
+
+
+def replaced(name: str, make: Callable[[Path], object] = lambda path: None) -> Callable[[Path], None]:
+    """Something else, or nothing, in place of a file."""
+
     def apply(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
         make(folder / name)
@@ -62,10 +70,15 @@ def written(name: str, content: bytes) -> Callable[[Path], None]:
     return replaced(name, lambda path: path.write_bytes(content))
 
 
-def stored(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], None]:
+def stored(change: Callable[[torch.Tensor], torch.Tensor | None]) -> Callable[[Path], None]:
+    """Another tensor, or none."""
+
     def apply(folder: Path) -> None:
         tensors, name = load_file(folder / WEIGHTS), "model.encoder.layers.0.fc1.weight"
-        save_file(tensors | {name: change(tensors[name])}, folder / WEIGHTS, metadata={"format": "pt"})
+        tensors |= {name: change(tensors[name])}
+        save_file(
+            {n: each for n, each in tensors.items() if each is not None}, folder / WEIGHTS, metadata={"format": "pt"}
+        )
 
     return apply
 
@@ -75,9 +88,27 @@ def searched(folder: Path) -> None:
     (folder / "generation_config.json").write_text("[]")
 
 
+def outside(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "x")
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x"}}')
+
+
+def pickled(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
+
+
 WEIGHTS, FC1 = "model.safetensors", "model.safetensors: model.encoder.layers.0.fc1.weight"
+SPECIAL, SETTINGS, ADDED = "special_tokens_map.json", "tokenizer_config.json", "added_tokens.json"
 MANY = 10**7
 CASES = {
+    "marian: no configuration": (replaced("config.json"), "no model; it must hold config.json"),
+    "marian: no JSON": (written("config.json", b"{"), "config.json: not the configuration of a model"),
+    "marian: architecture": (
+        configured(model_type="t5"),
+        "model_type 't5' is not supported, only 'marian' or 'm2m_100'",
+    ),
+    "marian: no size": (configured(d_model=None), "config.json: d_model: Input should be a valid integer; correct"),
+    "marian: stacks": (configured(decoder_attention_heads=2), "they must be equal"),
     "marian: pieces": (configured(vocab_size=MANY), f"has the shape [60, 32], but [{MANY}, 32] by config.json"),
     "marian: width": (configured(d_model=MANY), f"has the shape [60, 32], but [60, {MANY}] by config.json"),
     "marian: layers": (configured(encoder_layers=10**5), "encoder_layers: Input should be less than or equal to 1000"),
@@ -87,27 +118,51 @@ CASES = {
         configured(activation_function="gelu_new"),
         "activation_function 'gelu_new' is not supported",
     ),
+    "marian: search": (searched, "generation_config.json: not the settings of a search"),
+    "marian: no weights": (replaced(WEIGHTS), "model.safetensors: no such file"),
+    "marian: pickle": (pickled, "pickled weights are not loaded"),
+    "marian: outside": (outside, "names a file outside its folder"),
+    "marian: dangling": (
+        replaced(WEIGHTS, lambda path: path.symlink_to("../blobs/0")),
+        "does not exist; fetch the model",
+    ),
+    "marian: pointer": (written(WEIGHTS, b"version https://git-lfs.github.com/spec/v1\n"), "run `git lfs pull`"),
+    "marian: cut": (lambda folder: os.truncate(folder / WEIGHTS, 9999), "not complete weights as safetensors"),
+    "marian: no tensor": (stored(lambda tensor: None), "have no tensor model.encoder.layers.0.fc1.weight"),
+    "marian: int8": (stored(lambda tensor: tensor.to(torch.int8)), f"{FC1} is quantised (I8)"),
+    "marian: shape": (stored(lambda tensor: tensor[1:].clone()), f"{FC1} has the shape [47, 32], but [48, 32] by"),
+    "marian: NaN": (stored(lambda tensor: tensor * torch.nan), f"{FC1} contains NaN or infinity; fetch it again"),
     "marian: loop": (
         replaced("source.spm", lambda path: path.symlink_to(path)),
         "source.spm: cannot be read (Too many",
     ),
     "marian: folder": (replaced("source.spm", Path.mkdir), "source.spm: not a file"),
+    "marian: no pieces": (replaced("source.spm"), "source.spm: no such file"),
+    "marian: bytes": (written("target.spm", b"\xff" * 99), "target.spm: not a SentencePiece model"),
     "marian: pipe": (replaced("vocab.json", os.mkfifo), "vocab.json: not a file"),
+    "marian: table": (written("vocab.json", b"[1]"), "vocab.json: not a table from tokens to ids"),
+    "marian: twice": (written("vocab.json", b'{"<unk>": 1, "a": 1}'), "vocab.json: not a table from tokens to ids of"),
+    "marian: unknown": (written("vocab.json", b'{"a": 1}'), "there is no token <unk>"),
+    "marian: beyond": (written("vocab.json", b'{"<unk>": 1, "x": 999}'), "belongs to another model"),
+    "marian: others": (written("vocab.json", b'{"<unk>": 1, "xyz": 2}'), "shares no piece with vocab.json"),
+    "marian: legacy": (changed(SETTINGS, legacy_behaviour=True), "legacy_behaviour True; only False is supported"),
+    "marian: class": (changed(SETTINGS, tokenizer_class="T5Tokenizer"), "tokenizer_class 'T5Tokenizer'; only 'Marian"),
+    "marian: sampling": (changed(SETTINGS, sp_model_kwargs={"enable_sampling": True}), "only {} is supported"),
+    "marian: separate": (changed(SETTINGS, separate_vocabs=True), "separate_vocabs True; only False"),
+    "marian: unk": (changed(SPECIAL, unk_token={"content": "<pad>"}), "unk_token '<pad>'; only '<unk>'"),
+    "marian: eos": (changed(SPECIAL, eos_token="<unk>"), "eos_token '<unk>'; only '</s>'"),
+    "marian: listed": (
+        changed(SPECIAL, additional_special_tokens=["<e>"]),
+        "adds '<e>', and tokens that are added to text",
+    ),
     "marian: list": (written("tokenizer.json", b"[]"), "tokenizer.json: not a file that adds tokens"),
-    "marian: lists": (searched, "generation_config.json: not the settings of a search"),
-    "marian: infinite": (written("added_tokens.json", b'{"<mask>": 1e400}'), "adds '<mask>' with id inf"),
-    "marian: dangling": (
-        replaced(WEIGHTS, lambda path: path.symlink_to("../blobs/0")),
-        "does not exist; fetch the model",
-    ),
-    "marian: lfs": (written(WEIGHTS, b"version https://git-lfs.github.com/spec/v1\n"), "run `git lfs pull`"),
-    "marian: truncated": (
-        replaced("source.spm", lambda path: path.write_bytes(b"\x0a\x0e\x0a\x05")),
-        "not a SentencePiece",
-    ),
-    "marian: int8": (stored(lambda tensor: tensor.to(torch.int8)), f"{FC1} is quantised (I8)"),
-    "marian: shape": (stored(lambda tensor: tensor[1:].clone()), f"{FC1} has the shape [47, 32], but [48, 32] by"),
-    "marian: NaN": (stored(lambda tensor: tensor * torch.nan), f"{FC1} contains NaN or infinity"),
+    "marian: no list": (written(ADDED, b"null"), "added_tokens.json: not a file that adds tokens"),
+    "marian: no id": (changed(SETTINGS, added_tokens_decoder={"a": 1}), "tokenizer_config.json: not a file that adds"),
+    "marian: added": (changed(ADDED, **{"<e>": 60}), "adds '<e>', and tokens that are added to text are not supported"),
+    "marian: infinite": (written(ADDED, b'{"<mask>": 1e400}'), "adds '<mask>' with id inf, which is not free"),
+    "marian: negative": (changed(ADDED, **{"<mask>": -3}), "adds '<mask>' with id -3, which is not free"),
+    "marian: taken": (changed(ADDED, **{"<mask>": 1}), "adds '<mask>' with id 1, which is not free"),
+    "marian: moved": (changed(ADDED, **{"</s>": 60}), "adds '</s>' with id 60, which is not free"),
     "bert: pieces": (
         configured(vocab_size=MANY),
         f"embeddings.word_embeddings.weight has the shape [7, 8], but [{MANY}, 8]",
