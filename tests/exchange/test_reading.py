@@ -19,7 +19,6 @@ from specialized_heads.corpus import wordpiece
 READ = """
 import json, resource, signal, sys
 from pathlib import Path
-from specialized_heads.classification import import_bert
 from specialized_heads.corpus import wordpiece
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.exchange.convert import convert
@@ -43,8 +42,6 @@ for folder in map(Path, sys.argv[1:]):
 
 
 def changed(name: str, **values: object) -> Callable[[Path], None]:
-    """Other values in a JSON file."""
-
     def apply(folder: Path) -> None:
         path = folder / name
         path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | values))
@@ -57,8 +54,6 @@ def configured(**values: object) -> Callable[[Path], None]:
 
 
 def replaced(name: str, make: Callable[[Path], object] = lambda path: None) -> Callable[[Path], None]:
-    """Something else, or nothing, in place of a file."""
-
     def apply(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
         make(folder / name)
@@ -70,15 +65,10 @@ def written(name: str, content: bytes) -> Callable[[Path], None]:
     return replaced(name, lambda path: path.write_bytes(content))
 
 
-def stored(change: Callable[[torch.Tensor], torch.Tensor | None]) -> Callable[[Path], None]:
-    """Another tensor, or none."""
-
+def stored(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], None]:
     def apply(folder: Path) -> None:
         tensors, name = load_file(folder / WEIGHTS), "model.encoder.layers.0.fc1.weight"
-        tensors |= {name: change(tensors[name])}
-        save_file(
-            {n: each for n, each in tensors.items() if each is not None}, folder / WEIGHTS, metadata={"format": "pt"}
-        )
+        save_file(tensors | {name: change(tensors[name])}, folder / WEIGHTS, metadata={"format": "pt"})
 
     return apply
 
@@ -93,20 +83,18 @@ def outside(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x"}}')
 
 
-def pickled(folder: Path) -> None:
-    (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
+def linked(name: str, target: str) -> Callable[[Path], None]:
+    return replaced(name, lambda path: path.symlink_to(target))
 
 
-WEIGHTS, FC1 = "model.safetensors", "model.safetensors: model.encoder.layers.0.fc1.weight"
+WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
+FC1 = "model.safetensors: model.encoder.layers.0.fc1.weight"
 SPECIAL, SETTINGS, ADDED = "special_tokens_map.json", "tokenizer_config.json", "added_tokens.json"
 MANY = 10**7
 CASES = {
     "marian: no configuration": (replaced("config.json"), "no model; it must hold config.json"),
     "marian: no JSON": (written("config.json", b"{"), "config.json: not the configuration of a model"),
-    "marian: architecture": (
-        configured(model_type="t5"),
-        "model_type 't5' is not supported, only 'marian' or 'm2m_100'",
-    ),
+    "marian: kind": (configured(model_type="t5"), "model_type 't5' is not supported, only 'marian' or 'm2m_100'"),
     "marian: no size": (configured(d_model=None), "config.json: d_model: Input should be a valid integer; correct"),
     "marian: stacks": (configured(decoder_attention_heads=2), "they must be equal"),
     "marian: pieces": (configured(vocab_size=MANY), f"has the shape [60, 32], but [{MANY}, 32] by config.json"),
@@ -114,28 +102,21 @@ CASES = {
     "marian: layers": (configured(encoder_layers=10**5), "encoder_layers: Input should be less than or equal to 1000"),
     "marian: more layers": (configured(decoder_layers=900), "have no tensor model.decoder.layers.2."),
     "marian: heads": (configured(encoder_attention_heads=MANY), "encoder_attention_heads: Input should be less"),
-    "marian: activation": (
+    "marian: gelu_new": (
         configured(activation_function="gelu_new"),
-        "activation_function 'gelu_new' is not supported",
+        "'gelu_new' is not supported, only 'relu', 'gelu'",
     ),
     "marian: search": (searched, "generation_config.json: not the settings of a search"),
     "marian: no weights": (replaced(WEIGHTS), "model.safetensors: no such file"),
-    "marian: pickle": (pickled, "pickled weights are not loaded"),
+    "marian: pickle": (lambda f: (f / WEIGHTS).rename(f / PICKLE), "pickled weights are not loaded"),
     "marian: outside": (outside, "names a file outside its folder"),
-    "marian: dangling": (
-        replaced(WEIGHTS, lambda path: path.symlink_to("../blobs/0")),
-        "does not exist; fetch the model",
-    ),
+    "marian: dangling": (linked(WEIGHTS, "../0"), "a link to a file that does not exist; fetch the model again"),
     "marian: pointer": (written(WEIGHTS, b"version https://git-lfs.github.com/spec/v1\n"), "run `git lfs pull`"),
     "marian: cut": (lambda folder: os.truncate(folder / WEIGHTS, 9999), "not complete weights as safetensors"),
-    "marian: no tensor": (stored(lambda tensor: None), "have no tensor model.encoder.layers.0.fc1.weight"),
     "marian: int8": (stored(lambda tensor: tensor.to(torch.int8)), f"{FC1} is quantised (I8)"),
     "marian: shape": (stored(lambda tensor: tensor[1:].clone()), f"{FC1} has the shape [47, 32], but [48, 32] by"),
     "marian: NaN": (stored(lambda tensor: tensor * torch.nan), f"{FC1} contains NaN or infinity; fetch it again"),
-    "marian: loop": (
-        replaced("source.spm", lambda path: path.symlink_to(path)),
-        "source.spm: cannot be read (Too many",
-    ),
+    "marian: loop": (linked("source.spm", "source.spm"), "source.spm: cannot be read (Too many levels"),
     "marian: folder": (replaced("source.spm", Path.mkdir), "source.spm: not a file"),
     "marian: no pieces": (replaced("source.spm"), "source.spm: no such file"),
     "marian: bytes": (written("target.spm", b"\xff" * 99), "target.spm: not a SentencePiece model"),
@@ -151,10 +132,7 @@ CASES = {
     "marian: separate": (changed(SETTINGS, separate_vocabs=True), "separate_vocabs True; only False"),
     "marian: unk": (changed(SPECIAL, unk_token={"content": "<pad>"}), "unk_token '<pad>'; only '<unk>'"),
     "marian: eos": (changed(SPECIAL, eos_token="<unk>"), "eos_token '<unk>'; only '</s>'"),
-    "marian: listed": (
-        changed(SPECIAL, additional_special_tokens=["<e>"]),
-        "adds '<e>', and tokens that are added to text",
-    ),
+    "marian: listed": (changed(SPECIAL, additional_special_tokens=["<e>"]), "adds '<e>', and tokens that are added"),
     "marian: list": (written("tokenizer.json", b"[]"), "tokenizer.json: not a file that adds tokens"),
     "marian: no list": (written(ADDED, b"null"), "added_tokens.json: not a file that adds tokens"),
     "marian: no id": (changed(SETTINGS, added_tokens_decoder={"a": 1}), "tokenizer_config.json: not a file that adds"),
@@ -163,26 +141,14 @@ CASES = {
     "marian: negative": (changed(ADDED, **{"<mask>": -3}), "adds '<mask>' with id -3, which is not free"),
     "marian: taken": (changed(ADDED, **{"<mask>": 1}), "adds '<mask>' with id 1, which is not free"),
     "marian: moved": (changed(ADDED, **{"</s>": 60}), "adds '</s>' with id 60, which is not free"),
-    "bert: pieces": (
-        configured(vocab_size=MANY),
-        f"embeddings.word_embeddings.weight has the shape [7, 8], but [{MANY}, 8]",
-    ),
+    "bert: pieces": (configured(vocab_size=MANY), f"word_embeddings.weight has the shape [7, 8], but [{MANY}, 8]"),
     "bert: positions": (configured(max_position_embeddings=MANY), f"has the shape [32, 8], but [{MANY}, 8]"),
     "bert: width": (configured(hidden_size=120_000), "has the shape [7, 8], but [7, 120000]"),
-    "bert: layers": (
-        configured(num_hidden_layers=MANY),
-        "num_hidden_layers: Input should be less than or equal to 1000",
-    ),
-    "bert: pruned": (
-        configured(pruned_heads={"0": [1]}),
-        "layer.0.attention.self.query.weight has the shape [8, 8], but [4,",
-    ),
+    "bert: layers": (configured(num_hidden_layers=MANY), "num_hidden_layers: Input should be less than or equal to"),
+    "bert: pruned": (configured(pruned_heads={"0": [1]}), "self.query.weight has the shape [8, 8], but [4, 8]"),
     "bert: short": (written("vocab.txt", b"[PAD]\n[UNK]\n"), "vocab.txt: there is no token [CLS]"),
-    "convert: pickle": (
-        written("pytorch_model.bin", b"\x80\x02cos\nsystem\n."),
-        "restricted reader refuses it); fetch",
-    ),
-    "convert: loop": (replaced("pytorch_model.bin", lambda path: path.symlink_to(path)), "cannot be read (Too many"),
+    "convert: pickle": (written(PICKLE, b"\x80\x02cos\nsystem\n."), "PyTorch's restricted reader refuses it"),
+    "convert: loop": (linked(PICKLE, PICKLE), "cannot be read (Too many levels"),
 }
 
 
