@@ -13,9 +13,8 @@ from pydantic import Field
 
 from specialized_heads.corpus import wordpiece
 from specialized_heads.exchange import reading
-from specialized_heads.exchange.reading import CONFIG, Count, Size
+from specialized_heads.exchange.reading import CONFIG, Count, Size, Vocabulary, Width
 from specialized_heads.exchange.tokenisers import FAST, TOKENIZER, added_tokens, check_settings, read_settings
-from specialized_heads.model.architecture import Vocabulary, Width
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
 from specialized_heads.model.checkpoint import network, set_weights, shapes
 from specialized_heads.stage import Section, UserError
@@ -97,10 +96,8 @@ def read_config(folder: Path) -> Config:
 def read_vocabulary(folder: Path) -> tuple[list[str], wordpiece.Cleaning]:
     """The tokens in the order of their ids, and what is done to text first.
 
-    As in transformers, `tokenizer_config.json` precedes the normaliser of `tokenizer.json`; the rest are the defaults.
-
-    Raises:
-        UserError: a file is missing or damaged, or the tokeniser is no WordPiece of BERT.
+    As in transformers, `tokenizer_config.json` precedes the normaliser of `tokenizer.json`; the rest are the defaults. A
+    `UserError` if a file is missing or damaged, or the tokeniser is no WordPiece of BERT.
     """
     path = folder / TOKENIZER
     tokens, settings = reading.read_json(path, _fast, "the tokeniser of a BERT", default=([], {}))
@@ -137,14 +134,9 @@ def _fast(stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
 def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
     """Read a model from a folder as `save_pretrained` writes it or the hub serves it.
 
-    `labels`: of a task, whose classifier the folder must hold; none: the encoder is wanted.
-
-    Returns:
-        with `labels` the classifier, its rows in their order. Otherwise a model to fine-tune: with a classifier that is not in
-        use above the pooler, or without a pooler the masked language model.
-
-    Raises:
-        UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
+    With the `labels` of a task, the folder must hold its classifier, whose rows will have their order. Without, the model is
+    to be fine-tuned: with a classifier that is not in use above the pooler, or without a pooler the masked language model. A
+    `UserError` if a file is missing or damaged, or the weights do not fit the configuration or are pickled.
     """
     config = read_config(folder)
     stored = reading.read_headers(folder)

@@ -8,7 +8,7 @@ executed, and transformers itself is not needed.
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -16,8 +16,8 @@ from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
 from specialized_heads.exchange import reading
-from specialized_heads.exchange.reading import CONFIG, WEIGHTS, Count, Size, Stored
-from specialized_heads.model.architecture import Architecture, Vocabulary, Width
+from specialized_heads.exchange.reading import CONFIG, WEIGHTS, Count, Size, Stored, Vocabulary, Width
+from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import network, set_weights, shapes, write_tensors
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import Section, UserError, write_json
@@ -51,15 +51,15 @@ class Config(Section, extra="ignore"):
     """What determines the architecture in `config.json`; the defaults are those of transformers."""
 
     model_type: Literal["marian", "m2m_100"]
-    d_model: Annotated[Width, Field(le=10**7)]
+    d_model: Width
     encoder_layers: Count
     decoder_layers: Count
     encoder_attention_heads: Count
     decoder_attention_heads: Count
     encoder_ffn_dim: Size
     decoder_ffn_dim: Size
-    vocab_size: Annotated[Vocabulary, Field(le=10**7)]
-    decoder_vocab_size: Annotated[Vocabulary, Field(le=10**7)] | None = None
+    vocab_size: Vocabulary
+    decoder_vocab_size: Vocabulary | None = None
     activation_function: Literal["relu", "gelu", "swish", "silu"]
     scale_embedding: bool
     tie_word_embeddings: bool = True
@@ -132,8 +132,7 @@ def architecture(config: Config, tokens: SpecialTokens = OURS) -> Architecture:
 def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
     """Read a model from a folder as `save_pretrained` writes it or the hub serves it, with the tokens of its tokeniser.
 
-    Raises:
-        UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
+    A `UserError` if a file is missing or damaged, or the weights do not fit the configuration or are pickled.
     """
     a = architecture(read_config(folder), tokens)
     stored, names = find_weights(folder, a)

@@ -26,8 +26,8 @@ PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 POINTER = b"version https://git-lfs"
 FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")  # types of tensors that are weights as they are
 
-Size = Annotated[int, Field(ge=1, le=10**7)]
 Count = Annotated[int, Field(ge=1, le=1000)]  # of layers, and of heads
+Size, Width, Vocabulary = (Annotated[int, Field(ge=least, le=10**7)] for least in (1, 2, 4))
 Configured = TypeVar("Configured", bound=Section)
 
 

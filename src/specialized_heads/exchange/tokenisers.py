@@ -10,7 +10,6 @@ those of the other side, become unused pieces: they are decoded, and a text has 
 import os
 import re
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -72,7 +71,6 @@ def read_tokenisers(
     marian, shared = config.marian, config.shared
     source_ids = _ids(folder, VOCABULARY)
     target_ids = source_ids if shared else _ids(folder, TARGET_VOCABULARY)
-    sizes = (config.vocab_size, config.target_vocabulary)
     if marian and target_tag is not None:
         raise UserError(f"{folder}: a Marian model has a tag on its source alone; set source_tag, not target_tag")
     if "<unk>" not in source_ids:
@@ -91,28 +89,24 @@ def read_tokenisers(
     added = added_tokens(folder, source_ids, control={*CONTROL, source_tag, target_tag})
     added |= _languages(folder, source_ids | added, config, settings=settings)
     languages = len(list(filter(LANGUAGE.fullmatch, source_ids | added)))
-    required = {"source": languages > 1 if marian else languages > 0, "target": languages > 0 and not marian}
-    tags = {
-        f"{side}_tags": _tag(folder, tag, ids | added, key=f"{side}_tag", required=required[side])
-        for side, tag, ids in (("source", source_tag, source_ids), ("target", target_tag, target_ids))
-    }
+    models, of_sides = [], {}
+    for side, ids, tag in (("source", source_ids, source_tag), ("target", target_ids, target_tag)):
+        required = languages > 1 and side == "source" if marian else languages > 0
+        of_sides[f"{side}_tags"] = _tag(folder, tag, ids | added, key=f"{side}_tag", required=required)
+        control = {config.pad_token_id, config.decoder_start_token_id, config.eos_token_id, *added.values()}
+        control |= {ids[token] for token in ids if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)}
+        size = config.vocab_size if side == "source" else config.target_vocabulary
+        path = folder / (f"{side}.spm" if marian else SHARED)
+        model, number = renumber(path, ids | added, size=size, unknown=source_ids["<unk>"], control=control)
+        of_sides[f"{side}_size"] = size if number > size else 0
+        models.append(sealed(model))
     tokens = SpecialTokens(
         pad=config.pad_token_id,
         unknown=source_ids["<unk>"],
         start=config.decoder_start_token_id,
         eos=config.eos_token_id,
-        **tags,
+        **of_sides,
     )
-    models = []
-    for side, name, ids, size in zip(
-        ("source", "target"), MARIAN if marian else (SHARED, SHARED), (source_ids, target_ids), sizes, strict=True
-    ):
-        control = {tokens.pad, tokens.start, tokens.eos, *added.values()}
-        control |= {ids[token] for token in ids if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)}
-        model, number = renumber(folder / name, ids | added, size=size, unknown=tokens.unknown, control=control)
-        if number > size:
-            tokens = replace(tokens, **{f"{side}_size": size})
-        models.append(sealed(model))
     return Tokenisers(*models, tokens)
 
 
@@ -209,8 +203,7 @@ def check_settings(folder: Path, settings: dict[str, Any], accepted: dict[str, t
 def added_tokens(folder: Path, ids: dict[str, int], *, control: Collection[str | None]) -> dict[str, int]:
     """Tokens beside a table of ids, which transformers finds in text before it splits the rest.
 
-    Raises:
-        UserError: one has the id of another token, or may occur in text: it is no language, not special, and not in `control`.
+    A `UserError` if one has the id of another token, or may occur in text: it is no language, not special, not in `control`.
     """
     tokens: dict[str, int] = {}
     for name in (SPECIAL, TOKENIZER_CONFIG, TOKENIZER, ADDED):
