@@ -127,7 +127,7 @@ def test_token_ids_are_those_of_transformers(published, with_json: bool, tmp_pat
     assert not {vocabulary.special.eos, vocabulary.special.pad} & {*vocabulary.encode(["the [SEP] dog [PAD]"])[0]}
     theirs.add_tokens(["<e1>"])
     theirs.save_pretrained(folder)
-    with pytest.raises(UserError, match="adds '<e1>', and tokens that are added to text are not supported"):
+    with pytest.raises(UserError, match="adds '<e1>' for text, which is not supported"):
         read_vocabulary(folder)
 
 

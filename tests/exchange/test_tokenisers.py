@@ -164,7 +164,7 @@ def test_m2m_languages_need_no_file_that_names_them(m2m: tuple[Path, Config]) ->
     assert read_tokenisers(folder, described, **tags) == expected
     with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag"):
         read_tokenisers(folder, described)
-    with pytest.raises(UserError, match="no file names the languages of the model; fetch special_tokens_map.json"):
+    with pytest.raises(UserError, match="no file names the model's languages; fetch special_tokens_map.json"):
         read_tokenisers(folder, described.model_copy(update={"vocab_size": described.vocab_size - 1}))
 
 
@@ -231,7 +231,7 @@ def test_an_nllb_folder_of_transformers_4_has_no_table(
     expected = read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "NllbTokenizer", "legacy_behaviour": false}')
-    with pytest.raises(UserError, match="no file names the languages of the model"):
+    with pytest.raises(UserError, match="no file names the model's languages"):
         read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
     languages = {token: number for token, number in table.items() if token[3:4] == "_" or token == "<mask>"}
     (folder / "added_tokens.json").write_text(json.dumps(languages))
@@ -324,7 +324,7 @@ def test_languages_that_transformers_would_number_otherwise_are_not_exported(
     languages = json.dumps({"additional_special_tokens": M2M100_LANGUAGES[::-1]})
     (folder / "special_tokens_map.json").write_text(languages)
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
-    with pytest.raises(UserError, match="numbers the languages of M2M100 otherwise; export the model to ctranslate2"):
+    with pytest.raises(UserError, match="numbers M2M100's languages otherwise; export the model to ctranslate2"):
         written(tmp_path / "out", *read[:3], marian=False)
 
 

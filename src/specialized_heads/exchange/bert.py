@@ -1,8 +1,4 @@
-"""BERT in the folder format of Hugging Face transformers: with a classifier, for masked language modelling, or the encoder alone.
-
-As in `exchange.huggingface`, only `config.json`, safetensors and the tokeniser's tables are read, by names; nothing is executed,
-and transformers itself is not needed.
-"""
+"""BERT in folders of Hugging Face transformers: with a classifier, for masked language modelling, or the encoder alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,12 +71,6 @@ class Config(Section, extra="ignore"):
     is_decoder: bool = False
     pruned_heads: dict[int, set[int]] = {}  # of each layer, from 0
 
-    @property
-    def heads(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the heads that each layer has left."""
-        every = range(self.num_attention_heads)
-        return tuple(tuple(sorted({*every} - self.pruned_heads.get(n, set()))) for n in range(self.num_hidden_layers))
-
 
 def read_config(folder: Path) -> Config:
     """Read the description of a model; a `UserError` if it is missing, or describes another kind of model."""
@@ -146,8 +136,9 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
         raise UserError(f"{folder}: no tensor classifier.weight; leave out the task's model to fine-tune it here")
     if config.vocab_size < vocabulary.size:
         raise UserError(f"{folder}: {vocabulary.size} tokens for {config.vocab_size} embeddings; fetch the tokeniser")
+    layers, heads, pruned = range(config.num_hidden_layers), range(config.num_attention_heads), config.pruned_heads
     architecture = BertArchitecture(
-        encoder=config.heads,
+        encoder=tuple(tuple(head for head in heads if head not in pruned.get(layer, ())) for layer in layers),
         head_width=config.hidden_size // config.num_attention_heads,
         width=config.hidden_size,
         feed_forward=config.intermediate_size,

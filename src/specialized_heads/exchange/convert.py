@@ -47,9 +47,7 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     except Exception:  # of many kinds; some advise to read it without the restrictions
         raise ValueError("PyTorch's restricted reader refuses it") from None
     if not isinstance(stored, dict) or not all(isinstance(name, str) and _dense(stored[name]) for name in stored):
-        raise UserError(
-            f"{path}: holds more than tensors; only weights as `save_pretrained` writes them can be converted"
-        )
+        raise UserError(f"{path}: holds more than tensors; convert weights as `save_pretrained` writes them")
     return stored
 
 

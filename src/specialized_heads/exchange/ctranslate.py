@@ -24,15 +24,10 @@ LONGEST = 1024  # positions
 
 @torch.no_grad()
 def write(model: Transformer, folder: Path, *, source: list[str], target: list[str], quantization: str) -> None:
-    """Write a model as a folder, which must exist, for `ctranslate2.Translator`.
+    """Write a model, on the CPU and without gates, to a folder that exists, for `ctranslate2.Translator`.
 
-    Args:
-        model: on the CPU, without gates.
-        source, target: the pieces of both vocabularies in the order of their ids, (V,).
-        quantization: float32, int8, or another type of CTranslate2.
-
-    Raises:
-        UserError: CTranslate2 cannot compute what the model does.
+    `source` and `target` are the pieces of both vocabularies in the order of their ids, (V,). A `UserError` if CTranslate2 cannot
+    compute what the model does.
     """
     a = model.architecture
     if model.has_fixed_heads():

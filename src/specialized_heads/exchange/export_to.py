@@ -92,8 +92,7 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     Args:
         folder: of the exported model.
         output: a folder, which must not exist or hold an earlier export.
-        to: ctranslate2 or hf.
-        quantization: of CTranslate2's weights.
+        to: ctranslate2 or hf; `quantization` is of CTranslate2's weights.
         texts: sentences whose translations are compared; may be empty.
 
     Raises:

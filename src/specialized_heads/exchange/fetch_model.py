@@ -9,16 +9,12 @@ import os
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.exchange import bert, huggingface, reading, tokenisers
+from specialized_heads.exchange import reading
 
 with stage.optional("models"):
     from huggingface_hub import HfApi, snapshot_download
 
-WANTED = [
-    *(reading.CONFIG, huggingface.GENERATION, "README.md"),
-    *(*tokenisers.MARIAN, tokenisers.SHARED, tokenisers.VOCABULARY, tokenisers.TARGET_VOCABULARY),
-    *(tokenisers.TOKENIZER, tokenisers.TOKENIZER_CONFIG, tokenisers.ADDED, tokenisers.SPECIAL, bert.VOCABULARY),
-]
+WANTED = ("README.md", "*.json", "*.spm", "*.model", "vocab.txt")
 
 
 class Settings(stage.Section):
@@ -50,18 +46,14 @@ def main(files: stage.Files, settings: Settings) -> None:
         raise
     except Exception as error:  # of its HTTP library too, which differs between versions
         reason = stage.one_line(str(error).strip().split("\n")[0])
-        raise stage.UserError(
-            f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
-            "again to resume, or fetch it elsewhere and name its folder in the configuration"
-        ) from None
+        said = f"there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason})"
+        remedy = "run again to resume, or fetch it elsewhere and name its folder in the configuration"
+        raise stage.UserError(f"{settings.name}: {said}; {remedy}") from None
+    fetched = [path for path in sorted(folder.iterdir()) if path.is_file() and path != files.output]
     card = {
         "name": settings.name,
         "commit": info.sha,
         "license": getattr(info.card_data, "license", None),
-        "sha256": {
-            path.name: stage.file_hash(path)
-            for path in sorted(folder.iterdir())
-            if path.is_file() and path != files.output
-        },
+        "sha256": {path.name: stage.file_hash(path) for path in fetched},
     }
     stage.write_json(files.output, card)

@@ -28,11 +28,7 @@ class Settings(stage.Section):
 def read_model(
     folder: Path, *, source_tag: str | None = None, target_tag: str | None = None
 ) -> tuple[Transformer, Tokenisers]:
-    """Read a model with its tokenisers.
-
-    Raises:
-        UserError: the folder holds no model that can be read, or a file is missing, damaged or does not fit the others.
-    """
+    """Read a model with its tokenisers; a `UserError` if a file is missing, damaged or does not fit the others."""
     if os.path.lexists(folder / CONFIG):
         config = huggingface.read_config(folder)
         huggingface.find_weights(folder, huggingface.architecture(config))  # before tables of the sizes that it states
@@ -47,10 +43,8 @@ def read_model(
         kept, model = load_kept(folder)
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
         return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
-    raise stage.UserError(
-        f"{folder}: no model; it must hold {CONFIG} with weights and tokeniser as transformers saves them, or be "
-        "a folder that this project exported"
-    )
+    said = f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
+    raise stage.UserError(f"{folder}: no model; it must hold {said}")
 
 
 @stage.command("output", "source-model", "target-model", "special", settings=Settings)

@@ -51,9 +51,9 @@ def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = 
         raise UserError(f"{path}: {link if path.is_symlink() else f'no such file; {missing}'}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}); fetch it again") from None
-    except (ValueError, DecodeError, SafetensorError) as error:
+    except (ValueError, RuntimeError, DecodeError, SafetensorError) as error:
         raise UserError(f"{path}: not {kind} ({error}); fetch it again") from None
-    except (TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+    except (TypeError, LookupError, AttributeError, ArithmeticError):
         raise UserError(f"{path}: not {kind}; fetch it again") from None
 
 
@@ -103,10 +103,8 @@ def read_headers(folder: Path) -> dict[str, Stored]:
         if os.path.lexists(folder / INDEX):
             files = {folder / name for name in read_index(folder / INDEX).values()}
         elif pickle := next((name for name in (PICKLE, PICKLE_INDEX) if os.path.lexists(folder / name)), None):
-            raise UserError(
-                f"{folder / pickle}: pickled weights are not loaded, since loading can execute code; convert them with "
-                f"`specialized-heads convert {folder}` and run again"
-            )
+            remedy = f"convert them with `specialized-heads convert {folder}` and run again"
+            raise UserError(f"{folder / pickle}: pickled weights are not loaded, since that can execute code; {remedy}")
     stored: dict[str, Stored] = {}
     for file in sorted(files):
         stored |= read(file, _header, "complete weights as safetensors")
@@ -136,9 +134,8 @@ def find(folder: Path, stored: Mapping[str, Stored], names: Sequence[str], shape
         if dtype not in FLOATS:
             raise UserError(f"{file}: {name} is quantised ({dtype}); use a model with weights in floating point")
         if found != tuple(shape):
-            raise UserError(
-                f"{file}: {name} has the shape {list(found)}, but {list(shape)} by {CONFIG}; fetch both from the same place"
-            )
+            said = f"{name} has the shape {list(found)}, but {list(shape)} by {CONFIG}"
+            raise UserError(f"{file}: {said}; fetch both from the same place")
     return held
 
 

@@ -15,13 +15,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
 from specialized_heads.config.sections import Mode
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
-from specialized_heads.exchange.reading import CONFIG, read, read_json
+from specialized_heads.exchange.reading import read, read_json
 from specialized_heads.stage import UserError, optional, write_file, write_json
 
 Piece = ModelProto.SentencePiece
@@ -78,10 +79,8 @@ def read_tokenisers(
     special = {config.pad_token_id, config.eos_token_id, source_ids["<unk>"]}
     for token, number in source_ids.items():
         if number in special and target_ids.get(token) != number:
-            raise UserError(
-                f"{folder / TARGET_VOCABULARY}: token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}; only "
-                "models whose special tokens have the same ids on both sides can be read"
-            )
+            said = f"token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}"
+            raise UserError(f"{folder / TARGET_VOCABULARY}: {said}; special tokens need the same ids on both sides")
     settings = read_settings(folder)
     eos = next((token for token, number in source_ids.items() if number == config.eos_token_id), "</s>")
     accepted = {"tokenizer_class": CLASSES, "unk_token": ("<unk>",), "eos_token": (eos,), "sp_model_kwargs": ({},)}
@@ -111,22 +110,14 @@ def read_tokenisers(
 
 
 def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, control: set[int]) -> tuple[bytes, int]:
-    """A SentencePiece model with its pieces in the order of a table of ids.
+    """A SentencePiece model with its pieces in the order of a table of ids, and their number; those from `size` on have no id.
 
-    Args:
-        ids: by token.
-        size: number of embeddings.
-        unknown, control: ids of the unknown token, and of tokens that no text contains.
-
-    Returns:
-        the model, serialised, and the number of its pieces; those from `size` on have no id.
+    `size` is the number of embeddings; `unknown` and `control` are ids of the unknown token and of tokens that no text contains.
     """
     proto = _read_model(path)
     if largest := [token for token, number in ids.items() if number >= size]:
-        raise UserError(
-            f"{path.parent / VOCABULARY}: token {largest[0]!r} has id {ids[largest[0]]}, but {CONFIG} says that there are "
-            f"{size} embeddings; the tokeniser belongs to another model"
-        )
+        said = f"token {largest[0]!r} has id {ids[largest[0]]}, but there are {size} embeddings"
+        raise UserError(f"{path.parent / VOCABULARY}: {said}; the tokeniser belongs to another model")
     own = {piece.piece: piece for piece in proto.pieces if piece.type in TEXT}
     if not set(own) & set(ids):
         raise UserError(f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model")
@@ -134,9 +125,7 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
     # the lowest score they are merged last, and so change no other merge.
     lowest = min(piece.score for piece in own.values()) - 1
     tokens = {number: token for token, number in ids.items()}
-    control = control | {
-        ids[piece.piece] for piece in proto.pieces if piece.type == Piece.CONTROL and piece.piece in ids
-    }
+    control = control | {ids[each.piece] for each in proto.pieces if each.type == Piece.CONTROL and each.piece in ids}
     pieces = []
     for number in range(size):
         token = tokens.get(number, f"<unused_{number}>")
@@ -160,7 +149,13 @@ def _read_model(path: Path) -> ModelProto:
     saved = path.name == SHARED and (path.parent / TOKENIZER).is_file()
     cause = f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model"
     missing = cause if saved else "fetch the tokeniser of the model too"
-    return read(path, lambda path: ModelProto.FromString(path.read_bytes()), "a SentencePiece model", missing=missing)
+
+    def parse(path: Path) -> ModelProto:
+        content = path.read_bytes()
+        SentencePieceProcessor(model_proto=content)  # refuses more than the format does
+        return ModelProto.FromString(content)
+
+    return read(path, parse, "a SentencePiece model", missing=missing)
 
 
 def _ids(folder: Path, name: str) -> dict[str, int]:
@@ -213,15 +208,11 @@ def added_tokens(folder: Path, ids: dict[str, int], *, control: Collection[str |
     for token, number in tokens.items():
         free = type(number) is int and number >= 0 and taken.setdefault(number, token) == token
         if not free or ids.get(token, number) != number:
-            raise UserError(
-                f"{folder}: its tokeniser adds {token!r} with id {number!r}, which is not free; fetch it again"
-            )
+            raise UserError(f"{folder}: its tokeniser adds {token!r} with id {number!r}, which is not free; fetch it")
     control = [*control, *(_content(value) for key, value in read_settings(folder).items() if key.endswith("_token"))]
     if in_text := [repr(token) for token in tokens if token not in control and not LANGUAGE.fullmatch(token)]:
-        raise UserError(
-            f"{folder}: its tokeniser adds {', '.join(in_text[:5])}, and tokens that are added to text are not supported; use "
-            "the model without them"
-        )
+        found = ", ".join(in_text[:5])
+        raise UserError(f"{folder}: its tokeniser adds {found} for text, which is not supported; use another model")
     return {token: number for token, number in tokens.items() if token not in ids}
 
 
@@ -240,9 +231,7 @@ def _languages(folder: Path, ids: dict[str, int], config: Config, *, settings: d
         return {}
     other = settings.get("tokenizer_class") in NLLB or settings.get("language_codes", "m2m100") != "m2m100"
     if other or config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
-        raise UserError(
-            f"{folder}: no file names the languages of the model; fetch {SPECIAL} and {TOKENIZER_CONFIG} too"
-        )
+        raise UserError(f"{folder}: no file names the model's languages; fetch {SPECIAL} and {TOKENIZER_CONFIG} too")
     return {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
 
 
@@ -250,9 +239,8 @@ def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, requir
     languages = sorted(filter(LANGUAGE.fullmatch, ids))
     if tag is None:
         if required:
-            raise UserError(
-                f"{folder}: the model needs a language tag; set baseline.{key}, such as {', '.join(languages[:5])}"
-            )
+            some = ", ".join(languages[:5])
+            raise UserError(f"{folder}: the model needs a language tag; set baseline.{key}, such as {some}")
         return ()
     if tag not in ids:
         similar = sorted(token for token in languages if token.strip("_<>")[:2] == tag.strip("_<>")[:2])
@@ -264,19 +252,12 @@ def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, requir
 def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool) -> None:
     """Write SentencePiece models as files that `read_tokenisers` and the `AutoTokenizer` of transformers read.
 
-    Args:
-        source, target: serialised, with pieces in the order of the ids; M2M100 needs the same for both sides.
-        folder, tokens: of the model.
-        marian: two models with MarianMT's names, or one with that of M2M100.
-
-    Raises:
-        UserError: transformers would give the tokens other ids.
+    The models are serialised, with pieces in the order of the ids; MarianMT has two, M2M100 the same for both sides. A
+    `UserError` if transformers would give the tokens other ids.
     """
     protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
-    tables = {}
-    for side, proto in protos.items():
-        size = getattr(tokens, f"{side}_size") or len(proto.pieces)
-        tables[side] = {piece.piece: number for number, piece in enumerate(proto.pieces[:size])}
+    known = {side: proto.pieces[: getattr(tokens, f"{side}_size") or None] for side, proto in protos.items()}
+    tables = {side: {piece.piece: number for number, piece in enumerate(pieces)} for side, pieces in known.items()}
     table, names = tables["source"], list(tables["source"])
     settings = {"pad_token": names[tokens.pad], "eos_token": names[tokens.eos], "unk_token": names[tokens.unknown]}
     if tokens.start not in (tokens.pad, tokens.eos):
@@ -298,9 +279,7 @@ def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: Spec
             settings |= {"tokenizer_class": "M2M100Tokenizer", "additional_special_tokens": M2M100_LANGUAGES}
             first = names.index(M2M100_LANGUAGES[0]) if M2M100_LANGUAGES[0] in names else 0
             if names[first : first + len(M2M100_LANGUAGES)] != M2M100_LANGUAGES:
-                raise UserError(
-                    "transformers numbers the languages of M2M100 otherwise; export the model to ctranslate2"
-                )
+                raise UserError("transformers numbers M2M100's languages otherwise; export the model to ctranslate2")
             # Languages have the ids after those of the table.
             table = {name: number for number, name in enumerate(names[:first])}
     else:
