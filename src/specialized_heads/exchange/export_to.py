@@ -137,12 +137,11 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
         from specialized_heads.exchange import ctranslate
     except ImportError:
         raise stage.UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
-    model = translator.model
-    a = model.architecture
+    a = translator.model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
     number_of = {piece: number for number, piece in enumerate(target)}
-    ctranslate.write(model, output, source=source, target=target, quantization=quantization)
+    ctranslate.write(translator.model, output, source=source, target=target, quantization=quantization)
     for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
         stage.write_file(output / name, processor.serialized_model_proto())
     settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}

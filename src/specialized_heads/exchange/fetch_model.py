@@ -37,11 +37,9 @@ def main(files: stage.Files, settings: Settings) -> None:
         if not weights:  # what was converted from pickles, perhaps of another commit
             for path in folder.glob("model*.safetensors*"):
                 path.unlink()
-        weights = [*weights, "model-*.safetensors"] if weights else [*pickles, "pytorch_model-*.bin"]
+        patterns = [*WANTED, *(weights or pickles), "model-*.safetensors" if weights else "pytorch_model-*.bin"]
         stage.log.info("fetching %s at %s", settings.name, info.sha)
-        snapshot_download(
-            settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights], endpoint=server
-        )
+        snapshot_download(settings.name, revision=info.sha, local_dir=folder, allow_patterns=patterns, endpoint=server)
     except stage.UserError:
         raise
     except Exception as error:  # of its HTTP library too, which differs between versions

@@ -62,7 +62,5 @@ def main(files: stage.Files, settings: Settings) -> None:
     stage.write_json(files.special, asdict(tokenisers.tokens))
     save(model, files.output, training={"imported": folder.name})
     a = model.architecture
-    stage.log.info(
-        "%s: %d + %d layers, %d encoder heads of width %d",
-        *(folder, len(a.encoder), len(a.decoder), sum(map(len, a.encoder)), a.head_width),
-    )
+    numbers = (len(a.encoder), len(a.decoder), sum(map(len, a.encoder)), a.head_width)
+    stage.log.info("%s: %d + %d layers, %d encoder heads of width %d", folder, *numbers)

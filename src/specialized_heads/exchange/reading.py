@@ -57,7 +57,7 @@ def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = 
         raise UserError(f"{path}: not {kind}; fetch it again") from None
 
 
-def read_json(path: Path, parse: Callable[[dict[str, Any]], Any], kind: str, *, default: Any = None) -> Any:
+def read_json(path: Path, parse: Callable[[dict], Any], kind: str, *, default: Any = None, **remedy: str) -> Any:
     """What `parse` makes of the object in a JSON file; `default`, if there is one, without the file."""
 
     def parsed(path: Path) -> Any:
@@ -66,7 +66,7 @@ def read_json(path: Path, parse: Callable[[dict[str, Any]], Any], kind: str, *, 
             raise TypeError
         return parse(stored)
 
-    return default if default is not None and not os.path.lexists(path) else read(path, parsed, kind)
+    return default if default is not None and not os.path.lexists(path) else read(path, parsed, kind, **remedy)
 
 
 def validated(values: Mapping[str, Any], section: type[Configured], *, path: Path) -> Configured:

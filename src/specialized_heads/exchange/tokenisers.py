@@ -169,7 +169,7 @@ def _ids(folder: Path, name: str) -> dict[str, int]:
         pieces = [piece.piece for piece in _read_model(path).pieces[3:]]
         ids = {token: number for number, token in enumerate(dict.fromkeys(("<s>", "<pad>", "</s>", "<unk>", *pieces)))}
     else:
-        ids = read_json(path, dict, "a table from tokens to ids")
+        ids = read_json(path, dict, "a table from tokens to ids", missing=f"fetch it, or {TOKENIZER_CONFIG} of NLLB")
     if not all(type(number) is int and number >= 0 for number in ids.values()) or len(set(ids.values())) < len(ids):
         raise UserError(f"{path}: not a table from tokens to ids of their own; fetch it again")
     return ids
