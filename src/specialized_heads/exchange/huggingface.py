@@ -130,10 +130,7 @@ def architecture(config: Config, tokens: SpecialTokens = OURS) -> Architecture:
 
 
 def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
-    """Read a model from a folder as `save_pretrained` writes it or the hub serves it, with the tokens of its tokeniser.
-
-    A `UserError` if a file is missing or damaged, or the weights do not fit the configuration or are pickled.
-    """
+    """Read a model as `save_pretrained` writes it, with the tokens of its tokeniser; a `UserError` if its files do not fit."""
     a = architecture(read_config(folder), tokens)
     stored, names = find_weights(folder, a)
     weights = reading.read_weights(stored, {name for held in names.values() for name in held})

@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from google.protobuf.message import DecodeError
@@ -27,8 +27,9 @@ POINTER = b"version https://git-lfs"
 FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")  # types of tensors that are weights as they are
 
 Count = Annotated[int, Field(ge=1, le=1000)]  # of layers, and of heads
-Size, Width, Vocabulary = (Annotated[int, Field(ge=least, le=10**7)] for least in (1, 2, 4))
-Configured = TypeVar("Configured", bound=Section)
+Size = Annotated[int, Field(ge=1, le=10**7)]
+Width = Annotated[int, Field(ge=2, le=10**7)]
+Vocabulary = Annotated[int, Field(ge=4, le=10**7)]
 
 
 def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = "fetch it from the same place") -> Any:
@@ -69,7 +70,7 @@ def read_json(path: Path, parse: Callable[[dict], Any], kind: str, *, default: A
     return default if default is not None and not os.path.lexists(path) else read(path, parsed, kind, **remedy)
 
 
-def validated(values: Mapping[str, Any], section: type[Configured], *, path: Path) -> Configured:
+def validated(values: Mapping[str, Any], section: type[Section], *, path: Path) -> Any:
     """The part of a configuration that this project needs; a `UserError` if a value is missing, wrong or not supported."""
     try:
         return section.model_validate(values)

@@ -147,8 +147,9 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
 
 def _read_model(path: Path) -> ModelProto:
     saved = path.name == SHARED and (path.parent / TOKENIZER).is_file()
-    cause = f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model"
-    missing = cause if saved else "fetch the tokeniser of the model too"
+    missing = (
+        f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model" if saved else "fetch it too"
+    )
 
     def parse(path: Path) -> ModelProto:
         content = path.read_bytes()
