@@ -25,10 +25,7 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.stage import UserError, atomic, first_line, read_json, write_json
 
-OUTPUT_EMBEDDING = (
-    "output_embedding",
-    "softmax_embedding",
-)  # name in the model, name in weight files (of all versions)
+OUTPUT_EMBEDDING = ("output_embedding", "softmax_embedding")  # name in the model, name in weight files of all versions
 
 
 def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
@@ -87,10 +84,7 @@ def assemble(
     """
     try:
         expected = shapes(architecture)
-    except (
-        RuntimeError,
-        IndexError,
-    ):  # sizes whose product exceeds 64 bits; attention types with different numbers of layers
+    except (RuntimeError, IndexError):  # sizes beyond 64 bits; attention types with different numbers of layers
         expected = None
     if expected != {n: tensor.shape for n, tensor in tensors.items()}:
         description = like.with_suffix(".json").name
