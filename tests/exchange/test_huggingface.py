@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from published import M2M, MARIAN, SIZE, copying, m2m, marian
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
@@ -18,12 +19,15 @@ from specialized_heads.stage import UserError
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 SEPARATE = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 50}
+ODD = {"d_model": 35, "encoder_attention_heads": 5, "decoder_attention_heads": 5}
 MODELS = {
     "marian": (marian, MARIAN, {}),
     "marian, separate vocabularies": (marian, MARIAN, SEPARATE | {"pad_token_id": 49, "decoder_start_token_id": 49}),
     "marian, 1 layer": (marian, MARIAN, {"encoder_layers": 1, "decoder_layers": 1, "scale_embedding": True}),
     "marian, uneven": (marian, MARIAN, {"encoder_layers": 3, "decoder_layers": 1, "activation_function": "gelu"}),
+    "marian, odd width": (marian, MARIAN, ODD),
     "m2m": (m2m, M2M, {}),
+    "m2m, odd width": (m2m, M2M, ODD),
     "m2m, separate embeddings": (m2m, M2M, {"tie_word_embeddings": False}),
     "m2m, 1 layer": (m2m, M2M, {"encoder_layers": 1, "decoder_layers": 1, "scale_embedding": False}),
     "m2m, uneven": (m2m, M2M, {"encoder_layers": 1, "decoder_layers": 3}),
@@ -64,6 +68,22 @@ def test_logits_are_those_of_transformers(name: str, saved) -> None:
     if tokens.pad == tokens.start:  # never an output here
         expected[..., tokens.pad] = our_logits(ours, source, target)[..., tokens.pad]
     torch.testing.assert_close(our_logits(ours, source, target), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["model.encoder.embed_tokens.weight", "lm_head.weight"])
+@pytest.mark.parametrize(("make", "tokens"), [(marian, MARIAN), (m2m, M2M)])
+def test_a_matrix_that_differs_from_the_one_it_is_tied_to_is_used(make, tokens, name: str, saved) -> None:
+    folder = saved(make(pad_token_id=tokens.pad))
+    stored = load_file(folder / "model.safetensors")
+    assert name not in stored
+    for value in (stored["model.shared.weight"], torch.randn(SIZE, 32)):
+        save_file(stored | {name: value.clone()}, folder / "model.safetensors", metadata={"format": "pt"})
+        ours, theirs = load_folder(folder, tokens), transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+        assert ours.architecture.tied == ("all" if value is stored["model.shared.weight"] else "")
+        source, target = sentences(tokens)
+        expected, found = their_logits(theirs, source, target, tokens), our_logits(ours, source, target)
+        others = [number for number in range(SIZE) if number != tokens.pad]
+        torch.testing.assert_close(found[..., others], expected[..., others], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -3,26 +3,24 @@
 PyTorch's restricted unpickler (`weights_only`) accepts tensors and plain containers and refuses everything else.
 """
 
+import os
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from specialized_heads.exchange.huggingface import INDEX, PICKLE, PICKLE_INDEX, WEIGHTS, read_index
+from specialized_heads.exchange.reading import INDEX, PICKLE, PICKLE_INDEX, WEIGHTS, read, read_index
 from specialized_heads.model.checkpoint import write_tensors
 from specialized_heads.stage import UserError, write_json
 
 
 def convert(folder: Path) -> Path:
-    """Write safetensors beside pickled weights, which are `pytorch_model.bin` or several files with an index.
-
-    Returns:
-        `model.safetensors`, or the index of several files.
+    """Write safetensors beside pickled weights, one file or several with an index, and return their path.
 
     Raises:
         UserError: there is no such file, it is damaged, or it holds something other than tensors.
     """
-    if not (folder / PICKLE_INDEX).is_file():
+    if os.path.lexists(folder / PICKLE) or not os.path.lexists(folder / PICKLE_INDEX):
         _convert(folder / PICKLE, folder / WEIGHTS)
         return folder / WEIGHTS
     names = read_index(folder / PICKLE_INDEX)
@@ -34,23 +32,23 @@ def convert(folder: Path) -> Path:
 
 
 def _convert(path: Path, output: Path) -> None:
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; there is nothing to convert")
-    try:
-        stored = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # of many kinds, all of which mean that the file is something else
-        raise UserError(
-            f"{path}: not the weights of a model ({(str(error) or 'empty').splitlines()[0]}); fetch it again"
-        ) from None
-    if not isinstance(stored, dict) or not all(isinstance(name, str) and _dense(stored[name]) for name in stored):
-        raise UserError(
-            f"{path}: holds more than tensors; only weights as `save_pretrained` writes them can be converted"
-        )
+    stored = read(path, _tensors, "weights that PyTorch saved", missing="there is nothing to convert")
     first: dict[tuple, str] = {}  # of several names for the same memory, which safetensors does not allow
     for name in sorted(stored, key=lambda name: "shared" not in name):
         place = stored[name].data_ptr() or name  # empty tensors have no place in memory
         first.setdefault((place, tuple(stored[name].shape), stored[name].stride()), name)
     write_tensors(output, {name: stored[name].clone().contiguous() for name in first.values()}, format="pt")
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a pickle."""
+    try:
+        stored = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # of many kinds; some advise to read it without the restrictions
+        raise ValueError("PyTorch's restricted reader refuses it") from None
+    if not isinstance(stored, dict) or not all(isinstance(name, str) and _dense(stored[name]) for name in stored):
+        raise UserError(f"{path}: holds more than tensors; convert weights as `save_pretrained` writes them")
+    return stored
 
 
 def _dense(value: object) -> bool:

@@ -4,6 +4,8 @@ CTranslate2 has one number of heads per stack. Layers with fewer heads are padde
 cost as much as real ones.
 """
 
+from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +20,29 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
 
 LONGEST = 1024  # positions
-ACTIVATIONS = {
-    "relu": common_spec.Activation.RELU,
-    "gelu": common_spec.Activation.GELU,
-    "swish": common_spec.Activation.SWISH,
-}
 
 
 @torch.no_grad()
 def write(model: Transformer, folder: Path, *, source: list[str], target: list[str], quantization: str) -> None:
-    """Write a model as a folder for `ctranslate2.Translator`.
+    """Write a model, on the CPU and without gates, to a folder that exists, for `ctranslate2.Translator`.
 
-    Args:
-        model: on the CPU, without gates.
-        folder: must exist.
-        source: the pieces of the source vocabulary in the order of their ids, (V,).
-        target: those of the target vocabulary.
-        quantization: float32, int8, or another type of CTranslate2.
-
-    Raises:
-        UserError: CTranslate2 cannot compute what the model does.
+    `source` and `target` are the pieces of both vocabularies in the order of their ids, (V,). A `UserError` if CTranslate2 cannot
+    compute what the model does.
     """
     a = model.architecture
     if model.has_fixed_heads():
         raise UserError("the model has heads with fixed attention patterns, which CTranslate2 cannot compute")
-    common = {"pre_norm": not a.post_norm, "activation": ACTIVATIONS[a.activation], "head_dim": a.head_width}
+    common = {
+        "pre_norm": not a.post_norm,
+        "activation": common_spec.Activation[a.activation.upper()],
+        "head_dim": a.head_width,
+    }
     heads = {"encoder": largest_layer(model, "encoder"), "decoder": largest_layer(model, "decoder", "cross")}
     encoder = transformer_spec.TransformerEncoderSpec(len(a.encoder), heads["encoder"], **common)
     decoder = transformer_spec.TransformerDecoderSpec(len(a.decoder), heads["decoder"], **common)
     for name, stack in (("encoder", encoder), ("decoder", decoder)):
         stack.scale_embeddings = a.scale_embeddings
-        positions = model.sinusoids(a.position_start + LONGEST)[a.position_start :]
-        stack.position_encodings.encodings = array(positions)
+        stack.position_encodings.encodings = array(model.sinusoids(a.position_start + LONGEST)[a.position_start :])
         if not a.post_norm:
             copy_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
         for theirs, ours in zip(stack.layer, getattr(model, name), strict=True):
@@ -117,45 +110,27 @@ def array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().float().numpy().copy()
 
 
-def translate(
-    folder: Path,
-    sources: list[list[str]],
-    *,
-    beam: int,
-    length_penalty: float,
-    max_length_ratio: float,
-    tags: list[str],
-    **options: Any,
-) -> list[list[str]]:
-    """Translate sentences with a written model.
+def translator(
+    folder: Path, *, tags: list[str], compute_type: str, beam: int, length_penalty: float, max_length_ratio: float
+) -> Callable[[list[list[str]]], list[list[str]]]:
+    """What translates pieces of sentences, source tags included, with a written model; translations begin with `tags`."""
+    engine = ctranslate2.Translator(str(folder), compute_type=compute_type)
 
-    Args:
-        folder: of the model.
-        sources: pieces of each sentence, tags included, without the end mark.
-        beam, length_penalty, max_length_ratio: as in `model.decoding.translate`.
-        tags: what every translation begins with.
-        options: of `ctranslate2.Translator`.
+    def translate(sources: list[list[str]]) -> list[list[str]]:
+        outputs: list[list[str]] = []
+        for length, same in groupby(sources, key=len):  # a batch has one limit, which depends on the length
+            batch = list(same)
+            results = engine.translate_batch(
+                batch,
+                target_prefix=[tags] * len(batch) if tags else None,
+                max_batch_size=64,
+                beam_size=beam,
+                length_penalty=length_penalty,
+                min_decoding_length=0,
+                max_input_length=0,
+                max_decoding_length=int(max_length_ratio * length) + 10,
+            )
+            outputs += [result.hypotheses[0] for result in results]
+        return outputs
 
-    Returns:
-        the pieces of each translation, tags included.
-    """
-    translator = ctranslate2.Translator(str(folder), **options)
-    # A batch has one limit of length, so only sentences of the same length share a batch.
-    results: list[list[str]] = [[] for _ in sources]
-    by_length: dict[int, list[int]] = {}
-    for index, pieces in enumerate(sources):
-        by_length.setdefault(len(pieces), []).append(index)
-    for length, indices in by_length.items():
-        translations = translator.translate_batch(
-            [sources[index] for index in indices],
-            target_prefix=[tags] * len(indices) if tags else None,
-            max_batch_size=64,
-            beam_size=beam,
-            length_penalty=length_penalty,
-            min_decoding_length=0,
-            max_input_length=0,
-            max_decoding_length=int(max_length_ratio * length) + 10,
-        )
-        for index, result in zip(indices, translations, strict=True):
-            results[index] = result.hypotheses[0]
-    return results
+    return translate

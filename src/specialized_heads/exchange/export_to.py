@@ -4,13 +4,13 @@ A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Fa
 `check.json`, which compares its translations of a text with ours.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -25,31 +25,27 @@ FORMATS = ("ctranslate2", "hf")
 CHECK, README = "check.json", "README.md"
 EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them
 
-HF_README = """# {name}
+WRITTEN = """# {name}
 
-Translates from {source} to {target}. Written by specialized-heads {version} for Hugging Face transformers 5. Removed heads are
-zeros.
+Translates from {source} to {target}. Written by specialized-heads {version} for {engine}.
 
 ```python
-import transformers
-folder = "PATH/OF/THIS/FOLDER"
-model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
-tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-text = "A sentence."{apply}
-ids = tokenizer({before}text, return_tensors="pt")
-translation = tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True)
+{code}
 print({undo})
 ```
 
 {check}
 """
 
-CTRANSLATE2_README = """# {name}
+HF_CODE = """import transformers
+folder = "PATH/OF/THIS/FOLDER"
+model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+text = "A sentence."{apply}
+ids = tokenizer({before}text, return_tensors="pt")
+translation = tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True)"""
 
-Translates from {source} to {target}. Written by specialized-heads {version} for CTranslate2 ({quantization}).
-
-```python
-import ctranslate2, sentencepiece
+CTRANSLATE2_CODE = """import ctranslate2, sentencepiece
 folder = "PATH/OF/THIS/FOLDER"
 translator = ctranslate2.Translator(folder)
 source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/source.model")
@@ -57,12 +53,7 @@ target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/target.mod
 text = "A sentence."{apply}
 pieces = {tags}source.encode(text, out_type=str)
 result = translator.translate_batch([pieces], beam_size={beam}, length_penalty={length_penalty}{prefix})[0]
-translation = target.decode_pieces(result.hypotheses[0]{skip})
-print({undo})
-```
-
-{check}
-"""
+translation = target.decode_pieces(result.hypotheses[0]{skip})"""
 
 # What `corpus.preprocess` does before and after, for a model of lower-case Moses tokens.
 APPLY = """
@@ -101,8 +92,7 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     Args:
         folder: of the exported model.
         output: a folder, which must not exist or hold an earlier export.
-        to: ctranslate2 or hf.
-        quantization: of CTranslate2's weights.
+        to: ctranslate2 or hf; `quantization` is of CTranslate2's weights.
         texts: sentences whose translations are compared; may be empty.
 
     Raises:
@@ -130,13 +120,11 @@ def _check_free(output: Path) -> None:
     """Make the parents of the folder; a `UserError` if it holds anything but an earlier export."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
+        names = {path.name for path in output.iterdir()} if os.path.lexists(output) else set()
     except OSError as error:
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name a new folder") from None
-    if output.exists() and not output.is_dir():
-        raise stage.UserError(f"{output}: is a file; name a new folder")
-    earlier = stage.read_json(output / CHECK).get("files", []) if (output / CHECK).is_file() else []
-    others = [path.name for path in output.iterdir() if path.name not in (CHECK, *earlier)] if output.is_dir() else []
-    if others:
+    earlier = stage.read_json(output / CHECK).get("files", []) if CHECK in names else []
+    if others := names - {CHECK, *earlier}:
         raise stage.UserError(f"{output}: holds other files ({min(others)}); name a new folder")
 
 
@@ -149,23 +137,21 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
         from specialized_heads.exchange import ctranslate
     except ImportError:
         raise stage.UserError("CTranslate2 is not installed; run `pip install ctranslate2` and try again") from None
-    model = translator.model
-    a = model.architecture
+    a = translator.model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
     number_of = {piece: number for number, piece in enumerate(target)}
-    ctranslate.write(model, output, source=source, target=target, quantization=quantization)
+    ctranslate.write(translator.model, output, source=source, target=target, quantization=quantization)
     for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
         stage.write_file(output / name, processor.serialized_model_proto())
+    settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
+    translate = ctranslate.translator(output, tags=[target[number] for number in a.tokens.target_tags], **settings)
 
     def run(sources: list[list[int]]) -> list[list[int]]:
-        pieces = [[source[number] for number in ids] for ids in sources]
-        settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
-        tags = [target[number] for number in a.tokens.target_tags]
-        outputs = ctranslate.translate(output, pieces, tags=tags, **settings)
+        outputs = translate([[source[number] for number in ids] for ids in sources])
         return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
 
-    return run
+    return partial(in_batches, run)
 
 
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:
@@ -213,22 +199,25 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
     target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
     paper = card.preprocess == "paper"
     languages = {"source": without_region(card.source_language), "target": without_region(card.target_language)}
-    values: dict[str, Any] = {
-        "apply": APPLY.format(**languages) if paper else "",
-        "undo": UNDO.format(**languages) if paper else "translation",
-        "name": f"{card.model} of {card.corpus}",
-        "source": card.source_language,
-        "target": card.target_language,
-        "version": __version__,
-        "quantization": quantization,
-        "beam": card.decoding.beam,
-        "length_penalty": card.decoding.length_penalty,
-        "tags": f"{source_tags} + " if source_tags else "",
-        "prefix": f", target_prefix=[{target_tags}]" if target_tags else "",
-        "skip": f"[{len(target_tags)}:]" if target_tags else "",
-        "check": comparison,
-    }
+    before = "".join(source_tags) if translator.model.architecture.post_norm else ""  # the other tokenisers add them
+    engine, code = "Hugging Face transformers 5. Removed heads are zeros", HF_CODE
     if to == "ctranslate2":
-        return CTRANSLATE2_README.format(**values)
-    marian = translator.model.architecture.post_norm  # the other tokenisers add the language themselves
-    return HF_README.format(**values, before=f"{''.join(source_tags)!r} + " if marian and source_tags else "")
+        engine, code = f"CTranslate2 ({quantization})", CTRANSLATE2_CODE
+    code = code.format(
+        **card.decoding.model_dump(),
+        apply=APPLY.format(**languages) if paper else "",
+        before=f"{before!r} + " if before else "",
+        tags=f"{source_tags} + " if source_tags else "",
+        prefix=f", target_prefix=[{target_tags}]" if target_tags else "",
+        skip=f"[{len(target_tags)}:]" if target_tags else "",
+    )
+    return WRITTEN.format(
+        name=f"{card.model} of {card.corpus}",
+        source=card.source_language,
+        target=card.target_language,
+        version=__version__,
+        engine=engine,
+        code=code,
+        undo=UNDO.format(**languages) if paper else "translation",
+        check=comparison,
+    )

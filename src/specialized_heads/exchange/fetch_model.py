@@ -9,16 +9,12 @@ import os
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.exchange import bert, huggingface, tokenisers
+from specialized_heads.exchange import reading
 
 with stage.optional("models"):
     from huggingface_hub import HfApi, snapshot_download
 
-WANTED = [
-    *(huggingface.CONFIG, huggingface.GENERATION, "README.md"),
-    *(*tokenisers.MARIAN, tokenisers.SHARED, tokenisers.VOCABULARY, tokenisers.TARGET_VOCABULARY),
-    *(tokenisers.TOKENIZER, tokenisers.TOKENIZER_CONFIG, tokenisers.ADDED, tokenisers.SPECIAL, bert.VOCABULARY),
-]
+WANTED = ("README.md", "*.json", "*.spm", "*.model", "vocab.txt")
 
 
 class Settings(stage.Section):
@@ -34,34 +30,28 @@ def main(files: stage.Files, settings: Settings) -> None:
     try:
         info = HfApi(endpoint=server).model_info(settings.name, revision=settings.revision)
         names = [file.rfilename for file in info.siblings or ()]
-        weights = {huggingface.WEIGHTS, huggingface.INDEX} & set(names)
-        pickles = {huggingface.PICKLE, huggingface.PICKLE_INDEX} & set(names)
+        weights = {reading.WEIGHTS, reading.INDEX} & set(names)
+        pickles = {reading.PICKLE, reading.PICKLE_INDEX} & set(names)
         if not weights and not pickles:
             raise stage.UserError(f"{settings.name}: has weights neither as safetensors nor as pickles of PyTorch")
         if not weights:  # what was converted from pickles, perhaps of another commit
             for path in folder.glob("model*.safetensors*"):
                 path.unlink()
-        weights = [*weights, "model-*.safetensors"] if weights else [*pickles, "pytorch_model-*.bin"]
+        patterns = [*WANTED, *(weights or pickles), "model-*.safetensors" if weights else "pytorch_model-*.bin"]
         stage.log.info("fetching %s at %s", settings.name, info.sha)
-        snapshot_download(
-            settings.name, revision=info.sha, local_dir=folder, allow_patterns=[*WANTED, *weights], endpoint=server
-        )
+        snapshot_download(settings.name, revision=info.sha, local_dir=folder, allow_patterns=patterns, endpoint=server)
     except stage.UserError:
         raise
     except Exception as error:  # of its HTTP library too, which differs between versions
         reason = stage.one_line(str(error).strip().split("\n")[0])
-        raise stage.UserError(
-            f"{settings.name}: there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason}); run "
-            "again to resume, or fetch it elsewhere and name its folder in the configuration"
-        ) from None
+        said = f"there is no such folder, and it cannot be fetched from {server or 'the hub'} ({reason})"
+        remedy = "run again to resume, or fetch it elsewhere and name its folder in the configuration"
+        raise stage.UserError(f"{settings.name}: {said}; {remedy}") from None
+    fetched = [path for path in sorted(folder.iterdir()) if path.is_file() and path != files.output]
     card = {
         "name": settings.name,
         "commit": info.sha,
         "license": getattr(info.card_data, "license", None),
-        "sha256": {
-            path.name: stage.file_hash(path)
-            for path in sorted(folder.iterdir())
-            if path.is_file() and path != files.output
-        },
+        "sha256": {path.name: stage.file_hash(path) for path in fetched},
     }
     stage.write_json(files.output, card)

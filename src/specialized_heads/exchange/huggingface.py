@@ -5,58 +5,61 @@ swish; both have biases in attention. Only `config.json` and safetensors are rea
 executed, and transformers itself is not needed.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field
 from torch import Tensor
 
-from specialized_heads.corpus.vocabulary import SpecialTokens
+from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
+from specialized_heads.exchange import reading
+from specialized_heads.exchange.reading import CONFIG, WEIGHTS, Count, Size, Stored, Vocabulary, Width
 from specialized_heads.model.architecture import Architecture
-from specialized_heads.model.checkpoint import assemble, read_tensors, write_tensors
+from specialized_heads.model.checkpoint import network, set_weights, shapes, write_tensors
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import Section, UserError, first_line, read_json, write_json
+from specialized_heads.stage import Section, UserError, write_json
 
-CONFIG, GENERATION = "config.json", "generation_config.json"
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-PICKLE = "pytorch_model.bin"
-PICKLE_INDEX = "pytorch_model.bin.index.json"
+GENERATION = "generation_config.json"
 NEVER = -100.0  # logit of what is never an output
 
-# Our names and theirs: of parameters outside the layers, of the projections of attention, of other sub-layers.
-OUTSIDE = {
-    "source_embedding": "model.encoder.embed_tokens.weight",
-    "target_embedding": "model.decoder.embed_tokens.weight",
-    "output_embedding": "lm_head.weight",
-    "output_bias": "final_logits_bias",
-}
-ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
-SUBLAYERS = {
-    "attention_norm": "self_attn_layer_norm",
-    "cross_norm": "encoder_attn_layer_norm",
-    "feed_forward_norm": "final_layer_norm",
-    "feed_forward.expand": "fc1",
-    "feed_forward.contract": "fc2",
-}
-
-Size = Annotated[int, Field(ge=1, le=10**7)]
+# From our names to theirs: patterns that are replaced one after the other.
+NAMES = (
+    (r"^source_embedding$", "model.encoder.embed_tokens.weight"),
+    (r"^target_embedding$", "model.decoder.embed_tokens.weight"),
+    (r"^output_embedding$", "lm_head.weight"),
+    (r"^output_bias$", "final_logits_bias"),
+    (r"^(encoder|decoder)_norm", r"model.\1.layer_norm"),
+    (r"^(encoder|decoder)\.(?=\d)", r"model.\1.layers."),
+    ("attention_norm", "self_attn_layer_norm"),
+    ("cross_norm", "encoder_attn_layer_norm"),
+    ("feed_forward_norm", "final_layer_norm"),
+    (r"feed_forward\.expand", "fc1"),
+    (r"feed_forward\.contract", "fc2"),
+    (r"\.attention\.", ".self_attn."),
+    (r"\.cross\.", ".encoder_attn."),
+    (r"\.(q|k|v|out)(uery|ey|alue|put)(?=_bias$|$)", r".\1_proj"),
+    (r"_proj_bias$", "_proj.bias"),
+    (r"_proj$", "_proj.weight"),
+)
+their_name = partial(reading.translated, patterns=NAMES)
 
 
 class Config(Section, extra="ignore"):
     """What determines the architecture in `config.json`; the defaults are those of transformers."""
 
     model_type: Literal["marian", "m2m_100"]
-    d_model: Size
-    encoder_layers: Size
-    decoder_layers: Size
-    encoder_attention_heads: Size
-    decoder_attention_heads: Size
+    d_model: Width
+    encoder_layers: Count
+    decoder_layers: Count
+    encoder_attention_heads: Count
+    decoder_attention_heads: Count
     encoder_ffn_dim: Size
     decoder_ffn_dim: Size
-    vocab_size: Size
-    decoder_vocab_size: Size | None = None
+    vocab_size: Vocabulary
+    decoder_vocab_size: Vocabulary | None = None
     activation_function: Literal["relu", "gelu", "swish", "silu"]
     scale_embedding: bool
     tie_word_embeddings: bool = True
@@ -80,23 +83,13 @@ class Config(Section, extra="ignore"):
 
 
 def read_config(folder: Path) -> Config:
-    """Read the description of a model.
-
-    Raises:
-        UserError: it is missing, or describes a model of another kind.
-    """
+    """Read the description of a model; a `UserError` if it is missing, or describes a model of another kind."""
     path = folder / CONFIG
-    values = read_json(path)
-    kind = values.get("model_type") if isinstance(values, dict) else None
-    if kind not in ("marian", "m2m_100"):
-        raise UserError(f"{path}: model_type is {kind!r}; only marian and m2m_100 (M2M100, NLLB) can be read")
-    generation = folder / GENERATION
-    if values.get("decoder_start_token_id") is None and generation.is_file():
-        values |= {"decoder_start_token_id": read_json(generation).get("decoder_start_token_id")}
-    try:
-        config = Config.model_validate(values)
-    except ValidationError as error:
-        raise UserError(f"{path}: {first_line(error)}; correct the file, or fetch it again") from None
+    values = reading.read_json(path, dict, "the configuration of a model")
+    if values.get("decoder_start_token_id") is None:
+        generation = reading.read_json(folder / GENERATION, dict, "the settings of a search", default={})
+        values["decoder_start_token_id"] = generation.get("decoder_start_token_id")
+    config = reading.validated(values, Config, path=path)
     for key in ("attention_heads", "ffn_dim"):
         ours, other = getattr(config, f"encoder_{key}"), getattr(config, f"decoder_{key}")
         if ours != other:
@@ -109,7 +102,7 @@ def read_config(folder: Path) -> Config:
     return config
 
 
-def architecture(config: Config, tokens: SpecialTokens) -> Architecture:
+def architecture(config: Config, tokens: SpecialTokens = OURS) -> Architecture:
     """The architecture that a configuration describes."""
     marian = config.marian
     heads = tuple(range(config.encoder_attention_heads))
@@ -137,28 +130,40 @@ def architecture(config: Config, tokens: SpecialTokens) -> Architecture:
 
 
 def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
-    """Read a model from a folder as `save_pretrained` writes it or the hub serves it, with the tokens of its tokeniser.
-
-    Raises:
-        UserError: a file is missing or damaged, the weights do not fit the configuration, or they are pickled.
-    """
+    """Read a model as `save_pretrained` writes it, with the tokens of its tokeniser; a `UserError` if its files do not fit."""
     a = architecture(read_config(folder), tokens)
-    path, stored = read_weights(folder)
-    with torch.device("meta"):
-        names = [name for name, _ in Transformer(a, dropout=0.0).named_parameters()]
-    tensors = {}
-    for name in names:
+    stored, names = find_weights(folder, a)
+    weights = reading.read_weights(stored, {name for held in names.values() for name in held})
+    if any(not torch.equal(weights[first], weights[other]) for first, *others in names.values() for other in others):
+        a = replace(a, tied="")  # as in transformers, whatever the configuration says
+        _, names = find_weights(folder, a)
+    tensors = {name: weights[held[0]] for name, held in names.items()}
+    if a.output_bias:
+        tensors["output_bias"] = tensors.get("output_bias", torch.zeros(a.target_vocabulary)).flatten()
+        if tokens.pad == tokens.start:
+            # Published MarianMT models have a row of zeros for padding, which is no output but would compete with a logit of 0.
+            tensors["output_bias"][tokens.pad] = NEVER
+    model = network(a)
+    set_weights(model, tensors)
+    return model.eval()
+
+
+def find_weights(folder: Path, a: Architecture) -> tuple[dict[str, Stored], dict[str, list[str]]]:
+    """Compare the headers of the weight files with the architecture, which they must fit.
+
+    Returns:
+        the tensors of the folder, and for each parameter the names of those that hold it: several if its matrix is tied.
+    """
+    stored, names = reading.read_headers(folder), {}
+    for name, shape in shapes(a).items():
         candidates = [their_name(name), *SHARED.get(name, ())]
-        found = next((stored[each] for each in candidates if each in stored), None)
-        if found is None and name == "output_bias":  # zero in transformers
-            found = torch.zeros(a.target_vocabulary)
-        if found is None:
-            raise UserError(f"{path}: there is no tensor {candidates[0]}; the weights do not fit {CONFIG}")
-        tensors[name] = found.float().flatten() if name == "output_bias" else found.float()
-    if a.output_bias and tokens.pad == tokens.start:
-        # Published MarianMT models have a row of zeros for padding, which is no output but would compete with a logit of 0.
-        tensors["output_bias"][tokens.pad] = NEVER
-    return assemble(a, tensors, weights=path, like=folder / CONFIG).eval()
+        if name != TIED.get(a.tied):
+            candidates = [each for each in candidates if each in stored][:1] or candidates
+        if name != "output_bias":
+            names[name] = reading.find(folder, stored, candidates, shape)
+        elif candidates[0] in stored:  # zero in transformers if it is missing
+            names[name] = reading.find(folder, stored, candidates, (1, *shape))
+    return stored, names
 
 
 # Where the weights of an embedding are if not under its own name: models whose embeddings are tied store them once.
@@ -167,68 +172,20 @@ SHARED = {
     "target_embedding": ("model.shared.weight", "lm_head.weight"),
     "output_embedding": ("model.decoder.embed_tokens.weight", "model.shared.weight"),
 }
-
-
-def their_name(name: str) -> str:
-    """Translate the name of a parameter, such as `encoder.0.attention.query_bias`."""
-    if name in OUTSIDE:
-        return OUTSIDE[name]
-    stack, _, rest = name.partition(".")
-    if stack.endswith("_norm"):
-        return f"model.{stack.removesuffix('_norm')}.layer_norm.{rest}"
-    layer, _, rest = rest.partition(".")
-    sublayer, _, part = rest.rpartition(".")
-    if sublayer in ("attention", "cross"):
-        matrix = part.removesuffix("_bias")
-        of = "self_attn" if sublayer == "attention" else "encoder_attn"
-        rest = f"{of}.{ATTENTION[matrix]}.{'weight' if matrix == part else 'bias'}"
-    else:
-        rest = f"{SUBLAYERS[sublayer]}.{part}"
-    return f"model.{stack}.layers.{layer}.{rest}"
-
-
-def read_weights(folder: Path) -> tuple[Path, Mapping[str, Tensor]]:
-    """The tensors of a model by their names, and the file to name in errors."""
-    if (folder / INDEX).is_file():  # in several files
-        stored: dict[str, Tensor] = {}
-        for shard in sorted(set(read_index(folder / INDEX).values())):
-            stored |= read_tensors(folder / shard)
-        return folder / INDEX, stored
-    pickle = next((name for name in (PICKLE, PICKLE_INDEX) if (folder / name).is_file()), None)
-    if pickle and not (folder / WEIGHTS).is_file():
-        raise UserError(
-            f"{folder / pickle}: pickled weights are not loaded, since loading can execute code; convert them with "
-            f"`specialized-heads convert {folder}` and run again"
-        )
-    return folder / WEIGHTS, read_tensors(folder / WEIGHTS)
-
-
-def read_index(path: Path) -> dict[str, str]:
-    """The file of each tensor, of weights in several files."""
-    index = read_json(path)
-    files = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(files, dict):
-        raise UserError(f"{path}: has no weight_map; fetch the model again")
-    if any(Path(str(shard)).name != shard for shard in files.values()):
-        raise UserError(f"{path}: names a file outside its folder; fetch the model again")
-    return files
+TIED = {"all": "source_embedding", "output": "target_embedding"}  # the parameter of a matrix that is tied
 
 
 def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty: float) -> None:
-    """Write a model as `save_pretrained` would, without its tokenisers. Removed heads become heads of zeros.
+    """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
 
-    Args:
-        model: pre-norm models become M2M100, post-norm ones MarianMT.
-        folder: must exist.
-        beam, length_penalty: for `generate`.
-
-    Raises:
-        UserError: the format cannot hold the model.
+    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros. `beam` and `length_penalty` are
+    for `generate`. A `UserError` if the format cannot hold the model.
     """
     check_format(model)
     a, tokens = model.architecture, model.architecture.tokens
     heads = a.width // a.head_width
-    config = {
+    special = {"pad_token_id": tokens.pad, "eos_token_id": tokens.eos, "decoder_start_token_id": tokens.start}
+    config = special | {
         "architectures": ["MarianMTModel" if a.post_norm else "M2M100ForConditionalGeneration"],
         "model_type": "marian" if a.post_norm else "m2m_100",
         "d_model": a.width,
@@ -236,10 +193,7 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
         "activation_function": a.activation,
         "scale_embedding": a.scale_embeddings,
         "tie_word_embeddings": a.tied == "all" or (a.post_norm and a.tied == "output"),
-        "pad_token_id": tokens.pad,
-        "eos_token_id": tokens.eos,
         "bos_token_id": None if a.post_norm else tokens.start,
-        "decoder_start_token_id": tokens.start,
         "is_encoder_decoder": True,
         "torch_dtype": "float32",
     }
@@ -250,22 +204,15 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
             f"{stack}_ffn_dim": a.feed_forward,
             f"{stack}_layerdrop": 0.0,
         }
-    if a.post_norm:
-        config |= {
-            "decoder_vocab_size": a.target_vocabulary,
-            "share_encoder_decoder_embeddings": a.tied == "all",
-            "forced_eos_token_id": tokens.eos,
-        }
-    generation = {
+    generation = special | {
         "num_beams": beam,
         "early_stopping": beam > 1,  # a sentence is done with as many finished hypotheses, as here
         "length_penalty": length_penalty,
         "max_length": 512,
-        "decoder_start_token_id": tokens.start,
-        "eos_token_id": tokens.eos,
-        "pad_token_id": tokens.pad,
     }
     if a.post_norm:
+        config |= {"decoder_vocab_size": a.target_vocabulary, "share_encoder_decoder_embeddings": a.tied == "all"}
+        config["forced_eos_token_id"] = tokens.eos
         generation["bad_words_ids"] = [[tokens.pad]]
     if tokens.target_tags:
         generation["forced_bos_token_id"] = tokens.target_tags[0]
@@ -280,13 +227,11 @@ def check_format(model: Transformer) -> None:
     start = 0 if a.post_norm else a.tokens.pad + 1
     most = a.width // a.head_width
     numbers = [number for layers in (a.encoder, a.decoder, a.cross) for layer in layers for number in layer]
+    frequency, base, scale = a.position_frequency, a.position_base, a.position_scale
     reasons = {
-        f"positions of frequency {a.position_frequency:g}, base {a.position_base:g} and scale {a.position_scale:g}": (
-            a.position_frequency,
-            a.position_base,
-            a.position_scale,
-        )
-        != (1.0, 1e4, 1.0),
+        "heads with fixed attention patterns": model.has_fixed_heads(),
+        f"positions of frequency {frequency:g}, base {base:g} and scale {scale:g}": (frequency, base, scale)
+        != (1, 1e4, 1),
         f"positions that start at {a.position_start}, not {start}": a.position_start != start,
         "another spacing of its positions' frequencies": a.position_last == a.post_norm,
         # Theirs is 1e-5; our 1e-6 makes no difference that matters.
@@ -297,11 +242,10 @@ def check_format(model: Transformer) -> None:
         "an output bias": not a.post_norm and a.output_bias,
     }
     name = "MarianMT" if a.post_norm else "M2M100"
-    if model.has_fixed_heads():
-        raise UserError(f"the model has heads with fixed attention patterns, which the format of {name} cannot hold")
     for reason, holds in reasons.items():
         if holds:
-            raise UserError(f"the model has {reason}, which the format of {name} cannot hold; export it to ctranslate2")
+            remedy = "" if model.has_fixed_heads() else "; export it to ctranslate2"
+            raise UserError(f"the model has {reason}, which the format of {name} cannot hold{remedy}")
 
 
 def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
@@ -315,7 +259,7 @@ def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:
         prefix = f"{'encoder' if attention.kind == 'encoder' else 'decoder'}.{attention.layer}."
         prefix += "cross." if attention.kind == "cross" else "attention."
         rows = [head * a.head_width + i for head in attention.heads for i in range(a.head_width)]
-        for matrix in ATTENTION:
+        for matrix in ("query", "key", "value", "output"):
             dense = torch.zeros(a.width, heads * a.head_width)
             weight = getattr(attention, matrix).detach()
             dense[:, rows] = weight if matrix == "output" else weight.T

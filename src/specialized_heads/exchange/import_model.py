@@ -4,12 +4,14 @@ Accepted are folders in the format of Hugging Face transformers (M2M100, NLLB, M
 baselines.
 """
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
 from specialized_heads import stage
 from specialized_heads.config.kept import DESCRIPTION as KEPT
 from specialized_heads.exchange import huggingface
+from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
 from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.model.checkpoint import load, save
@@ -26,13 +28,10 @@ class Settings(stage.Section):
 def read_model(
     folder: Path, *, source_tag: str | None = None, target_tag: str | None = None
 ) -> tuple[Transformer, Tokenisers]:
-    """Read a model with its tokenisers.
-
-    Raises:
-        UserError: the folder holds no model that can be read, or a file is missing, damaged or does not fit the others.
-    """
-    if (folder / huggingface.CONFIG).is_file():
+    """Read a model with its tokenisers; a `UserError` if a file is missing, damaged or does not fit the others."""
+    if os.path.lexists(folder / CONFIG):
         config = huggingface.read_config(folder)
+        huggingface.find_weights(folder, huggingface.architecture(config))  # before tables of the sizes that it states
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
     if (folder / DESCRIPTION).is_file():
@@ -44,10 +43,8 @@ def read_model(
         kept, model = load_kept(folder)
         source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
         return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
-    raise stage.UserError(
-        f"{folder}: no model; it must hold {huggingface.CONFIG} with weights and tokeniser as transformers saves them, or be "
-        "a folder that this project exported"
-    )
+    said = f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
+    raise stage.UserError(f"{folder}: no model; it must hold {said}")
 
 
 @stage.command("output", "source-model", "target-model", "special", settings=Settings)
@@ -65,7 +62,5 @@ def main(files: stage.Files, settings: Settings) -> None:
     stage.write_json(files.special, asdict(tokenisers.tokens))
     save(model, files.output, training={"imported": folder.name})
     a = model.architecture
-    stage.log.info(
-        "%s: %d + %d layers, %d encoder heads of width %d",
-        *(folder, len(a.encoder), len(a.decoder), sum(map(len, a.encoder)), a.head_width),
-    )
+    numbers = (len(a.encoder), len(a.decoder), sum(map(len, a.encoder)), a.head_width)
+    stage.log.info("%s: %d + %d layers, %d encoder heads of width %d", folder, *numbers)

@@ -7,19 +7,23 @@ those of the other side, become unused pieces: they are decoded, and a text has 
 (`corpus.bpe.encode_ids`).
 """
 
+import os
 import re
-from dataclasses import replace
+from collections.abc import Collection
+from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from google.protobuf.message import DecodeError
+from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
 from specialized_heads.config.sections import Mode
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.exchange.huggingface import CONFIG, Config
-from specialized_heads.stage import UserError, optional, read_json, write_file, write_json
+from specialized_heads.exchange.huggingface import Config
+from specialized_heads.exchange.reading import read, read_json
+from specialized_heads.stage import UserError, optional, write_file, write_json
 
 Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
@@ -38,6 +42,10 @@ M2M100_CODES = (
 )
 M2M100_LANGUAGES = [f"__{code}__" for code in M2M100_CODES.split()]
 ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
+NLLB = ("NllbTokenizer", "NllbTokenizerFast")
+FAST = ("PreTrainedTokenizerFast", "TokenizersBackend")
+CLASSES = ("MarianTokenizer", "M2M100Tokenizer", "SMALL100Tokenizer", *NLLB, *FAST)
+CONTROL = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}
 
 
 class Tokenisers(NamedTuple):
@@ -53,8 +61,7 @@ def read_tokenisers(
     """Read the tokenisers of a model.
 
     Args:
-        folder: of the model.
-        config: of the model.
+        folder, config: of the model.
         source_tag: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`, which MarianMT needs if it has
             several target languages.
         target_tag: token that every translation begins with; M2M100 and NLLB need both.
@@ -65,7 +72,6 @@ def read_tokenisers(
     marian, shared = config.marian, config.shared
     source_ids = _ids(folder, VOCABULARY)
     target_ids = source_ids if shared else _ids(folder, TARGET_VOCABULARY)
-    sizes = (config.vocab_size, config.target_vocabulary)
     if marian and target_tag is not None:
         raise UserError(f"{folder}: a Marian model has a tag on its source alone; set source_tag, not target_tag")
     if "<unk>" not in source_ids:
@@ -73,56 +79,45 @@ def read_tokenisers(
     special = {config.pad_token_id, config.eos_token_id, source_ids["<unk>"]}
     for token, number in source_ids.items():
         if number in special and target_ids.get(token) != number:
-            raise UserError(
-                f"{folder / TARGET_VOCABULARY}: token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}; only "
-                "models whose special tokens have the same ids on both sides can be read"
-            )
-    added = _added_tokens(folder, source_ids, config)
+            said = f"token {token} has id {target_ids.get(token)}, but {number} in {VOCABULARY}"
+            raise UserError(f"{folder / TARGET_VOCABULARY}: {said}; special tokens need the same ids on both sides")
+    settings = read_settings(folder)
+    eos = next((token for token, number in source_ids.items() if number == config.eos_token_id), "</s>")
+    accepted = {"tokenizer_class": CLASSES, "unk_token": ("<unk>",), "eos_token": (eos,), "sp_model_kwargs": ({},)}
+    check_settings(folder, settings, accepted | {"legacy_behaviour": (False,), "separate_vocabs": (not shared,)})
+    added = added_tokens(folder, source_ids, control={*CONTROL, source_tag, target_tag})
+    added |= _languages(folder, source_ids | added, config, settings=settings)
     languages = len(list(filter(LANGUAGE.fullmatch, source_ids | added)))
-    required = {"source": languages > 1 if marian else languages > 0, "target": languages > 0 and not marian}
-    tags = {
-        f"{side}_tags": _tag(folder, tag, ids | added, key=f"{side}_tag", required=required[side])
-        for side, tag, ids in (("source", source_tag, source_ids), ("target", target_tag, target_ids))
-    }
+    models, of_sides = [], {}
+    for side, ids, tag in (("source", source_ids, source_tag), ("target", target_ids, target_tag)):
+        required = languages > 1 and side == "source" if marian else languages > 0
+        of_sides[f"{side}_tags"] = _tag(folder, tag, ids | added, key=f"{side}_tag", required=required)
+        control = {config.pad_token_id, config.decoder_start_token_id, config.eos_token_id, *added.values()}
+        control |= {ids[token] for token in ids if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)}
+        size = config.vocab_size if side == "source" else config.target_vocabulary
+        path = folder / (f"{side}.spm" if marian else SHARED)
+        model, number = renumber(path, ids | added, size=size, unknown=source_ids["<unk>"], control=control)
+        of_sides[f"{side}_size"] = size if number > size else 0
+        models.append(sealed(model))
     tokens = SpecialTokens(
         pad=config.pad_token_id,
         unknown=source_ids["<unk>"],
         start=config.decoder_start_token_id,
         eos=config.eos_token_id,
-        **tags,
+        **of_sides,
     )
-    models = []
-    for side, name, ids, size in zip(
-        ("source", "target"), MARIAN if marian else (SHARED, SHARED), (source_ids, target_ids), sizes, strict=True
-    ):
-        control = {tokens.pad, tokens.start, tokens.eos, *added.values()}
-        control |= {ids[token] for token in ids if LANGUAGE.fullmatch(token) or token in (source_tag, target_tag)}
-        model, number = renumber(folder / name, ids | added, size=size, unknown=tokens.unknown, control=control)
-        if number > size:
-            tokens = replace(tokens, **{f"{side}_size": size})
-        models.append(sealed(model))
     return Tokenisers(*models, tokens)
 
 
 def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, control: set[int]) -> tuple[bytes, int]:
-    """A SentencePiece model with its pieces in the order of a table of ids.
+    """A SentencePiece model with its pieces in the order of a table of ids, and their number; those from `size` on have no id.
 
-    Args:
-        path: the model.
-        ids: by token.
-        size: number of embeddings.
-        unknown: id of the unknown token.
-        control: ids of tokens that no text contains.
-
-    Returns:
-        the model, serialised, and the number of its pieces; those from `size` on have no id.
+    `size` is the number of embeddings; `unknown` and `control` are ids of the unknown token and of tokens that no text contains.
     """
     proto = _read_model(path)
     if largest := [token for token, number in ids.items() if number >= size]:
-        raise UserError(
-            f"{path.parent / VOCABULARY}: token {largest[0]!r} has id {ids[largest[0]]}, but {CONFIG} says that there are "
-            f"{size} embeddings; the tokeniser belongs to another model"
-        )
+        said = f"token {largest[0]!r} has id {ids[largest[0]]}, but there are {size} embeddings"
+        raise UserError(f"{path.parent / VOCABULARY}: {said}; the tokeniser belongs to another model")
     own = {piece.piece: piece for piece in proto.pieces if piece.type in TEXT}
     if not set(own) & set(ids):
         raise UserError(f"{path}: shares no piece with {VOCABULARY}; the tokeniser belongs to another model")
@@ -130,9 +125,7 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
     # the lowest score they are merged last, and so change no other merge.
     lowest = min(piece.score for piece in own.values()) - 1
     tokens = {number: token for token, number in ids.items()}
-    control = control | {
-        ids[piece.piece] for piece in proto.pieces if piece.type == Piece.CONTROL and piece.piece in ids
-    }
+    control = control | {ids[each.piece] for each in proto.pieces if each.type == Piece.CONTROL and each.piece in ids}
     pieces = []
     for number in range(size):
         token = tokens.get(number, f"<unused_{number}>")
@@ -153,72 +146,102 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
 
 
 def _read_model(path: Path) -> ModelProto:
-    try:
-        return ModelProto.FromString(path.read_bytes())
-    except FileNotFoundError:
-        saved = (path.parent / TOKENIZER).is_file() and path.name == SHARED
-        cause = f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model"
-        raise UserError(f"{path}: no such file; {cause if saved else 'fetch the tokeniser of the model too'}") from None
-    except DecodeError:
-        raise UserError(f"{path}: not a SentencePiece model; fetch it again") from None
+    saved = path.name == SHARED and (path.parent / TOKENIZER).is_file()
+    missing = (
+        f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model" if saved else "fetch it too"
+    )
+
+    def parse(path: Path) -> ModelProto:
+        content = path.read_bytes()
+        SentencePieceProcessor(model_proto=content)  # refuses more than the format does
+        return ModelProto.FromString(content)
+
+    return read(path, parse, "a SentencePiece model", missing=missing)
 
 
 def _ids(folder: Path, name: str) -> dict[str, int]:
-    """The table of ids: `vocab.json`, or for NLLB the vocabulary inside `tokenizer.json`."""
+    """The table of ids: `vocab.json`, or for NLLB the vocabulary inside `tokenizer.json` or the pieces of the model."""
     path = folder / name
-    if path.is_file() or not (folder / TOKENIZER).is_file():
-        ids = read_json(path)
-    else:
+    if not os.path.lexists(path) and os.path.lexists(folder / TOKENIZER):
         path = folder / TOKENIZER
-        ids = read_json(path).get("model", {}).get("vocab")
-    if not isinstance(ids, dict) or not all(type(number) is int and number >= 0 for number in ids.values()):
-        raise UserError(f"{path}: not a table from tokens to ids; fetch the tokeniser of this model again")
-    if len(set(ids.values())) < len(ids):
-        raise UserError(f"{path}: two tokens have the same id; fetch the tokeniser of this model again")
+        ids = read_json(path, lambda stored: dict(stored["model"]["vocab"]), "the tokeniser of a translation model")
+    elif not os.path.lexists(path) and read_settings(folder).get("tokenizer_class") in NLLB:  # of transformers 4
+        path = folder / SHARED
+        pieces = [piece.piece for piece in _read_model(path).pieces[3:]]
+        ids = {token: number for number, token in enumerate(dict.fromkeys(("<s>", "<pad>", "</s>", "<unk>", *pieces)))}
+    else:
+        ids = read_json(path, dict, "a table from tokens to ids", missing=f"fetch it, or {TOKENIZER_CONFIG} of NLLB")
+    if not all(type(number) is int and number >= 0 for number in ids.values()) or len(set(ids.values())) < len(ids):
+        raise UserError(f"{path}: not a table from tokens to ids of their own; fetch it again")
     return ids
 
 
-def _added_tokens(folder: Path, ids: dict[str, int], config: Config) -> dict[str, int]:
-    """Tokens that are not in the table of ids, such as languages: several files may name them."""
-    try:
-        added = _named_tokens(folder, ids)
-        tokens = {str(token): int(number) for token, number in added.items()}
-    except (AttributeError, KeyError, TypeError, ValueError):
-        files = ", ".join((SPECIAL, TOKENIZER_CONFIG, ADDED, TOKENIZER))
-        raise UserError(f"{folder}: one of {files} names its tokens in another form; fetch them again") from None
-    if not config.marian and not any(map(LANGUAGE.fullmatch, ids | tokens)) and config.vocab_size > len(ids):
-        if config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
-            raise UserError(
-                f"{folder}: no file names the languages of the model; fetch {SPECIAL} and {TOKENIZER_CONFIG} too"
-            )
-        tokens |= {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
+def read_settings(folder: Path) -> dict[str, Any]:
+    """What the files of a tokeniser say about special tokens and how text is split."""
+    settings: dict[str, Any] = {}
+    for name in (SPECIAL, TOKENIZER_CONFIG):
+        settings |= read_json(folder / name, dict, "the settings of a tokeniser", default={})
+    return settings
+
+
+def _content(token: Any) -> Any:
+    return token.get("content", token) if isinstance(token, dict) else token
+
+
+def check_settings(folder: Path, settings: dict[str, Any], accepted: dict[str, tuple[Any, ...]]) -> None:
+    """Raise a `UserError` if transformers would give text other ids because of a setting."""
+    for key, values in accepted.items():
+        if (value := _content(settings.get(key))) not in (None, *values):
+            supported = " or ".join(map(repr, values))
+            raise UserError(f"{folder}: its tokeniser has {key} {value!r}; only {supported} is supported")
+
+
+def added_tokens(folder: Path, ids: dict[str, int], *, control: Collection[str | None]) -> dict[str, int]:
+    """Tokens beside a table of ids, which transformers finds in text before it splits the rest.
+
+    A `UserError` if one has the id of another token, or may occur in text: it is no language, not special, not in `control`.
+    """
+    tokens: dict[str, int] = {}
+    for name in (SPECIAL, TOKENIZER_CONFIG, TOKENIZER, ADDED):
+        parse = dict if name == ADDED else partial(_added, ids=ids)
+        tokens |= read_json(folder / name, parse, "a file that adds tokens", default={})
+    taken = {number: token for token, number in ids.items()}
+    for token, number in tokens.items():
+        free = type(number) is int and number >= 0 and taken.setdefault(number, token) == token
+        if not free or ids.get(token, number) != number:
+            raise UserError(f"{folder}: its tokeniser adds {token!r} with id {number!r}, which is not free; fetch it")
+    control = [*control, *(_content(value) for key, value in read_settings(folder).items() if key.endswith("_token"))]
+    if in_text := [repr(token) for token in tokens if token not in control and not LANGUAGE.fullmatch(token)]:
+        found = ", ".join(in_text[:5])
+        raise UserError(f"{folder}: its tokeniser adds {found} for text, which is not supported; use another model")
     return {token: number for token, number in tokens.items() if token not in ids}
 
 
-def _named_tokens(folder: Path, ids: dict[str, int]) -> dict[str, int]:
-    """The tokens of these files with their ids, unchecked."""
-    added: dict[str, int] = {}
-    if (path := folder / SPECIAL).is_file():  # numbered from the end of the table
-        names = read_json(path).get("additional_special_tokens") or []
-        names = [name["content"] if isinstance(name, dict) else name for name in names]
-        added |= {name: len(ids) + number for number, name in enumerate(n for n in names if n not in ids)}
-    if (path := folder / TOKENIZER_CONFIG).is_file():
-        tokens = read_json(path).get("added_tokens_decoder", {})
-        added |= {token["content"]: int(number) for number, token in tokens.items()}
-    if (path := folder / ADDED).is_file():
-        added |= read_json(path)
-    if (path := folder / TOKENIZER).is_file():
-        added |= {token["content"]: token["id"] for token in read_json(path).get("added_tokens", [])}
-    return added
+def _added(stored: dict[str, Any], *, ids: dict[str, int]) -> dict[str, int]:
+    """The tokens that a file adds; those that it only lists have the ids after the table."""
+    lists = (stored.get(key) or () for key in ("additional_special_tokens", "extra_special_tokens"))
+    names, after = dict.fromkeys(str(_content(token)) for each in lists for token in each), count(len(ids))
+    tokens = {name: ids[name] if name in ids else next(after) for name in names}
+    tokens |= {str(token["content"]): token["id"] for token in stored.get("added_tokens", ())}
+    return tokens | {str(token["content"]): int(n) for n, token in stored.get("added_tokens_decoder", {}).items()}
+
+
+def _languages(folder: Path, ids: dict[str, int], config: Config, *, settings: dict[str, Any]) -> dict[str, int]:
+    """The languages of an M2M100 model if no file names them."""
+    if config.marian or any(map(LANGUAGE.fullmatch, ids)) or config.vocab_size <= len(ids):
+        return {}
+    other = settings.get("tokenizer_class") in NLLB or settings.get("language_codes", "m2m100") != "m2m100"
+    if other or config.vocab_size < len(ids) + len(M2M100_LANGUAGES):
+        raise UserError(f"{folder}: no file names the model's languages; fetch {SPECIAL} and {TOKENIZER_CONFIG} too")
+    return {token: len(ids) + number for number, token in enumerate(M2M100_LANGUAGES)}
 
 
 def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, required: bool) -> tuple[int, ...]:
     languages = sorted(filter(LANGUAGE.fullmatch, ids))
     if tag is None:
         if required:
-            raise UserError(
-                f"{folder}: the model needs a language tag; set baseline.{key}, such as {', '.join(languages[:5])}"
-            )
+            some = ", ".join(languages[:5])
+            raise UserError(f"{folder}: the model needs a language tag; set baseline.{key}, such as {some}")
         return ()
     if tag not in ids:
         similar = sorted(token for token in languages if token.strip("_<>")[:2] == tag.strip("_<>")[:2])
@@ -230,20 +253,12 @@ def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, requir
 def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool) -> None:
     """Write SentencePiece models as files that `read_tokenisers` and the `AutoTokenizer` of transformers read.
 
-    Args:
-        source, target: serialised, with pieces in the order of the ids; M2M100 needs the same for both sides.
-        folder: of the model.
-        tokens: of the model.
-        marian: two models with MarianMT's names, or one with that of M2M100.
-
-    Raises:
-        UserError: transformers would give the tokens other ids.
+    The models are serialised, with pieces in the order of the ids; MarianMT has two, M2M100 the same for both sides. A
+    `UserError` if transformers would give the tokens other ids.
     """
     protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
-    tables = {}
-    for side, proto in protos.items():
-        size = getattr(tokens, f"{side}_size") or len(proto.pieces)
-        tables[side] = {piece.piece: number for number, piece in enumerate(proto.pieces[:size])}
+    known = {side: proto.pieces[: getattr(tokens, f"{side}_size") or None] for side, proto in protos.items()}
+    tables = {side: {piece.piece: number for number, piece in enumerate(pieces)} for side, pieces in known.items()}
     table, names = tables["source"], list(tables["source"])
     settings = {"pad_token": names[tokens.pad], "eos_token": names[tokens.eos], "unk_token": names[tokens.unknown]}
     if tokens.start not in (tokens.pad, tokens.eos):
@@ -265,9 +280,7 @@ def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: Spec
             settings |= {"tokenizer_class": "M2M100Tokenizer", "additional_special_tokens": M2M100_LANGUAGES}
             first = names.index(M2M100_LANGUAGES[0]) if M2M100_LANGUAGES[0] in names else 0
             if names[first : first + len(M2M100_LANGUAGES)] != M2M100_LANGUAGES:
-                raise UserError(
-                    "transformers numbers the languages of M2M100 otherwise; export the model to ctranslate2"
-                )
+                raise UserError("transformers numbers M2M100's languages otherwise; export the model to ctranslate2")
             # Languages have the ids after those of the table.
             table = {name: number for number, name in enumerate(names[:first])}
     else:

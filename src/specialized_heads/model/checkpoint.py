@@ -25,10 +25,7 @@ from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.stage import UserError, atomic, first_line, read_json, write_json
 
-OUTPUT_EMBEDDING = (
-    "output_embedding",
-    "softmax_embedding",
-)  # name in the model, name in weight files (of all versions)
+OUTPUT_EMBEDDING = ("output_embedding", "softmax_embedding")  # name in the model, name in weight files of all versions
 
 
 def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
@@ -85,16 +82,11 @@ def assemble(
     Raises:
         UserError: the shapes do not match the architecture, or a weight is NaN or infinite.
     """
-    network = Bert if isinstance(architecture, BertArchitecture) else Transformer
     try:
-        with torch.device("meta"):
-            shapes = {n: p.shape for n, p in network(architecture, dropout=0.0).named_parameters()}
-    except (
-        RuntimeError,
-        IndexError,
-    ):  # sizes whose product exceeds 64 bits; attention types with different numbers of layers
-        shapes = None
-    if shapes != {n: tensor.shape for n, tensor in tensors.items()}:
+        expected = shapes(architecture)
+    except (RuntimeError, IndexError):  # sizes beyond 64 bits; attention types with different numbers of layers
+        expected = None
+    if expected != {n: tensor.shape for n, tensor in tensors.items()}:
         description = like.with_suffix(".json").name
         raise UserError(f"{weights}: the weights do not fit {description}; delete both and run again")
     if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
@@ -104,6 +96,17 @@ def assemble(
     model = network(architecture, dropout=dropout)
     set_weights(model, tensors)
     return model
+
+
+def network(architecture: Architecture | BertArchitecture, *, dropout: float = 0.0) -> Any:
+    """A model of this architecture, with weights to be set."""
+    return (Bert if isinstance(architecture, BertArchitecture) else Transformer)(architecture, dropout=dropout)
+
+
+def shapes(architecture: Architecture | BertArchitecture) -> dict[str, torch.Size]:
+    """The shape of each parameter, without memory for any."""
+    with torch.device("meta"):
+        return {name: parameter.shape for name, parameter in network(architecture).named_parameters()}
 
 
 def weights_of(model: Network) -> dict[str, Tensor]:
@@ -130,7 +133,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) ->
         save_file(stored, temporary, metadata={"sha256": tensors_hash(stored)} | metadata)
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path, *, remedy: str = "delete the file and run again") -> dict[str, Tensor]:
     """Read what `write_tensors` has written; files without a hash are not verified.
 
     Raises:
@@ -143,9 +146,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except PermissionError:
         raise
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{path}: cannot read the weights ({error}); delete the file and run again") from None
+        raise UserError(f"{path}: cannot read the weights ({error}); {remedy}") from None
     if expected not in (None, tensors_hash(tensors)):
-        raise UserError(f"{path}: the weights are damaged (wrong hash); delete the file and run again")
+        raise UserError(f"{path}: the weights are damaged (wrong hash); {remedy}")
     return {name.replace(*OUTPUT_EMBEDDING[::-1]): tensor for name, tensor in tensors.items()}
 
 

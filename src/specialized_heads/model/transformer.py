@@ -226,12 +226,14 @@ class Transformer(Network):
 def sinusoids(length: int, width: int, *, frequency: float = 1.0, base: float = 1e4, last: bool = True) -> Tensor:
     """Position encodings (length, width): sines in the first half of the channels, cosines in the second (released code).
 
-    Rates fall geometrically from `frequency` to `frequency` / `base` radians per token, the lowest left out unless `last`.
+    Rates fall geometrically from `frequency` to `frequency` / `base` radians per token, the lowest left out unless `last`. An
+    odd width has one sine more or, with `last`, a channel of zeros at the end, as in transformers.
     """
-    half = width // 2
-    rates = frequency * torch.exp(torch.arange(half) * -(math.log(base) / max(half - last, 1)))
-    angles = torch.arange(length)[:, None] * rates[None, :]
-    return torch.cat([angles.sin(), angles.cos()], dim=1)
+    half, odd = width // 2, width % 2
+    fall = math.log(base) / max(half - 1 if last else width / 2, 1)
+    angles = torch.arange(length)[:, None] * (frequency * torch.exp(torch.arange(half + odd) * -fall))[None, :]
+    sines = angles.sin()[:, : half + odd * (not last)]
+    return F.pad(torch.cat([sines, angles.cos()[:, :half]], dim=1), (0, odd * last))
 
 
 def initialise(model: Transformer, *, seed: int) -> None:

@@ -1,0 +1,184 @@
+"""Model folders of others that are damaged, absurd or not supported: each is one clear line, within ten seconds and 1 GB."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from published import marian, write_tokeniser
+from safetensors.torch import load_file, save_file
+from small import WORDS
+
+from specialized_heads.corpus import wordpiece
+
+READ = """
+import json, resource, signal, sys
+from pathlib import Path
+from specialized_heads.corpus import wordpiece
+from specialized_heads.exchange.bert import load_bert, read_vocabulary
+from specialized_heads.exchange.convert import convert
+from specialized_heads.exchange.import_model import read_model
+from specialized_heads.stage import UserError
+
+def bert(folder):
+    wordpiece.write_vocabulary(folder / "out", *read_vocabulary(folder))
+    load_bert(folder, vocabulary=wordpiece.read_vocabulary(folder / "out"))
+
+resource.setrlimit(resource.RLIMIT_DATA, (10**9, 10**9))
+for folder in map(Path, sys.argv[1:]):
+    signal.alarm(10)
+    said = "nothing"
+    try:
+        {"marian": read_model, "bert": bert, "convert": convert}[folder.name.partition(": ")[0]](folder)
+    except UserError as error:
+        said = str(error)
+    print(json.dumps([folder.name, said]), flush=True)
+"""
+
+
+def changed(name: str, **values: object) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        path = folder / name
+        path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | values))
+
+    return apply
+
+
+def configured(**values: object) -> Callable[[Path], None]:
+    return changed("config.json", **values)
+
+
+def replaced(name: str, make: Callable[[Path], object] = lambda path: None) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        make(folder / name)
+
+    return apply
+
+
+def written(name: str, content: bytes) -> Callable[[Path], None]:
+    return replaced(name, lambda path: path.write_bytes(content))
+
+
+def stored(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        tensors, name = load_file(folder / WEIGHTS), "model.encoder.layers.0.fc1.weight"
+        save_file(tensors | {name: change(tensors[name])}, folder / WEIGHTS, metadata={"format": "pt"})
+
+    return apply
+
+
+def searched(folder: Path) -> None:
+    configured(decoder_start_token_id=None)(folder)
+    (folder / "generation_config.json").write_text("[]")
+
+
+def outside(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "x")
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x"}}')
+
+
+def linked(name: str, target: str) -> Callable[[Path], None]:
+    return replaced(name, lambda path: path.symlink_to(target))
+
+
+WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
+FC1 = "model.safetensors: model.encoder.layers.0.fc1.weight"
+SPECIAL, SETTINGS, ADDED = "special_tokens_map.json", "tokenizer_config.json", "added_tokens.json"
+MANY = 10**7
+CASES = {
+    "marian: no configuration": (replaced("config.json"), "no model; it must hold config.json"),
+    "marian: no JSON": (written("config.json", b"{"), "config.json: not the configuration of a model"),
+    "marian: kind": (configured(model_type="t5"), "model_type 't5' is not supported, only 'marian' or 'm2m_100'"),
+    "marian: no size": (configured(d_model=None), "config.json: d_model: Input should be a valid integer; correct"),
+    "marian: stacks": (configured(decoder_attention_heads=2), "they must be equal"),
+    "marian: pieces": (configured(vocab_size=MANY), f"has the shape [60, 32], but [{MANY}, 32] by config.json"),
+    "marian: width": (configured(d_model=MANY), f"has the shape [60, 32], but [60, {MANY}] by config.json"),
+    "marian: layers": (configured(encoder_layers=10**5), "encoder_layers: Input should be less than or equal to 1000"),
+    "marian: more layers": (configured(decoder_layers=900), "have no tensor model.decoder.layers.2."),
+    "marian: heads": (configured(encoder_attention_heads=MANY), "encoder_attention_heads: Input should be less"),
+    "marian: gelu_new": (
+        configured(activation_function="gelu_new"),
+        "'gelu_new' is not supported, only 'relu', 'gelu'",
+    ),
+    "marian: search": (searched, "generation_config.json: not the settings of a search"),
+    "marian: no weights": (replaced(WEIGHTS), "model.safetensors: no such file"),
+    "marian: pickle": (lambda f: (f / WEIGHTS).rename(f / PICKLE), "pickled weights are not loaded"),
+    "marian: outside": (outside, "names a file outside its folder"),
+    "marian: dangling": (linked(WEIGHTS, "../0"), "a link to a file that does not exist; fetch the model again"),
+    "marian: pointer": (written(WEIGHTS, b"version https://git-lfs.github.com/spec/v1\n"), "run `git lfs pull`"),
+    "marian: cut": (lambda folder: os.truncate(folder / WEIGHTS, 9999), "not complete weights as safetensors"),
+    "marian: int8": (stored(lambda tensor: tensor.to(torch.int8)), f"{FC1} is quantised (I8)"),
+    "marian: shape": (stored(lambda tensor: tensor[1:].clone()), f"{FC1} has the shape [47, 32], but [48, 32] by"),
+    "marian: NaN": (stored(lambda tensor: tensor * torch.nan), f"{FC1} contains NaN or infinity; fetch it again"),
+    "marian: loop": (linked("source.spm", "source.spm"), "source.spm: cannot be read (Too many levels"),
+    "marian: folder": (replaced("source.spm", Path.mkdir), "source.spm: not a file"),
+    "marian: no pieces": (replaced("source.spm"), "source.spm: no such file"),
+    "marian: bytes": (written("target.spm", b"\xff" * 99), "target.spm: not a SentencePiece model"),
+    "marian: pipe": (replaced("vocab.json", os.mkfifo), "vocab.json: not a file"),
+    "marian: table": (written("vocab.json", b"[1]"), "vocab.json: not a table from tokens to ids"),
+    "marian: twice": (written("vocab.json", b'{"<unk>": 1, "a": 1}'), "vocab.json: not a table from tokens to ids of"),
+    "marian: unknown": (written("vocab.json", b'{"a": 1}'), "there is no token <unk>"),
+    "marian: beyond": (written("vocab.json", b'{"<unk>": 1, "x": 999}'), "belongs to another model"),
+    "marian: others": (written("vocab.json", b'{"<unk>": 1, "xyz": 2}'), "shares no piece with vocab.json"),
+    "marian: legacy": (changed(SETTINGS, legacy_behaviour=True), "legacy_behaviour True; only False is supported"),
+    "marian: class": (changed(SETTINGS, tokenizer_class="T5Tokenizer"), "tokenizer_class 'T5Tokenizer'; only 'Marian"),
+    "marian: sampling": (changed(SETTINGS, sp_model_kwargs={"enable_sampling": True}), "only {} is supported"),
+    "marian: separate": (changed(SETTINGS, separate_vocabs=True), "separate_vocabs True; only False"),
+    "marian: unk": (changed(SPECIAL, unk_token={"content": "<pad>"}), "unk_token '<pad>'; only '<unk>'"),
+    "marian: eos": (changed(SPECIAL, eos_token="<unk>"), "eos_token '<unk>'; only '</s>'"),
+    "marian: listed": (changed(SPECIAL, additional_special_tokens=["<e>"]), "adds '<e>' for text"),
+    "marian: list": (written("tokenizer.json", b"[]"), "tokenizer.json: not a file that adds tokens"),
+    "marian: no list": (written(ADDED, b"null"), "added_tokens.json: not a file that adds tokens"),
+    "marian: no id": (changed(SETTINGS, added_tokens_decoder={"a": 1}), "tokenizer_config.json: not a file that adds"),
+    "marian: added": (changed(ADDED, **{"<e>": 60}), "adds '<e>' for text, which is not supported"),
+    "marian: infinite": (written(ADDED, b'{"<mask>": 1e400}'), "adds '<mask>' with id inf, which is not free"),
+    "marian: negative": (changed(ADDED, **{"<mask>": -3}), "adds '<mask>' with id -3, which is not free"),
+    "marian: taken": (changed(ADDED, **{"<mask>": 1}), "adds '<mask>' with id 1, which is not free"),
+    "marian: moved": (changed(ADDED, **{"</s>": 60}), "adds '</s>' with id 60, which is not free"),
+    "bert: pieces": (configured(vocab_size=MANY), f"word_embeddings.weight has the shape [7, 8], but [{MANY}, 8]"),
+    "bert: positions": (configured(max_position_embeddings=MANY), f"has the shape [32, 8], but [{MANY}, 8]"),
+    "bert: width": (configured(hidden_size=120_000), "has the shape [7, 8], but [7, 120000]"),
+    "bert: layers": (configured(num_hidden_layers=MANY), "num_hidden_layers: Input should be less than or equal to"),
+    "bert: pruned": (configured(pruned_heads={"0": [1]}), "self.query.weight has the shape [8, 8], but [4, 8]"),
+    "bert: short": (written("vocab.txt", b"[PAD]\n[UNK]\n"), "vocab.txt: there is no token [CLS]"),
+    "convert: pickle": (written(PICKLE, b"\x80\x02cos\nsystem\n."), "PyTorch's restricted reader refuses it"),
+    "convert: loop": (linked(PICKLE, PICKLE), "cannot be read (Too many levels"),
+}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What reading each folder says."""
+    root = tmp_path_factory.mktemp("folders")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    marian().save_pretrained(root / "marian")
+    words = list(WORDS[:200])
+    write_tokeniser(root / "marian", {"source": words, "target": [word[::-1] for word in words]})
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 12}
+    config = transformers.BertConfig(vocab_size=7, max_position_embeddings=32, **sizes)
+    transformers.BertModel(config).save_pretrained(root / "bert")
+    (root / "bert" / "vocab.txt").write_text("\n".join([*wordpiece.SPECIAL, "a", "b"]))
+    (root / "convert").mkdir()
+    for name, (damage, _) in CASES.items():
+        damage(shutil.copytree(root / name.partition(": ")[0], root / name))
+    command = [sys.executable, "-c", READ, *(str(root / name) for name in ("marian", "bert", *CASES))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return dict(map(json.loads, done.stdout.splitlines())) | {"stderr": done.stderr}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_folder_that_cannot_be_read_is_one_clear_line(name: str, said: dict[str, str]) -> None:
+    assert name in said, said["stderr"]
+    assert CASES[name][1] in said[name]
+    assert "\n" not in said[name]
+    assert "delete" not in said[name] and "weights_only" not in said[name]
+
+
+def test_undamaged_folders_are_read(said: dict[str, str]) -> None:
+    assert said["marian"] == said["bert"] == "nothing"
