@@ -32,9 +32,9 @@ import numpy as np
 import spacy
 import yaml
 
-from specialized_heads.config import experiment as config
-from specialized_heads.config.sections import Filters, Split
-from specialized_heads.config.sources import Embedded
+from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment.sections import Filters, Split
+from specialized_heads.experiment.sources import Embedded
 from specialized_heads.corpus import clean, split
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.parsing.relation_names import STANFORD

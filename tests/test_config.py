@@ -9,9 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from specialized_heads.config import experiment as config
-from specialized_heads.config import removed
-from specialized_heads.planning import inputs
+from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment import inputs, removed
 from specialized_heads.stage import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +67,7 @@ def test_shipped_experiments_have_folders_of_their_own() -> None:
 
 def test_the_schema_file_is_that_of_the_models() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == config.schema_text(), (
-        f"run: python -m specialized_heads.config.experiment {SCHEMA.relative_to(ROOT)}"
+        f"run: python -m specialized_heads.experiment.configuration {SCHEMA.relative_to(ROOT)}"
     )
 
 

@@ -14,8 +14,8 @@ import yaml
 from pages import PACKAGE, PAGES, ROOT, anchors, blocks, code, links
 from pydantic import TypeAdapter, ValidationError
 
-from specialized_heads.config import experiment as config
-from specialized_heads.planning import figures
+from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment import figures
 from specialized_heads.stage import Section, UserError
 
 RULES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]

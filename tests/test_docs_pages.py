@@ -12,8 +12,8 @@ import yaml
 from pages import PACKAGE, ROOT, blocks
 from pydantic import TypeAdapter
 
-from specialized_heads.config import experiment as config
-from specialized_heads.config import sources
+from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment import sources
 from specialized_heads.stage import UserError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from specialized_heads.config.experiment import load
-from specialized_heads.config.kept import CORPUS, DESCRIPTION, check_given
+from specialized_heads.experiment.configuration import load
+from specialized_heads.experiment.kept import CORPUS, DESCRIPTION, check_given
 from specialized_heads.stage import UserError
 
 ROOT = Path(__file__).parents[1]

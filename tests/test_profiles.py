@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from specialized_heads.experiment.targets import all_results
 
-from specialized_heads.config.experiment import load
-from specialized_heads.config.file import read
-from specialized_heads.planning.targets import all_results
+from specialized_heads.experiment.configuration import load
+from specialized_heads.experiment.file import read
 
 ROOT = Path(__file__).parents[1]
 RULE = r"^ *(?:use rule (\w+) as |rule ?)(\w*)(?: with)?:\n(.*?)(?=^ *(?:use )?rule\b|\Z)"

@@ -188,8 +188,8 @@ def _analyse(args: argparse.Namespace) -> None:
 
 
 def _estimate(args: argparse.Namespace) -> None:
-    from specialized_heads.config.experiment import load
-    from specialized_heads.config.file import read
+    from specialized_heads.experiment.configuration import load
+    from specialized_heads.experiment.file import read
     from specialized_heads.training.estimate import estimate
 
     print(estimate(load(read(args.configuration))))

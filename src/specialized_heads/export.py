@@ -20,11 +20,11 @@ import pydantic
 from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import __version__, stage
-from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import encode_ids
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD, UNKNOWN
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import translate_all

@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 from specialized_heads.classification.examples import hold_out
 from specialized_heads.classification.glue import read_glue
 from specialized_heads.classification.recipes import Example
-from specialized_heads.config.classification import TaskSource
-from specialized_heads.config.experiment import Experiment, load
 from specialized_heads.corpus.fetch.datasets import glue_files
 from specialized_heads.corpus.fetch.download import Wanted, fetch
-from specialized_heads.planning import inputs
+from specialized_heads.experiment import inputs
+from specialized_heads.experiment.classification import TaskSource
+from specialized_heads.experiment.configuration import Experiment, load
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from stages import run_stage
 
-from specialized_heads.config.sections import Filters
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blocks
+from specialized_heads.experiment.sections import Filters
 
 Row = tuple[str, str, str, str]  # source, target, document, set
 ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}

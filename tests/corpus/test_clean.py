@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specialized_heads.config.sections import Filters
 from specialized_heads.corpus import clean as stage_clean
 from specialized_heads.corpus import pairs
 from specialized_heads.corpus.clean import REASONS, Settings, clean, connected
 from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
+from specialized_heads.experiment.sections import Filters
 from specialized_heads.stage import UserError
 
 ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}

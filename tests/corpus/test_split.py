@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.config.sections import Split
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus import split
 from specialized_heads.corpus.near_duplicates import fingerprint
 from specialized_heads.corpus.pairs import Pairs, block, read_pairs, write_blocks, write_pairs
 from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, divide, read_index, take
+from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import UserError, read_json, write_json
 
 SIZES = Split(dev=20, test=30, analysis=40)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
-from specialized_heads.config.sections import Heads
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import analyse, table
 from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.checkpoint import load_on, save

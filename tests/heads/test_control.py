@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from parsed_corpus import VOCABULARY, Corpus
 
-from specialized_heads.config.sections import Heads
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.patterns import LABELS

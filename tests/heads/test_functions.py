@@ -2,7 +2,7 @@
 
 import pytest
 
-from specialized_heads.config.sections import Heads
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.functions import functions_of
 from specialized_heads.heads.positional import Position
 

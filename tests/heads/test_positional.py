@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.config.sections import Heads
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.functions import functions_of
 from specialized_heads.heads.positional import choosing, expected, offset_counts, preferred, visible_counts
 

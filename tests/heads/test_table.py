@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pages import blocks
 
-from specialized_heads.config.sections import Heads
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
 from specialized_heads.heads.table import head_rows, read_relevance, table_schema

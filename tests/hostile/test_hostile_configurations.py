@@ -9,7 +9,7 @@ import pytest
 import yaml
 from workflows import ENVIRONMENT
 
-from specialized_heads.config.experiment import FOLDERS
+from specialized_heads.experiment.configuration import FOLDERS
 from specialized_heads.stage import read_json
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +129,7 @@ def test_no_configuration_to_check(run, refused, folder: Path) -> None:
 
 def test_a_configuration_is_not_taken_for_the_file_of_the_schema(folder: Path) -> None:
     (folder / "my.yaml").write_text(GOOD)
-    command = [sys.executable, "-m", "specialized_heads.config.experiment", "my.yaml"]
+    command = [sys.executable, "-m", "specialized_heads.experiment.configuration", "my.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert (folder / "my.yaml").read_text() == GOOD

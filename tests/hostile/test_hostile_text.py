@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
 
-from specialized_heads.config.sections import Filters
+from specialized_heads.experiment.sections import Filters
 
 LANGUAGES = {"source_language": "en", "target_language": "fr"}
 WORDS = [f"{a}{b}{a}" for a in "bcdfghjklm" for b in "aeiouvwxyz"] * 2

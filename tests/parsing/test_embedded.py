@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from specialized_heads.config.experiment import Corpus, load
-from specialized_heads.config.sections import Filters, Split
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.split import divide, read_index
+from specialized_heads.experiment.configuration import Corpus, load
+from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.parsing.conllu import read_trees
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import read_parses

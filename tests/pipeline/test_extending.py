@@ -14,7 +14,7 @@ def test_a_figure_takes_three_edits(finished) -> None:
     assert not (finished.root / path).exists()
     (finished.root / path).write_text(module, encoding="utf-8")
     (finished.root / "workflow/report/entropy.rst").write_text(caption, encoding="utf-8")
-    rows = finished.root / "src/specialized_heads/planning/figures.py"
+    rows = finished.root / "src/specialized_heads/experiment/figures.py"
     before, start, after = rows.read_text(encoding="utf-8").partition("def _functions(")
     after = after.replace("    return [\n", f"    return [\n        {row.strip()},\n", 1)
     rows.write_text(before + start + after, encoding="utf-8")

@@ -34,7 +34,7 @@ def test_a_default_that_is_written_down_changes_nothing(finished) -> None:
 
 
 def test_an_edit_of_what_defines_the_keys_changes_nothing(finished, edit) -> None:
-    for module in ("config/experiment.py", "config/sections.py"):
+    for module in ("experiment/configuration.py", "experiment/sections.py"):
         edit(finished, module)
     assert finished.stale() == set()
 

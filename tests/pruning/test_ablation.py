@@ -10,8 +10,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 from small import WORDS
 
-from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import learn, load_bpe
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.decoding import translate as search

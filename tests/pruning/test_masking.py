@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.config.sections import Decoding
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import masking

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from specialized_heads.config.experiment import load
+from specialized_heads.experiment.configuration import load
 from specialized_heads.report import configuration
 from specialized_heads.report.keep import keep
 from specialized_heads.stage import UserError

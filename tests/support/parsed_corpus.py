@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import sentencepiece
 
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.bpe import learn
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.trees import Sentence, align
 from specialized_heads.parsing.conllu import read_trees
 from specialized_heads.parsing.embedded import embedded_parses

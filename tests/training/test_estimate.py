@@ -2,7 +2,7 @@
 
 import pytest
 
-from specialized_heads.config.experiment import load
+from specialized_heads.experiment.configuration import load
 from specialized_heads.training import estimate
 
 CORPUS = {"title": "t", "source": {"kind": "embedded", "name": "tatoeba_en_fr"}, "target_language": "fr"}

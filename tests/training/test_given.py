@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from specialized_heads.config.kept import DESCRIPTION
+from specialized_heads.experiment.kept import DESCRIPTION
 from specialized_heads.model.checkpoint import load, save, write_tensors
 from specialized_heads.stage import UserError, file_hash, write_json
 from specialized_heads.training import given

@@ -1,5 +1,5 @@
 # What the other files share: the experiment, and how a job gets its files, its settings and the hash of its code. What there is to
-# make is decided in src/specialized_heads/planning.
+# make is decided in src/specialized_heads/experiment.
 
 import json
 import os
@@ -13,10 +13,10 @@ from snakemake.exceptions import WorkflowError
 QUOTED = shlex.quote(SOURCE).replace("{", "{{").replace("}", "}}")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
-from specialized_heads.config.experiment import load
-from specialized_heads.config.kept import check_given
-from specialized_heads.planning import figures, inputs, models, names, stages, tables
-from specialized_heads.planning.source_code import code
+from specialized_heads.experiment.configuration import load
+from specialized_heads.experiment.kept import check_given
+from specialized_heads.experiment import figures, inputs, models, names, stages, tables
+from specialized_heads.experiment.source_code import code
 from specialized_heads.stage import UserError, one_line
 
 try:
@@ -59,7 +59,7 @@ wildcard_constraints:
 
 
 def planned(function, **more):
-    """Input function: the files that a function of `planning.inputs` names for the wildcards of a job."""
+    """Input function: the files that a function of `experiment.inputs` names for the wildcards of a job."""
     return lambda wildcards: function(experiment, **wildcards, **more)
 
 
@@ -70,7 +70,7 @@ def files_of_corpus(wildcards, input):
 
 
 def settings(function, **more):
-    """The settings of a job as JSON: what a function of `planning.stages` returns for its wildcards."""
+    """The settings of a job as JSON: what a function of `experiment.stages` returns for its wildcards."""
     return lambda wildcards: json.dumps(function(experiment, **wildcards, **more), ensure_ascii=False)
 
 

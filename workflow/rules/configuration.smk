@@ -40,7 +40,7 @@ ROOT = project_folder(workflow.current_basedir)
 SOURCE = f"{ROOT}/src"
 sys.path.insert(0, SOURCE)
 
-from specialized_heads.config.file import read
+from specialized_heads.experiment.file import read
 from specialized_heads.stage import UserError, one_line
 
 IMPORTED = not workflow.modifier.is_main_snakefile()

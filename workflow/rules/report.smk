@@ -16,7 +16,7 @@ use rule stage as gather with:
         **stage("report.gather", tables.settings),
 
 
-# Draws any of the figures that src/specialized_heads/planning/figures.py lists.
+# Draws any of the figures that src/specialized_heads/experiment/figures.py lists.
 rule figure:
     input:
         unpack(planned(figures.files)),

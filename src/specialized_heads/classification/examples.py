@@ -15,7 +15,7 @@ from specialized_heads.classification import recipes
 from specialized_heads.classification.glue import read_glue
 from specialized_heads.classification.recipes import Example
 from specialized_heads.classification.sentences import SETS, read_sentences
-from specialized_heads.config.classification import Glue, Made, TaskSource
+from specialized_heads.experiment.classification import Glue, Made, TaskSource
 from specialized_heads.parsing.conllu import place, read_trees
 from specialized_heads.parsing.words import Word
 from specialized_heads.tables import write_table

@@ -7,7 +7,7 @@ updates `moments` are also written, as `training.train` does.
 from dataclasses import replace
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Training
+from specialized_heads.experiment.sections import Training
 from specialized_heads.model.bert import Bert, initialise
 from specialized_heads.model.checkpoint import load, set_weights, weights_of
 from specialized_heads.training.train import train_and_save

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specialized_heads.classification.recipes import Example
-from specialized_heads.config.classification import Glue
 from specialized_heads.corpus.readers.archives import lines, member
+from specialized_heads.experiment.classification import Glue
 from specialized_heads.stage import UserError
 
 

@@ -1,8 +1,8 @@
 """Stage: pre-train a BERT by masked language modelling (Devlin et al. 2019), without next-sentence prediction."""
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Training
 from specialized_heads.corpus.wordpiece import read_vocabulary
+from specialized_heads.experiment.sections import Training
 from specialized_heads.model.bert import Bert, BertArchitecture, initialise
 from specialized_heads.training.train import train_and_save
 

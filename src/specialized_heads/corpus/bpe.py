@@ -18,10 +18,10 @@ import numpy as np
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from specialized_heads.config.sections import Vocabulary
 from specialized_heads.corpus.pairs import read_blocks, select
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
+from specialized_heads.experiment.sections import Vocabulary
 from specialized_heads.stage import Files, Section, UserError, command, log, write_file
 
 # The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.

@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from specialized_heads.config.sections import Filters
 from specialized_heads.corpus.filters import FILTERS, reasons
 from specialized_heads.corpus.near_duplicates import fingerprints, sentence_key
 from specialized_heads.corpus.normalise import STEPS, normalise
 from specialized_heads.corpus.pairs import HELD_OUT, SCHEMA, beside, read_blocks, write_blocks
+from specialized_heads.experiment.sections import Filters
 from specialized_heads.stage import Files, Section, UserError, atomic, command, log, progress, write_json
 
 # Why a pair is dropped, in order; a reason is stored as its position, and "" means that the pair is kept.

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.config.sections import Filters
+from specialized_heads.experiment.sections import Filters
 from specialized_heads.languages import without_region
 
 # The languages (ISO 639-1) that are commonly written in a script (its name in the Unicode property Script).

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from specialized_heads.config.sections import Mode
+from specialized_heads.experiment.sections import Mode
 from specialized_heads.languages import without_region
 
 # Spaces that Moses inserts but does not remove: before Arabic and Indic punctuation, and around joiners within words.

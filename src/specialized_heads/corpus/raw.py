@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from specialized_heads.config.sources import Source
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.pairs import read_blocks, select, write_blocks
+from specialized_heads.experiment.sources import Source
 from specialized_heads.stage import Files, Section, UserError, atomic, command, file_hash, log, read_json, write_json
 
 # Models of all seeds share the corpus, so the sample must not depend on a seed.

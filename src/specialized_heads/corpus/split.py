@@ -19,10 +19,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.config.sections import Split
 from specialized_heads.corpus.filters import measure
 from specialized_heads.corpus.near_duplicates import fingerprint, fingerprints, sentence_bag, sentence_key
 from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, select, write_blocks
+from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import Files, Section, UserError, command, log, progress, read_json, write_json
 
 NAMES = ("train", "dev", "test", "analysis")

@@ -20,8 +20,8 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import Mask

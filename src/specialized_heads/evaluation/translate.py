@@ -5,10 +5,10 @@ trained on such tokens (`vocabulary.preprocess: paper`), otherwise those of the 
 """
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.model.decoding import translate_all
 

@@ -16,17 +16,17 @@ from typing import Any
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Decoding, Heads
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import apply, undo
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.import_model import read_model
+from specialized_heads.experiment.sections import Decoding, Heads
+from specialized_heads.experiment.stages import FUNCTION_KEYS
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.planning.stages import FUNCTION_KEYS
 from specialized_heads.tables import read_table, write_table
 
 VIEWED = 20  # sentences in the viewer

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specialized_heads import stage
-from specialized_heads.config.kept import DESCRIPTION as KEPT
 from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.exchange.tokenisers import Tokenisers, read_tokenisers
+from specialized_heads.experiment.kept import DESCRIPTION as KEPT
 from specialized_heads.export import DESCRIPTION, SOURCE, TARGET, WEIGHTS, check_files
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
-from specialized_heads.config.sections import Mode
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
 from specialized_heads.exchange.reading import read, read_json
+from specialized_heads.experiment.sections import Mode
 from specialized_heads.stage import UserError, optional, write_file, write_json
 
 Piece = ModelProto.SentencePiece

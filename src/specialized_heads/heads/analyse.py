@@ -7,10 +7,10 @@ functions of section 5 are those of encoder heads; of decoder and cross-attentio
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.examples import examples
 from specialized_heads.heads.functions import LEAST_ARCS
 from specialized_heads.heads.measure import measure

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from sentencepiece import SentencePieceProcessor
 
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import maps
 from specialized_heads.heads.functions import RARE_SHARE
 from specialized_heads.heads.measure import Counted

@@ -6,7 +6,7 @@ next to it).
 
 from collections.abc import Mapping
 
-from specialized_heads.config.sections import Heads
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.positional import Position
 
 POSITIONAL, SYNTACTIC, RARE_WORDS, DIAGONAL = "positional", "syntactic", "rare words", "diagonal"

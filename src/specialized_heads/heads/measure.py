@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specialized_heads.config.sections import Heads
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.confidence import confidence, entropy, parked
 from specialized_heads.heads.rare_words import rare_hits

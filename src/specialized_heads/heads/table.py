@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from specialized_heads.config.sections import Heads
+from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.functions import LEAST_ARCS, functions_of
 from specialized_heads.heads.measure import Counted

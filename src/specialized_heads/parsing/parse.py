@@ -5,8 +5,8 @@ with an embedded corpus, and fails if one is missing. The report names the parse
 tree. Nothing is downloaded here; the stage fetch does that.
 """
 
-from specialized_heads.config.sections import Parser
 from specialized_heads.corpus.pairs import read_pairs
+from specialized_heads.experiment.sections import Parser
 from specialized_heads.parsing.conllu import conllu_parses
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import write_parses

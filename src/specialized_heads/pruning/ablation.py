@@ -11,11 +11,11 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.preprocess import Mode, undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import compare
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set

@@ -7,7 +7,7 @@ heads another criterion chose only by the choice, and by gates that train while 
 from typing import Literal
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Training
+from specialized_heads.experiment.sections import Training
 from specialized_heads.model.checkpoint import load
 from specialized_heads.pruning.prune import freeze
 from specialized_heads.training.train import train_and_save

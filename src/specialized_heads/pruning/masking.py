@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Decoding
 from specialized_heads.corpus.tokens import TokenStore
+from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer

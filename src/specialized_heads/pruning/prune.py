@@ -13,7 +13,7 @@ import copy
 from typing import Any, Literal
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Training
+from specialized_heads.experiment.sections import Training
 from specialized_heads.model.checkpoint import load, save, set_weights
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer

@@ -5,7 +5,7 @@ Given to Snakemake as `--configfile`, it reproduces the same results.
 
 import yaml
 
-from specialized_heads.config.experiment import load
+from specialized_heads.experiment.configuration import load
 from specialized_heads.stage import Files, command, write_file
 
 HEAD = "# The configuration of this experiment with all defaults. To repeat it: `snakemake --configfile`.\n"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specialized_heads.planning.names import Name, Target
+from specialized_heads.experiment.names import Name, Target
 from specialized_heads.report.gather import BLEU
 from specialized_heads.tables import read_table
 

@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 
 from specialized_heads import stage
+from specialized_heads.experiment.names import TRAINED, columns
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.planning.names import TRAINED, columns
 from specialized_heads.tables import read_table, write_table
 
 KEYS = {

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from specialized_heads.config.experiment import Experiment
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import EOS
+from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.models import models
+from specialized_heads.experiment.names import TRAINED
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.devices import choose_device, matmul_precision
 from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.planning.models import models
-from specialized_heads.planning.names import TRAINED
 from specialized_heads.training.loop import train
 from specialized_heads.training.plan import Data, Plan
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from specialized_heads import stage
-from specialized_heads.config.kept import DESCRIPTION, Kept, read_kept
+from specialized_heads.experiment.kept import DESCRIPTION, Kept, read_kept
 from specialized_heads.model.checkpoint import architecture_from, assemble, load, read_tensors, save
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer

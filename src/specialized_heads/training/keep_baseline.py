@@ -18,10 +18,10 @@ from typing import Any
 import torch
 
 from specialized_heads import __version__, stage
-from specialized_heads.config.experiment import load as load_configuration
-from specialized_heads.config.file import read
-from specialized_heads.config.kept import CORPUS, DESCRIPTION, Kept
 from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.experiment.configuration import load as load_configuration
+from specialized_heads.experiment.file import read
+from specialized_heads.experiment.kept import CORPUS, DESCRIPTION, Kept
 from specialized_heads.model.checkpoint import load, set_weights, weights_of, write_tensors
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.given import LOG, LOGITS, SPLITS, VOCABULARIES, WEIGHTS, logits

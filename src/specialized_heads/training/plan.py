@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from specialized_heads.config.sections import Training
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
+from specialized_heads.experiment.sections import Training
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.stage import file_hash
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from specialized_heads import stage
-from specialized_heads.config.sections import Model, Training, Vocabulary
+from specialized_heads.experiment.sections import Model, Training, Vocabulary
 from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.checkpoint import architecture_of, save, write_tensors
 from specialized_heads.model.transformer import Network, Transformer, initialise

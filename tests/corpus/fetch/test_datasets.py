@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 import pytest
 import sacrebleu.dataset
 
-from specialized_heads.config.sources import Local, OpenSubtitles, Opus, Wmt
 from specialized_heads.corpus.fetch.datasets import files_of, known
+from specialized_heads.experiment.sources import Local, OpenSubtitles, Opus, Wmt
 from specialized_heads.stage import UserError
 
 NEWS = [f"newstest{year}" for year in range(2012, 2020)]

@@ -11,9 +11,9 @@ import pytest
 from packing import zipped
 from pydantic import ValidationError
 
-from specialized_heads.config.sources import Local
 from specialized_heads.corpus.pairs import SCHEMA
 from specialized_heads.corpus.readers import local
+from specialized_heads.experiment.sources import Local
 from specialized_heads.stage import UserError
 
 TSV = "\ufeffA cat.\tКот.\tbook\tmore\r\n\nA dog.\tПёс.\tletters\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from packing import zipped
 
-from specialized_heads.config.sources import OpenSubtitles
 from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.readers.opensubtitles import BrokenDocument, film, links, read, sentences
+from specialized_heads.experiment.sources import OpenSubtitles
 from specialized_heads.stage import UserError
 
 HEAD = (

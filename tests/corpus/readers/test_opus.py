@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from packing import zipped
 
-from specialized_heads.config.sources import Opus
 from specialized_heads.corpus.readers.opus import read
+from specialized_heads.experiment.sources import Opus
 from specialized_heads.stage import UserError
 
 # Line ends inside of a sentence that are no line feeds must not count as such.

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from packing import tarred, zipped
 
-from specialized_heads.config.sources import Wmt
 from specialized_heads.corpus.fetch.datasets import files_of
 from specialized_heads.corpus.readers.wmt import read, segments
+from specialized_heads.experiment.sources import Wmt
 from specialized_heads.stage import UserError
 
 

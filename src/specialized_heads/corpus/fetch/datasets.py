@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from specialized_heads.config.sources import OpenSubtitles, Opus, Source, Wmt
+from specialized_heads.experiment.sources import OpenSubtitles, Opus, Source, Wmt
 from specialized_heads.stage import UserError
 
 TABLE = Path(__file__).parents[4] / "resources" / "datasets.csv"

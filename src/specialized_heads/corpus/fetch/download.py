@@ -23,8 +23,8 @@ from typing import Any, BinaryIO
 from filelock import FileLock
 from pydantic import Field
 
-from specialized_heads.config.sources import Downloads
 from specialized_heads.corpus.readers import archives
+from specialized_heads.experiment.sources import Downloads
 from specialized_heads.stage import NO_ROOM, Files, Section, UserError, command, file_hash, log, read_json, write_json
 
 CHUNK = 1 << 18

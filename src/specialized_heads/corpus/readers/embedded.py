@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from specialized_heads.config.sources import Embedded
 from specialized_heads.corpus.pairs import check_languages, read_blocks
+from specialized_heads.experiment.sources import Embedded
 from specialized_heads.stage import read_json
 
 

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from specialized_heads.config.sources import Local, Unit
 from specialized_heads.corpus.pairs import BLOCK, COLUMNS, blocks
 from specialized_heads.corpus.readers.archives import (
     ARCHIVES,
@@ -28,6 +27,7 @@ from specialized_heads.corpus.readers.archives import (
     open_packed,
     packing,
 )
+from specialized_heads.experiment.sources import Local, Unit
 from specialized_heads.stage import UserError
 
 GROUP = "add it, or set group_by to 'sentence'"

@@ -22,11 +22,11 @@ from typing import NamedTuple
 import pyarrow as pa
 from lxml import etree
 
-from specialized_heads.config.sources import OpenSubtitles
 from specialized_heads.corpus.fetch.datasets import known
 from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.readers.archives import open_packed, refuse_damage
+from specialized_heads.experiment.sources import OpenSubtitles
 from specialized_heads.stage import UserError, log
 
 # Nothing is expanded or fetched; comments would divide the text.

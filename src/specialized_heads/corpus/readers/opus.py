@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from specialized_heads.config.sources import Opus
 from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.readers.archives import aligned, lines, member, members
+from specialized_heads.experiment.sources import Opus
 from specialized_heads.stage import UserError
 
 

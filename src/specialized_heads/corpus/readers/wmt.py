@@ -25,7 +25,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from specialized_heads.config.sources import Wmt
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
 from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.readers.archives import (
@@ -37,6 +36,7 @@ from specialized_heads.corpus.readers.archives import (
     open_packed,
     refuse_damage,
 )
+from specialized_heads.experiment.sources import Wmt
 from specialized_heads.stage import UserError
 
 ANALYSIS_SEED = 1

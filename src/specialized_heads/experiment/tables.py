@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from specialized_heads.config.experiment import Experiment
+from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.inputs import HEADS, MODEL
+from specialized_heads.experiment.models import Run, corpora, emerging, models, paths, runs, tasks
+from specialized_heads.experiment.names import KINDS, TRAINED
 from specialized_heads.heads.functions import LEAST_ARCS, POSITIONAL_SHARE, RARE_SHARE
-from specialized_heads.planning.inputs import HEADS, MODEL
-from specialized_heads.planning.models import Run, corpora, emerging, models, paths, runs, tasks
-from specialized_heads.planning.names import KINDS, TRAINED
 
 TABLES = ("models", "heads", "logs", "ablation", "relations")
 LOG = MODEL + "log.jsonl"

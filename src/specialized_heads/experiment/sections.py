@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from specialized_heads.config.sources import Distinct, FilePath
-from specialized_heads.planning.names import SCOPES, Target
+from specialized_heads.experiment.names import SCOPES, Target
+from specialized_heads.experiment.sources import Distinct, FilePath
 from specialized_heads.stage import Section
 
 Mode = Literal["none", "paper"]  # of preprocessing: `vocabulary.preprocess`

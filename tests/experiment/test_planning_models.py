@@ -2,8 +2,8 @@
 
 import pytest
 
-from specialized_heads.config.experiment import Experiment
-from specialized_heads.planning.models import KINDS, Run, columns, corpora, models, paths, runs, viewed
+from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.models import KINDS, Run, columns, corpora, models, paths, runs, viewed
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 Together with `sections`, this is the only definition of every key, its unit, its range and its default. `config.yaml` and the
 files in `config/` are instances of `Experiment`. The JSON schema in `workflow/schemas/` is generated from it (`python -m
-specialized_heads.config.experiment`). An unknown key is an error that names the nearest known one.
+specialized_heads.experiment.configuration`). An unknown key is an error that names the nearest known one.
 """
 
 import difflib
@@ -17,9 +17,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from specialized_heads.config import removed
-from specialized_heads.config.classification import SIZES, Classification, Task, TaskSource
-from specialized_heads.config.sections import (
+from specialized_heads.experiment import removed
+from specialized_heads.experiment.classification import SIZES, Classification, Task, TaskSource
+from specialized_heads.experiment.sections import (
     Ablation,
     Comparison,
     Decoding,
@@ -32,7 +32,7 @@ from specialized_heads.config.sections import (
     Training,
     Vocabulary,
 )
-from specialized_heads.config.sources import Distinct, Downloads, Source, Title
+from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -344,5 +344,5 @@ def schema_text() -> str:
 
 if __name__ == "__main__":
     if not sys.argv[1:] or Path(sys.argv[1]).suffix != ".json":
-        sys.exit("error: name the .json file for the schema; specialized_heads.config.file checks a configuration")
+        sys.exit("error: name the .json file for the schema; specialized_heads.experiment.file checks a configuration")
     Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

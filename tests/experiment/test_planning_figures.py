@@ -5,11 +5,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from specialized_heads.experiment.results import Result, arguments
+from specialized_heads.experiment.targets import all_results, everything
 
-from specialized_heads.config.experiment import Experiment, load
-from specialized_heads.config.file import read
-from specialized_heads.planning.results import Result, arguments
-from specialized_heads.planning.targets import all_results, everything
+from specialized_heads.experiment.configuration import Experiment, load
+from specialized_heads.experiment.file import read
 from specialized_heads.report import make
 
 ROOT = Path(__file__).parents[2]

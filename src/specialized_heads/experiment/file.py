@@ -6,7 +6,7 @@ Tags that would create Python objects are rejected.
 Snakemake reads a file given with `--configfile` itself, before any code of this project runs: its error for invalid YAML has no
 line number, and it runs Python code in a file with the key `__use_yte__`. So check a file from elsewhere first:
 
-    python -m specialized_heads.config.file config/my.yaml
+    python -m specialized_heads.experiment.file config/my.yaml
 
 It reports the first mistake with its line, or the name of the experiment, and runs nothing in the file.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from specialized_heads.config.experiment import load
+from specialized_heads.experiment.configuration import load
 from specialized_heads.stage import UserError, run
 
 LARGEST = 1_000_000  # bytes; a configuration with every key and comments has about ten thousand
@@ -124,7 +124,7 @@ def _remedy(error: yaml.MarkedYAMLError) -> str:
 def main() -> None:
     """Check the configuration files named on the command line."""
     if not sys.argv[1:]:
-        raise UserError("name a file: python -m specialized_heads.config.file config/my.yaml")
+        raise UserError("name a file: python -m specialized_heads.experiment.file config/my.yaml")
     for name in sys.argv[1:]:
         experiment = load(read(Path(name)), origin=name)
         named = {"corpora": experiment.corpora, "tasks": experiment.tasks}

@@ -1,6 +1,6 @@
 """The figures and tables of the report: one row each, which says what draws it and where the report shows it.
 
-All read the five tables of the experiment (`planning.tables`). To add one, write its module and its row. The module's docstring
+All read the five tables of the experiment (`experiment.tables`). To add one, write its module and its row. The module's docstring
 is the caption in the report.
 """
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import specialized_heads
-from specialized_heads.config.experiment import Experiment
-from specialized_heads.planning.inputs import HEADS
-from specialized_heads.planning.models import corpora, emerging, models, paths, runs, tasks, viewed
-from specialized_heads.planning.tables import TABLES, ablated, by_rule, sources, timed
+from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.inputs import HEADS
+from specialized_heads.experiment.models import corpora, emerging, models, paths, runs, tasks, viewed
+from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources, timed
 
 Files = dict[
     str, dict[str, str]

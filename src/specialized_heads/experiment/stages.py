@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from specialized_heads.config.classification import Classification
-from specialized_heads.config.experiment import Experiment
-from specialized_heads.config.kept import bert_folder, imported_folder
-from specialized_heads.planning.models import viewed
-from specialized_heads.planning.names import Target
+from specialized_heads.experiment.classification import Classification
+from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.kept import bert_folder, imported_folder
+from specialized_heads.experiment.models import viewed
+from specialized_heads.experiment.names import Target
 
 Settings = dict[str, Any]
 

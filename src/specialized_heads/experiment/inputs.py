@@ -1,20 +1,19 @@
 """The input files of stages that depend on the configuration, and the files that the workflow fetches.
 
-Functions take the experiment and the wildcards of a job by name, as those of `planning.stages`; a stage that does not need a file
-gets an empty list. Results are relative to the working directory.
+A stage that does not need a file gets an empty list. Results are relative to the working directory.
 """
 
 import os
 from pathlib import Path
 from typing import Any
 
-from specialized_heads.config.classification import Glue
-from specialized_heads.config.experiment import Experiment
-from specialized_heads.config.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
-from specialized_heads.planning.models import Run, paths, runs, viewed
-from specialized_heads.planning.names import Name, Target
-from specialized_heads.planning.stages import bert_of
+from specialized_heads.experiment.classification import Glue
+from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
+from specialized_heads.experiment.models import Run, paths, runs, viewed
+from specialized_heads.experiment.names import Name, Target
+from specialized_heads.experiment.stages import bert_of
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from specialized_heads.config.experiment import Experiment
-from specialized_heads.planning.names import SCOPES, Name, Target
+from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.names import SCOPES, Name, Target
 
 OF_TASKS = ("baseline", "checkpoint", "pruned")  # the kinds that a classification task has
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from specialized_heads.config.experiment import Experiment
+from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.stage import Section, UserError, first_line, read_json
 
 DESCRIPTION = "baseline.json"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specialized_heads.planning.source_code import PACKAGE, code, files_of
+from specialized_heads.experiment.source_code import PACKAGE, code, files_of
 
 
 def names(module: str) -> set[str]:
@@ -12,7 +12,12 @@ def names(module: str) -> set[str]:
 def test_imports_are_followed_and_the_keys_of_the_configuration_are_not() -> None:
     found = names("pruning.prune")
     assert {"pruning/prune.py", "model/gates.py", "training/loop.py", "stage.py", "__init__.py"} <= found
-    assert not found & {"config/sections.py", "config/experiment.py", "heads/measure.py", "planning/names.py"}
+    assert not found & {
+        "experiment/sections.py",
+        "experiment/configuration.py",
+        "heads/measure.py",
+        "experiment/names.py",
+    }
 
 
 def test_the_hash_covers_data_files() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from specialized_heads.planning.names import MODEL, TARGET, Name, Target
+from specialized_heads.experiment.names import MODEL, TARGET, Name, Target
 
 NAMES = {
     "baseline": Name("baseline"),

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from specialized_heads.config.sections import Training
-from specialized_heads.config.sources import NAME, Distinct, FilePath, Title
+from specialized_heads.experiment.sections import Training
+from specialized_heads.experiment.sources import NAME, Distinct, FilePath, Title
 from specialized_heads.stage import Section
 
 EmbeddedName = Annotated[str, Field(pattern=NAME)]

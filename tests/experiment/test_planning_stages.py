@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from specialized_heads.config.experiment import Experiment, load
-from specialized_heads.planning import inputs, stages
+from specialized_heads.experiment import inputs, stages
+from specialized_heads.experiment.configuration import Experiment, load
 
 
 def test_a_lambda_grows_and_a_number_of_heads_does_not(experiment: Experiment) -> None:

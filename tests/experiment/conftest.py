@@ -2,7 +2,7 @@
 
 import pytest
 
-from specialized_heads.config.experiment import Experiment, load
+from specialized_heads.experiment.configuration import Experiment, load
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""The configuration of an experiment: its keys, their ranges and defaults, and the file it is read from."""
