@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import inputs, removed
 from specialized_heads.stage import UserError
 

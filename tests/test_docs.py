@@ -14,7 +14,7 @@ import yaml
 from pages import PACKAGE, PAGES, ROOT, anchors, blocks, code, links
 from pydantic import TypeAdapter, ValidationError
 
-from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import figures
 from specialized_heads.stage import Section, UserError
 

@@ -12,7 +12,7 @@ import yaml
 from pages import PACKAGE, ROOT, blocks
 from pydantic import TypeAdapter
 
-from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import sources
 from specialized_heads.stage import UserError
 

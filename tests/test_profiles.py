@@ -7,25 +7,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from specialized_heads.experiment.targets import all_results
-
-from specialized_heads.experiment.configuration import load
-from specialized_heads.experiment.file import read
 
 ROOT = Path(__file__).parents[1]
 RULE = r"^ *(?:use rule (\w+) as |rule ?)(\w*)(?: with)?:\n(.*?)(?=^ *(?:use )?rule\b|\Z)"
 FILES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
 FOUND = [found for text in FILES for found in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)]
 BASES = ("", "stage", "training")
-RULES = {name: rule for old, name, rule in FOUND if old in BASES}
+RULES = {name: rule for old, name, rule in FOUND if old in BASES and name}
 # A rule that is another one with other files runs the same module.
 RULES = {name: rule if old in BASES else RULES[old] for old, name, rule in FOUND if name not in BASES[1:]}
-# The rule without a name stands for every figure and table.
-FIGURE = RULES.pop("")
-RULES |= {
-    result.rule: FIGURE.replace("{params.module:q}", f"specialized_heads.report.{result.module}")
-    for result in all_results(load(read(ROOT / "config.yaml")))
-}
 
 
 def profile(name: str) -> dict:

@@ -14,12 +14,12 @@ import pytest
 from claim_tables import evidence_of
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from specialized_heads.report.experiment import Model, describe
 
 from specialized_heads import report
 from specialized_heads.report import make as maker
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import Evidence
-from specialized_heads.report.experiment import Model, describe
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")

@@ -6,10 +6,10 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-
-from specialized_heads.report import style
 from specialized_heads.report.experiment import Model, describe
 from specialized_heads.report.inputs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, stack_models
+
+from specialized_heads.report import style
 from specialized_heads.report.michel import ablation, ablation_sets, alone, moments, systematic
 
 KINDS = ("encoder", "decoder", "cross")

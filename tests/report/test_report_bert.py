@@ -6,6 +6,7 @@ from math import nan
 
 import pandas as pd
 import pytest
+from specialized_heads.report.experiment import describe
 
 from specialized_heads.report.claims import michel
 from specialized_heads.report.claims.claim import Verdict, judge
@@ -13,7 +14,6 @@ from specialized_heads.report.claims.evidence import Evidence, NotTestable
 from specialized_heads.report.claims.table import judged
 from specialized_heads.report.claims.table import numbers as claims_of
 from specialized_heads.report.classification import task_pruning, task_speed, tasks
-from specialized_heads.report.experiment import describe
 from specialized_heads.report.michel import ablation, ablation_sets, alone, moments
 
 CLAIMS = {claim.name: claim for claim in [*michel.claims(), *michel.claims_of_bert()]}

@@ -2,9 +2,9 @@
 
 import pandas as pd
 import pytest
+from specialized_heads.report.experiment import Model, describe
 
 from specialized_heads.report.beyond import emergence, emergence_table, functions
-from specialized_heads.report.experiment import Model, describe
 
 
 def heads(*, previous: float, margin: float, rarest: float = 0.1) -> pd.DataFrame:

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from specialized_heads.report.inputs import HEAD_COLUMNS, Files
 
 from specialized_heads.report import cells, output, style
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files
 from specialized_heads.report.voita import figure1, figure2, figure7
 from specialized_heads.stage import UserError
 

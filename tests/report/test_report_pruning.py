@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
-
-from specialized_heads.report.beyond import controls, gates
 from specialized_heads.report.experiment import Model
 from specialized_heads.report.inputs import read_log
+
+from specialized_heads.report.beyond import controls, gates
 from specialized_heads.stage import UserError
 
 NAN = float("nan")

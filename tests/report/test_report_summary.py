@@ -7,12 +7,12 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
+from specialized_heads.report.experiment import describe
+from specialized_heads.report.inputs import read_log
 
 import specialized_heads
 from specialized_heads.report.beyond import environment, training_curves
 from specialized_heads.report.beyond import models as models_table
-from specialized_heads.report.experiment import describe
-from specialized_heads.report.inputs import read_log
 from specialized_heads.report.output import save_table
 from specialized_heads.stage import UserError
 
