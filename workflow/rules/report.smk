@@ -38,12 +38,12 @@ rule figure:
         "../../envs/pipeline.yaml"
     params:
         code=lambda wildcards: code(f"report.{figures.BY_STEM[wildcards.stem].module}", "report.make"),
-        module=lambda wildcards: figures.BY_STEM[wildcards.stem].module,
+        module=lambda wildcards: f"specialized_heads.report.{figures.BY_STEM[wildcards.stem].module}",
         caption=lambda wildcards: figures.BY_STEM[wildcards.stem].caption,
         flags=figure_flags,
         settings=settings(figures.settings),
     shell:
-        "python -m specialized_heads.report.make specialized_heads.report.{params.module} {params.flags:q} "
+        "python -m specialized_heads.report.make {params.module:q} {params.flags:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
 
