@@ -13,7 +13,7 @@ def label(
     kind: str = "encoder", *, offset: int | None = -1, share: float = 0.0, margin: float = NAN, rarest: float = NAN
 ) -> tuple[list[str], list[str]]:
     margins = {"obj_head_to_dependent": margin, "amod_head_to_dependent": -0.3} if kind == "encoder" else {}
-    return functions_of(kind, Position(offset, share, 0.0), Heads(), margins=margins, rarest=rarest)
+    return functions_of(kind, Position(offset, share, 0.0), Heads(), margins=margins, shares={"rarest": rarest})
 
 
 @pytest.mark.parametrize("share, expected", [(0.9, ["positional"]), (0.8999, []), (1.0, ["positional"]), (NAN, [])])

@@ -107,4 +107,4 @@ def test_a_previous_token_head_is_judged_where_there_is_a_previous_token(
     counts[length - 1], counts[length] = 100 * hits, 100 * (length - hits)
     place = preferred("encoder", counts, possible)
     assert place == (-1, pytest.approx(share, abs=1e-3), pytest.approx(raw, abs=1e-3))
-    assert functions_of("encoder", place, Heads(), margins={}, rarest=float("nan")) == (label, [])
+    assert functions_of("encoder", place, Heads(), margins={}, shares={}) == (label, [])

@@ -13,7 +13,7 @@ def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int
     """Hits of one head on one sentence (ids without EOS), which is padded."""
     ids = torch.tensor([[*source, EOS, PAD, PAD]])
     queries = torch.tensor([[True] * len(source) + [False] * 3])
-    first, either, counted = rare_hits(torch.tensor([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff)
+    (first, either), counted = rare_hits(torch.tensor([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff)
     return int(first[0]), int(either[0]), counted
 
 
@@ -36,7 +36,7 @@ def test_rare_words_with_several_heads_and_sentences() -> None:
     source = torch.tensor([[5, 17, EOS], [18, EOS, PAD]])
     queries = torch.tensor([[True, True, False], [True, False, False]])
     best = torch.tensor([[[1, 1, 1], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]]])
-    first, either, counted = rare_hits(best, queries, source, ranks=RANKS, cutoff=10)
+    (first, either), counted = rare_hits(best, queries, source, ranks=RANKS, cutoff=10)
     assert (first.tolist(), either.tolist(), counted) == ([3, 1], [3, 3], 3)
 
 

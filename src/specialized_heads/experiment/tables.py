@@ -6,7 +6,7 @@ from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS, MODEL
 from specialized_heads.experiment.models import Run, corpora, emerging, models, paths, runs, tasks
 from specialized_heads.experiment.names import KINDS, TRAINED
-from specialized_heads.heads.functions import LEAST_ARCS, POSITIONAL_SHARE, RARE_SHARE
+from specialized_heads.heads.functions import LEAST_ARCS
 
 TABLES = ("models", "heads", "logs", "ablation", "relations")
 LOG = MODEL + "log.jsonl"
@@ -89,8 +89,9 @@ def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
         case "ablation":
             return {"second": "development set"}
         case "relations":
-            thresholds = {"positional_share": POSITIONAL_SHARE, "rare_share": RARE_SHARE, "least_arcs": LEAST_ARCS}
-            return thresholds | experiment.for_corpus(corpus).heads.model_dump(include={"syntactic_margin"})
+            return {"least_arcs": LEAST_ARCS} | experiment.for_corpus(corpus).heads.model_dump(
+                include={"syntactic_margin"}
+            )
     return {}
 
 

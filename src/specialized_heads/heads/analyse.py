@@ -15,6 +15,7 @@ from specialized_heads.heads.examples import examples
 from specialized_heads.heads.functions import LEAST_ARCS
 from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
+from specialized_heads.heads.shares import SHARES
 from specialized_heads.heads.table import head_rows, read_relevance, table_schema
 from specialized_heads.heads.trees import align
 from specialized_heads.model.architecture import KINDS
@@ -79,7 +80,9 @@ def main(files: stage.Files, settings: Settings) -> None:
         "parsed": len(parses),
         "aligned": len(sentences),
         "queries": counted.queries,
-        "rare_words_queries": counted.rare_queries,
+        "share_queries": {
+            share.columns[0]: number for share, number in zip(SHARES, counted.share_queries, strict=True)
+        },
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
         "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < LEAST_ARCS],

@@ -9,7 +9,7 @@ from sentencepiece import SentencePieceProcessor
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import maps
-from specialized_heads.heads.functions import RARE_SHARE
+from specialized_heads.heads.functions import BY_NAME, RARE_WORDS
 from specialized_heads.heads.measure import Counted
 from specialized_heads.model.transformer import Transformer
 
@@ -32,9 +32,9 @@ def examples(
         share; `sentences`, each with `tokens`, `attention` and `rarest`, the position of its rarest token.
     """
     heads = maps.head_numbers(model, "encoder")
-    if not heads or not counted.rare_queries:
+    if not heads or np.isnan(counted.shares["rarest"]).all():
         return {"layer": None, "head": None, "kind": "none", "score": None, "sentences": []}
-    shares = counted.rare_shares()[0]
+    shares = counted.shares["rarest"]
     best = int(np.argmax(shares))
     rarest = {}  # by sentence
     for number in range(len(store)):
@@ -60,5 +60,5 @@ def examples(
     ]
     layer, head = heads[best]
     score = float(shares[best])
-    kind = "rare words" if score >= RARE_SHARE else "best by score"
+    kind = RARE_WORDS if score >= BY_NAME[RARE_WORDS].threshold else "best by score"
     return {"layer": layer, "head": head, "kind": kind, "score": score, "sentences": sentences}

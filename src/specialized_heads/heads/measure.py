@@ -13,7 +13,7 @@ from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.confidence import confidence, entropy, parked
-from specialized_heads.heads.rare_words import rare_hits
+from specialized_heads.heads.shares import SHARES
 from specialized_heads.heads.trees import Sentence
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.transformer import Transformer
@@ -28,8 +28,8 @@ class Counted:
     eos: mean attention on the source's EOS (H,), for encoder and cross.
     offsets: per type, counts of relative positions (H, 2·reach + 1), see `positional.offset_counts`.
     visible: per type, see `positional.visible_counts` (2, 2·reach + 1).
-    rare: argmaxes of the encoder on the rarest token and on one of the two rarest (2, H).
-    rare_queries: the queries that `rare` counts.
+    shares: of argmaxes of encoder heads, by column (`shares.SHARES`) (H,); NaN where no sentence qualifies.
+    share_queries: the queries that each of `shares.SHARES` counts.
     hits, fixed, arcs: per aligned sentence (N), the arcs that each encoder head gets right (N, H, R, 2), those that the best
         fixed offset gets right (N, R, 2), and all (N, R, 2).
     """
@@ -40,16 +40,11 @@ class Counted:
     eos: dict[str, np.ndarray]
     offsets: dict[str, np.ndarray]
     visible: dict[str, np.ndarray]
-    rare: np.ndarray
-    rare_queries: int
+    shares: dict[str, np.ndarray]
+    share_queries: list[int]
     hits: np.ndarray
     fixed: np.ndarray
     arcs: np.ndarray
-
-    def rare_shares(self) -> np.ndarray:
-        """Shares of argmaxes on the rarest token and on one of the two rarest (2, H); NaN where no sentence qualifies."""
-        with np.errstate(invalid="ignore"):
-            return self.rare / np.int64(self.rare_queries)
 
 
 def measure(
@@ -78,7 +73,8 @@ def measure(
     offsets = {kind: torch.zeros(heads[kind], 2 * reach + 1, dtype=torch.long) for kind in KINDS}
     visible = {kind: torch.zeros(2, 2 * reach + 1, dtype=torch.float64) for kind in KINDS}
     number_of_queries = dict.fromkeys(KINDS, 0)
-    rare, rare_queries = torch.zeros(2, heads["encoder"], dtype=torch.long), 0
+    hits = [torch.zeros(len(share.columns), heads["encoder"], dtype=torch.float64) for share in SHARES]
+    share_queries = [0] * len(SHARES)
     arc_counts = []
     for batch in maps.attention_maps(model, store):
         for kind in KINDS:
@@ -93,11 +89,11 @@ def measure(
             offsets[kind] += positional.offset_counts(best, origin, positioned, reach=reach)
             visible[kind] += positional.visible_counts(kind, origin, positioned, keys, reach=reach)
             if kind == "encoder":
-                rarest, two_rarest, number = rare_hits(
-                    best, queries, batch.source, ranks=ranks, cutoff=settings.rare_cutoff
-                )
-                rare += torch.stack([rarest, two_rarest])
-                rare_queries += number
+                known = {"ranks": ranks, "cutoff": settings.rare_cutoff}
+                for place, share in enumerate(SHARES):
+                    found, number = share.count(best, queries, batch.source, **known)
+                    hits[place] += found
+                    share_queries[place] += number
         rows = [row for row, number in enumerate(batch.sentences.tolist()) if number in sentences]
         if rows:
             parsed = [sentences[int(batch.sentences[row])] for row in rows]
@@ -107,7 +103,9 @@ def measure(
             arcs = [sentence.arcs for sentence in parsed]
             arc_counts.append(syntactic.arc_hits(attention, words, arcs, fixed_offsets))
     means = {kind: (sums[kind] / number_of_queries[kind]).numpy() for kind in KINDS}  # 0 / 0 is NaN
-    hits, fixed, arcs = map(np.concatenate, zip(*arc_counts, strict=True))
+    rows_of = zip(SHARES, hits, share_queries, strict=True)
+    shares = {name: (row / n).numpy() for share, found, n in rows_of for name, row in zip(share.columns, found)}
+    right, fixed, arcs = map(np.concatenate, zip(*arc_counts, strict=True))
     return Counted(
         queries=number_of_queries,
         confidence={kind: values[0] for kind, values in means.items()},
@@ -115,9 +113,9 @@ def measure(
         eos={kind: (total / number_of_queries[kind]).numpy() for kind, total in eos.items()},
         offsets={kind: counts.numpy() for kind, counts in offsets.items()},
         visible={kind: counts.numpy() for kind, counts in visible.items()},
-        rare=rare.numpy(),
-        rare_queries=rare_queries,
-        hits=hits,
+        shares=shares,
+        share_queries=share_queries,
+        hits=right,
         fixed=fixed,
         arcs=arcs,
     )

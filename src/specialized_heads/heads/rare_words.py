@@ -7,9 +7,7 @@ from torch import Tensor
 from specialized_heads.corpus.tokens import TokenStore
 
 
-def rare_hits(
-    best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, cutoff: int
-) -> tuple[Tensor, Tensor, int]:
+def rare_hits(best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, cutoff: int) -> tuple[Tensor, int]:
     """How often the argmax is the least frequent token of the sentence, and one of the two least frequent.
 
     Sentences whose least frequent token is among the `cutoff` most frequent ones of the training set are left out. A token
@@ -23,7 +21,7 @@ def rare_hits(
         cutoff: number of most frequent tokens that are not rare.
 
     Returns:
-        hits on the rarest (H,), on one of the two rarest (H,), and the number of queries counted.
+        hits on the rarest and on one of the two rarest (2, H), and the number of queries counted.
     """
     rank = ranks[source].masked_fill(~queries, -1)  # (B, T)
     rarest = rank.amax(-1, keepdim=True)
@@ -32,7 +30,7 @@ def rare_hits(
     attended = rank[:, None].expand(-1, best.shape[1], -1).gather(2, best)  # rank of the token attended to, (B, H, T)
     first = (attended == rarest[:, None]) & counted[:, None]
     either = first | ((attended == second[:, None]) & counted[:, None])
-    return first.sum((0, 2)), either.sum((0, 2)), int(counted.sum())
+    return torch.stack([first.sum((0, 2)), either.sum((0, 2))]), int(counted.sum())
 
 
 def frequency_ranks(store: TokenStore, *, vocabulary: int) -> Tensor:

@@ -8,6 +8,7 @@ from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import maps, positional, syntactic
 from specialized_heads.heads.functions import LEAST_ARCS, functions_of
 from specialized_heads.heads.measure import Counted
+from specialized_heads.heads.shares import COLUMNS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
@@ -24,7 +25,7 @@ def table_schema(relations: list[str]) -> pa.Schema:
     for relation, names in zip(relations, syntactic.score_names(relations)):
         columns += [(f"{relation}_arcs", pa.int64())]
         columns += [(name + ending, pa.float64()) for name in names for ending in syntactic.ENDINGS]
-    columns += [("rarest", pa.float64()), ("two_rarest", pa.float64())]
+    columns += [(name, pa.float64()) for name in COLUMNS]
     columns += [(name, pa.list_(pa.string())) for name in ("functions", "relations", "relations_certain")]
     return pa.schema(columns)
 
@@ -63,7 +64,6 @@ def head_rows(
         UserError: a head has no relevance.
     """
     syntax = syntactic_columns(counted, settings, seed=seed)
-    rarest, two_rarest = counted.rare_shares()
     names = syntactic.score_names(settings.relations)
     enough = names[counted.arcs.sum(0) >= LEAST_ARCS]
     rows = []
@@ -89,10 +89,9 @@ def head_rows(
             if kind != "decoder":
                 row["eos_weight"] = counted.eos[kind][number]
             if kind == "encoder":
-                row |= syntax[number] | {"rarest": rarest[number], "two_rarest": two_rarest[number]}
+                row |= syntax[number] | {name: shares[number] for name, shares in counted.shares.items()}
             margins = {name: row[f"{name}_margin"] for name in (names.flat if kind == "encoder" else ())}
-            rare = row.get("rarest", float("nan"))
-            row["functions"], relations = functions_of(kind, place, settings, margins=margins, rarest=rare)
+            row["functions"], relations = functions_of(kind, place, settings, margins=margins, shares=row)
             if kind == "encoder":
                 # On other sentences too the head would beat the fixed offset; not corrected for the number of heads.
                 certain = [name for name in relations if name in enough and row[f"{name}_margin_low"] > 0]

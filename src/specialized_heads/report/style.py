@@ -26,6 +26,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
+from specialized_heads.heads import functions
+
 SINGLE, DOUBLE = 3.03, 6.29  # widths of one and of both columns, in inches
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so files do not depend on the machine's fonts
@@ -70,12 +72,8 @@ class Fill(NamedTuple):
     hatch: str
 
 
-FUNCTIONS = {
-    "positional": Fill("#5AA2E0", "/////"),
-    "syntactic": Fill("#E8743B", "-----"),
-    "rare words": Fill("#F3D34A", "xxxxx"),
-    "other": Fill("#E0E0E0", ""),
-}
+FUNCTIONS = {function.name: Fill(function.colour, function.hatch) for function in functions.FUNCTIONS}
+FUNCTIONS |= {"other": Fill("#E0E0E0", "")}
 
 
 class Series(NamedTuple):

@@ -16,7 +16,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from specialized_heads.heads.functions import BESIDE
+from specialized_heads.heads.functions import BESIDE, OF_TOKENS
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, stack
@@ -76,7 +76,7 @@ def _carriers(table: pd.DataFrame, types: list[str], relations: list[str]) -> li
     """The best head of one model for each function."""
     positions = [(kind, name, "positional_share", label, offsets) for kind, name, offsets, label in POSITIONS]
     functions = [row for row in positions if row[0] == "encoder"]
-    functions.append(("encoder", "rare words", "rarest", "rare words", None))
+    functions += [("encoder", function.name, function.score, function.name, None) for function in OF_TOKENS]
     for relation, direction in product(relations, DIRECTIONS):
         column, name = f"{relation}_{direction}", f"{relation} {paper.direction_label(relation, direction)}"
         functions.append(("encoder", name, column, column, None))

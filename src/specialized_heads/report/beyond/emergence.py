@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
+from specialized_heads.heads.functions import BY_NAME, FUNCTIONS, OF_TOKENS, POSITIONAL, SYNTACTIC
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables
@@ -25,11 +26,11 @@ BACKWARDS = "dependent → head"
 PANELS = {  # measure: title of its panel
     "loss": "development loss, nats/token",
     "neighbours": "share at a neighbour",
-    "syntactic": "margin over the fixed offset",
-    "rare words": "share at the rarest token",
+    **{function.name: function.measure for function in FUNCTIONS if function.name != POSITIONAL},
     "relevance": "highest relevance in a layer",
 }
-THRESHOLDS = {"neighbours": "positional_share", "syntactic": "syntactic_margin", "rare words": "rare_share"}
+THRESHOLDS = {function.name: function.threshold for function in OF_TOKENS}
+THRESHOLDS |= {"neighbours": BY_NAME[POSITIONAL].threshold}
 HEIGHT, KEY = 1.55, 1.0  # inches of a row of panels, and of the keys below the last one
 
 
@@ -45,14 +46,14 @@ def numbers(tables: Tables) -> pd.DataFrame:
         rows.append([point.corpus, point.seed, point.update, "loss", "", point.dev_loss])
     ends = logs.groupby(["corpus", "seed"])["update"].max()
     heads = tables.heads[tables.heads["kind"].isin(["checkpoint", "baseline"]) & tables.heads["corpus"].isin(followed)]
-    thresholds = {corpus: tables.of(corpus).relations.iloc[0] for corpus in followed}
+    margins = tables.relations.groupby("corpus")["syntactic_margin"].first()
     for (corpus, seed, update), same in heads.groupby(["corpus", "seed", "update"], sort=False, dropna=False):
         encoder = same[same["type"] == "encoder"]
         update = ends[corpus, seed] if pd.isna(update) else update
         for measure, name, values in curves(encoder):
             if values.notna().any():
                 best = encoder.loc[values.idxmax()]
-                threshold = thresholds[corpus].get(THRESHOLDS.get(measure))
+                threshold = margins[corpus] if measure == SYNTACTIC else THRESHOLDS.get(measure)
                 rows.append([corpus, seed, update, measure, name, values.max(), best["layer"], best["head"], threshold])
     return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "head": "Int64"})
 
@@ -64,8 +65,9 @@ def curves(encoder: pd.DataFrame) -> Iterator[tuple[str, str, pd.Series]]:
     for column in encoder.columns:
         relation, _, ending = column.rpartition("_margin")
         if relation.endswith(DIRECTIONS) and not ending:
-            yield "syntactic", relation_name(relation), encoder[column]
-    yield "rare words", "least frequent token", encoder["rarest"]
+            yield SYNTACTIC, relation_name(relation), encoder[column]
+    for function in OF_TOKENS:
+        yield function.name, function.name, encoder[function.score]
     for layer, heads in encoder.groupby("layer"):
         yield "relevance", f"layer {layer}", encoder["relevance"].where(encoder.index.isin(heads.index))
 

@@ -6,6 +6,7 @@ text trained by different recipes (config/recipes.yaml), which makes this the ta
 
 import pandas as pd
 
+from specialized_heads.heads.functions import FUNCTIONS, OF_TOKENS, Function
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.beyond.emergence import SHARES, relation_name
 from specialized_heads.report.data import Tables
@@ -37,8 +38,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
         row |= {"relation": column.removesuffix("_margin"), "margin": encoder.at[head, column]}
         row |= {f"margin_{end}": encoder.at[head, f"{column}_{end}"] for end in ("low", "high")}
         labels = [name for names in encoder["functions"] for name in names]
-        row |= {"rarest": encoder["rarest"].max(), "positional": labels.count("positional")}
-        row["rare_words"] = labels.count("rare words")
+        row |= {function.score: encoder[function.score].max() for function in OF_TOKENS}
+        row |= {_column(function): labels.count(function.name) for function in FUNCTIONS}
         row["syntactic"] = int((encoder["relations_certain"].map(len) > 0).sum())
         rows.append(row)
     return pd.DataFrame(rows)
@@ -59,11 +60,17 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                 f" [{100 * best['margin_low']:.0f}, {100 * best['margin_high']:.0f}] {relation_name(best['relation'])}"
             )
         line["syntactic margin, points"] = margin
-        line["rarest"] = between(seeds["rarest"], "{:.2f}")
-        for label in ("positional", "syntactic", "rare_words"):
-            line[f"{label.replace('_', ' ')} heads"] = between(seeds[label], "{:.0f}") + f" of {best['heads']}"
+        for function in OF_TOKENS:
+            line[function.measure] = between(seeds[function.score], "{:.2f}")
+        for function in FUNCTIONS:
+            line[f"{function.name} heads"] = between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
         lines.append(line)
     return pd.DataFrame(lines)
+
+
+def _column(function: Function) -> str:
+    """The column with the number of heads that have a function."""
+    return function.name.replace(" ", "_")
 
 
 def between(values: pd.Series, form: str) -> str:

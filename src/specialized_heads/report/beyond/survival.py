@@ -9,6 +9,7 @@ have no others, so these are Newcombe's (2006, method 5). The score "layer" show
 
 from collections.abc import Sequence
 from math import nan
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
+from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report import style
@@ -34,10 +36,10 @@ SCORES = {
     "low entropy": lambda heads: -heads["entropy"],
     "positional share": lambda heads: heads["positional_share"],
     "syntactic margin": lambda heads: heads.filter(regex="_margin$").max(axis=1),
-    "rarest token": lambda heads: heads["rarest"],
+    **{function.measure: itemgetter(function.score) for function in OF_TOKENS},
     "layer": lambda heads: heads["layer"],
 }
-ENCODER_ONLY = ("syntactic margin", "rarest token")
+ENCODER_ONLY = ("syntactic margin", *(function.measure for function in OF_TOKENS))
 HEAD = ["type", "layer", "head"]
 COLUMNS = [
     "corpus", "scope", "target", "lam", "target_heads", "type", "score", "seeds", "heads", "survivors", "labelled",
