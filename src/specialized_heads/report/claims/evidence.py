@@ -48,6 +48,7 @@ class Evidence:
     second: pd.DataFrame  # the same on another set
     systematic: pd.DataFrame  # BLEU along the order of importance, by seed and moment of training
     least_arcs: int  # minimum number of arcs of a relation for its accuracy to count
+    logs: pd.DataFrame = field(default_factory=pd.DataFrame)  # of the trainings, with P(open) of the gates
     of: str = "translation"  # or "classification", a task of BERT, whose scores are called BLEU here
     majority: float = nan  # of a task: score of its most frequent label
     metric: str = ""  # of a task

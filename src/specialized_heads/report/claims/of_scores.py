@@ -4,6 +4,7 @@ A measure takes the evidence of a corpus and returns a number, or raises `NotTes
 """
 
 import numpy as np
+import pandas as pd
 
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report.claims.claim import Measured
@@ -11,6 +12,8 @@ from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, re
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 ROUNDING = 1e-9
+MIN_DRAWS = 50  # that a gate sees before it closes; with fewer, its rate decides and not the loss
+CLOSED = 0.1  # P(open) of a closed gate
 ALIKE = 0.05  # of the heads: two models within this difference have about as many heads
 
 
@@ -77,6 +80,17 @@ def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     return Measured(gain, gain - half, gain + half, len(pairs), "model pairs", note)
 
 
+def draws_before_closing(logs: pd.DataFrame) -> pd.Series:
+    """For each pruned model, the update by which half of the gates that close have done so: P(open) below `CLOSED`."""
+    medians = []
+    for (scope, *_), records in logs.groupby(MODEL, dropna=False):
+        columns = records[[f"open_{kind}" for kind in SCOPES[scope]]].to_numpy()
+        gates = np.array([np.concatenate([layer for layers in row for layer in layers]) for row in columns])
+        updates = records["update"].to_numpy()[(gates < CLOSED).argmax(axis=0)]
+        medians.append(np.median(updates[gates[-1] < CLOSED]) if (gates[-1] < CLOSED).any() else np.nan)
+    return pd.Series(medians, dtype=float)
+
+
 def gates_decided(evidence: Evidence) -> Measured:
     """The share of gates that end closed or fully open with probability above 0.9, over all models pruned with a λ.
 
@@ -85,6 +99,12 @@ def gates_decided(evidence: Evidence) -> Measured:
     models = evidence.all_pruned(*SCOPES)
     models = models[models["target_heads"].isna()]
     require(len(models), "all models are pruned to a number of heads, which fixes their gates")
+    logs = evidence.logs[evidence.logs["kind"] == "pruned"] if len(evidence.logs) else pd.DataFrame(columns=MODEL)
+    fastest = draws_before_closing(logs.merge(models[MODEL], on=MODEL)).min()
+    forced = (
+        f"half of the gates that close do so within {fastest:.0f} updates: their rate forces them (gate_learning_rate)"
+    )
+    require(not fastest < MIN_DRAWS, forced)
     whole = evidence.baselines().iloc[0]
     heads = {scope: whole[[f"{kind}_heads" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
     gates = models["scope"].map(heads)

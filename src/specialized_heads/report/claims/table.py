@@ -65,6 +65,7 @@ def evidence_of(tables: Tables) -> Evidence:
         second=removed(tables, "without", measured_on="second"),
         systematic=in_order_of_importance(tables),
         least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
+        logs=tables.logs,
     )
 
 
