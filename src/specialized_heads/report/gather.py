@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from specialized_heads import stage
+from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.planning.models import columns
 from specialized_heads.tables import read_table, write_table
@@ -62,7 +63,7 @@ def models(path: Path) -> pd.DataFrame:
 
 def log(path: Path) -> pd.DataFrame:
     """Records of a training, with the expected number of open heads in each layer, by attention type."""
-    records = [json.loads(line) for line in stage.read_text(path).split("\n") if line]
+    records = [json.loads(line) for line in lines(path) if line]
     for record in records:
         for layer, probabilities in record.pop("open", {}).items():  # in the order of the layers
             record.setdefault(f"open_{layer.partition('.')[0]}", []).append(sum(probabilities))
