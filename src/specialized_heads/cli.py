@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specialized_heads import __version__
-from specialized_heads.stage import UserError, disk_errors, one_line, read_text
+from specialized_heads.stage import UserError, disk_errors, one_line
 
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
@@ -168,9 +168,10 @@ def _describe(args: argparse.Namespace) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
+    from specialized_heads.corpus.readers.local import text_lines
     from specialized_heads.exchange.export_to import export_to
 
-    texts = read_text(args.check).splitlines() if args.check else []
+    texts = list(text_lines(args.check)) if args.check else []
     print(export_to(args.model, args.output, to=args.to, quantization=args.quantization, texts=texts))
 
 

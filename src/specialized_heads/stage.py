@@ -228,14 +228,6 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def read_text(path: Path) -> str:
-    """A text file; a `UserError` if it cannot be read as UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-
-
 def write_file(path: Path, content: str | bytes) -> None:
     """Write text, as UTF-8, or bytes, atomically."""
     with atomic(path) as temporary:

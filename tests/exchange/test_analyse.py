@@ -38,6 +38,11 @@ def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
     assert (tmp_path / "out" / "heads.csv").is_file()
 
 
+def test_only_line_feeds_end_a_sentence(text: Path) -> None:
+    text.write_bytes("\ufeffone\u2028two\x0cthree\x85four\r\nfive\x1csix".encode())
+    assert analysis._lines(text) == ["one two three four", "five six"]
+
+
 def test_a_model_of_lower_case_tokens_is_given_them(
     call, model_files, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,7 +79,8 @@ def test_texts_that_do_not_fit_are_one_clear_error(exported: Path, text: Path, t
     short.write_text("one line\n")
     with pytest.raises(UserError, match=f"1 lines, but .* has {len(TEXTS)}"):
         analyse(exported, text, tmp_path / "out", translations=short)
-    for content, message in (("a\n\nb\n", "line 2 is empty"), ("", "has no sentences")):
-        short.write_text(content)
+    wrong = {"a\n\nb\n": "line 2 is empty", "a\n\u200b\u00a0\n": "line 2 is empty", "": "has no sentences"}
+    for content, message in (wrong | {"a\rb\n": "line 1: a carriage return"}).items():
+        short.write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match=message):
             analyse(exported, short, tmp_path / "out")

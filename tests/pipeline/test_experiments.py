@@ -67,12 +67,13 @@ def test_an_unknown_key_stops_before_any_work(project) -> None:
     assert not (project.root / "results").exists()
 
 
-def test_a_missing_corpus_is_named_before_any_work(project) -> None:
-    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run()
+def test_a_missing_text_stops_a_run_even_where_results_exist(project) -> None:
+    raw = project.root / "results" / "smoke" / "mine" / "corpus" / "raw.parquet"
+    raw.parent.mkdir(parents=True)
+    raw.touch()
+    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run("--dry-run", raw)
     assert run.status == 1
-    assert "Missing input files" in run.printed
-    assert "pairs.tsv" in run.printed
-    assert not (project.root / "results").exists()
+    assert "corpora.mine.source: there is no file pairs.tsv; put it there, or correct the path" in run.printed
 
 
 def test_your_own_text_without_a_parser_says_what_to_set(project) -> None:

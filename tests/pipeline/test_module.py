@@ -95,6 +95,19 @@ def test_a_module_runs_with_the_configuration_of_its_importer(importer: Path, sm
     assert "Nothing to be done" in snakemake(importer, "--dry-run")
 
 
+def test_a_missing_text_stops_a_module_and_its_prefix_does_not_move_it(importer: Path) -> None:
+    settings = yaml.safe_load((importer / "config.yaml").read_text(encoding="utf-8"))
+    mine = {"title": "Mine", "source": {"kind": "local", "path": "mine.tsv"}, "target_language": "de"}
+    settings["heads"] |= {"corpora": {"mine": mine}, "parser": {"engine": "conllu", "path": "trees.conllu"}}
+    (importer / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    (importer / "mine.tsv").write_text("one\teins\n", encoding="utf-8")
+    (importer / "trees.conllu").touch()
+    snakemake(importer, "--dry-run", "second_all")
+    (importer / "mine.tsv").unlink()
+    with pytest.raises(AssertionError, match=r"affected files:\s+mine.tsv"):
+        snakemake(importer, "--dry-run", "second_all")
+
+
 def test_a_changed_resource_makes_the_text_of_a_module_stale(importer: Path, project: Workflow) -> None:
     raw = "results/imported/libreoffice_en_ru/corpus/raw.json"
     snakemake(importer, raw)

@@ -19,10 +19,19 @@ from specialized_heads.experiment import figures, inputs, models, names, stages,
 from specialized_heads.experiment.source_code import code
 from specialized_heads.stage import UserError, one_line
 
+# The prefix that an importer may give this workflow moves relative paths, but not absolute ones.
+PROJECT = ROOT if IMPORTED else os.path.relpath(ROOT)
+RESOURCES = os.path.normpath(f"{PROJECT}/resources")
+
 try:
     experiment = load(config, origin=", ".join(CONFIGURED))
     check_given(experiment, root=Path(ROOT))
     FETCHED = inputs.fetched(experiment)
+    SUPPLIED = inputs.supplied(experiment, resources=RESOURCES, root=PROJECT)
+    for file, key in SUPPLIED.items():
+        # An importer may have a rule that makes it.
+        if not IMPORTED and not Path(file).exists():
+            raise UserError(f"{key}: there is no file {file}; put it there, or correct the path")
 except UserError as error:
     raise WorkflowError(one_line(error)) from None
 
@@ -38,9 +47,6 @@ TASKS = any_of(experiment.tasks)
 GIVEN_TASKS = any_of(name for name, task in experiment.tasks.items() if task.model)
 STUDIES = any_of(experiment.studies)
 DOWNLOADS = experiment.downloads.directory
-# The prefix that an importer may give this workflow moves relative paths, but not absolute ones.
-PROJECT = ROOT if IMPORTED else os.path.relpath(ROOT)
-RESOURCES = os.path.normpath(f"{PROJECT}/resources")
 
 
 wildcard_constraints:
@@ -60,7 +66,16 @@ wildcard_constraints:
 
 def planned(function, **more):
     """Input function: the files that a function of `experiment.inputs` names for the wildcards of a job."""
-    return lambda wildcards: function(experiment, **wildcards, **more)
+    return lambda wildcards: unmoved(function(experiment, **wildcards, **more))
+
+
+def unmoved(files):
+    """These files, of which the prefix of an importer moves none that no rule makes."""
+    if isinstance(files, dict):
+        return {name: unmoved(group) for name, group in files.items()}
+    if isinstance(files, list):
+        return [unmoved(file) for file in files]
+    return local(files) if IMPORTED and files in SUPPLIED else files
 
 
 def files_of_corpus(wildcards, input):

@@ -34,7 +34,7 @@ class Settings(stage.Section):
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
     """Read a translation; a `UserError` unless it has one line per reference."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
     except UnicodeDecodeError as error:
         raise stage.UserError(f"{path}: damaged ({error}); delete it and run again") from None
     if len(lines) != len(references):

@@ -19,6 +19,7 @@ from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import apply, undo
+from specialized_heads.corpus.readers.local import text_lines
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.experiment.sections import Decoding, Heads
@@ -122,12 +123,12 @@ def summary(table: Path) -> str:
 
 def _lines(path: Path) -> list[str]:
     """The sentences of a file, normalised as in the clean stage."""
-    lines = stage.read_text(path).splitlines()
-    if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
-        raise stage.UserError(f"{path}: line {empty[0]} is empty; remove it, and its translation")
+    lines = [normalise(line, entities=False)[0] for line in text_lines(path)]
+    if "" in lines:
+        raise stage.UserError(f"{path}: line {lines.index('') + 1} is empty; remove it, and its translation")
     if not lines:
         raise stage.UserError(f"{path}: has no sentences")
-    return [normalise(line, entities=False)[0] for line in lines]
+    return lines
 
 
 def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:

@@ -79,6 +79,38 @@ def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_:
     return [f"{file}.json" if file in cards else file for file in files]
 
 
+def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, str]:
+    """The files that no rule makes, and the key that asks for each.
+
+    Snakemake takes a result whose input is missing for an input itself, and would show results of another text.
+    """
+    files: dict[str, str] = {}
+    for name, values in experiment.corpora.items():
+        key, place = f"corpora.{name}", {"corpus": name, "resources": resources}
+        files |= dict.fromkeys(corpus_cards(experiment, **place), f"{key}.source")
+        if trees := given_parses(experiment, **place):
+            files[str(trees)] = f"{key}, parser.path"
+        if imported_folder(experiment, name, root=Path(root)):
+            files |= dict.fromkeys(imported_files(experiment, corpus=name, root=root), f"{key}.baseline")
+        elif values.baseline:
+            for file in ("baseline.json", "model.safetensors", "bpe.source.model", "bpe.target.model"):
+                kept = [
+                    given_file(experiment, corpus=name, name=file, root=root, seed=str(n)) for n in experiment.seeds
+                ]
+                files |= dict.fromkeys(kept, f"{key}.baseline")
+    for name, task in experiment.tasks.items():
+        archive = task_archive(experiment, corpus=name, cards=True)
+        files |= dict.fromkeys(archive, f"classification.tasks.{name}.source")
+        if task.model:
+            files |= dict.fromkeys(bert_files(experiment, root=root, corpus=name), f"classification.tasks.{name}.model")
+    if experiment.classification and experiment.classification.model:
+        files |= dict.fromkeys(bert_files(experiment, root=root), "classification.model")
+    directory = experiment.downloads.directory
+    made = [f"{file}.json" for file in fetched(experiment)]
+    made += [f"models/{folder.name}/card.json" for folder in hub_models(experiment, root=root)]
+    return {path: key for path, key in files.items() if path not in [os.path.join(directory, file) for file in made]}
+
+
 # Trees
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from specialized_heads import stage
+from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.experiment.names import TRAINED, columns
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table, write_table
@@ -117,7 +118,7 @@ def task_score(score: dict[str, Any], baselines: Path) -> dict[str, Any]:
 def log(path: Path) -> pd.DataFrame:
     """Records of a training; `open_<type>`: by layer, the probability that each head's gate is open."""
     try:
-        records = [json.loads(line) for line in stage.read_text(path).split("\n") if line]
+        records = [json.loads(line) for line in lines(path) if line]
     except ValueError as error:
         raise stage.UserError(f"{path}: damaged ({error}); delete it and run again") from None
     for record in records:

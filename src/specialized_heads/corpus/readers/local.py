@@ -102,8 +102,8 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
         counts["null"] += nulls
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file. Lines that end in a carriage return alone, as on old Macs, would pass for one pair."""
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a file, plain or packed. Lines that end in a carriage return alone, as on old Macs, would pass for one pair."""
     for number, line in enumerate(lines(path), start=1):
         if "\0" in line or "\x1b" in line:
             raise UserError(
@@ -119,7 +119,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _tsv_rows(path: Path, *, counts: Counter[str], set_: str) -> Iterator[tuple[str, str, str, str]]:
     """Place, source, target and document of each line."""
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         if not line.strip():
             counts["blank_line"] += 1
             continue
@@ -181,7 +181,9 @@ def read_two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Itera
 
     def rows() -> Iterator[tuple[str, str, str]]:
         remedy = "line i of one must translate line i of the other"
-        for first, second in aligned(_lines(source), _lines(target), name=f"{source} and {target}", remedy=remedy):
+        for first, second in aligned(
+            text_lines(source), text_lines(target), name=f"{source} and {target}", remedy=remedy
+        ):
             if first.strip() or second.strip():
                 yield first, second, ""
             else:
