@@ -103,7 +103,7 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a file, plain or packed. Lines that end in a carriage return alone, as on old Macs, would pass for one pair."""
+    """The lines of a file, plain or packed. Lines that end in a carriage return alone, as on old Macs, are refused."""
     for number, line in enumerate(lines(path), start=1):
         if "\0" in line or "\x1b" in line:
             raise UserError(
