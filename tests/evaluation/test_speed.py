@@ -58,6 +58,6 @@ def test_rows_from_models_to_the_table(tiny_model, token_file, sentences, call, 
     assert (rows[["encoder_seconds", "translation_seconds", "tokens"]] > 0).all(axis=None)
     assert rows["masked_seconds"].isna().tolist() == [True, False, False] * 2
 
-    numbers = table.numbers({"Mine": rows})
+    numbers = table.numbers(None, {"Mine": output})
     assert numbers.loc[numbers["heads"] == 4, ["encoder_speedup", "translation_speedup"]].eq(1.0).all(axis=None)
     assert set(table.shown(numbers)["corpus"]) == {"Mine"}
