@@ -1,7 +1,7 @@
 """Pruning recipes compared: how long, how fast and on which batches to train gates, and how stable the chosen heads are.
 
-    study=results/default/tatoeba_en_de
-    snakemake --cores all $study/models/baseline/seed1/model.safetensors
+    study=results/reference/tatoeba_en_de
+    snakemake --cores all $study/models/baseline/seed1/model.safetensors --configfile config/reference.yaml
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 Each recipe differs from the first in the keys that name it, and prunes the same baseline (seed 1) with the pipeline's own stage.
@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +61,14 @@ class Recipe:
         changed = {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
         changed |= {name: getattr(self, name) for name in ("updates", "optimizer", "batch_tokens", "join")}
         changed |= {"warmup": min(training["warmup"], self.updates // 10), "log_every": self.updates // 60}
-        gates = {"scope": self.scope, "penalty": self.lam, "gate_learning_rate": self.gate_rate, "gate_init": 2.0}
-        others = {"heads": None, "penalty_warmup": 0, "penalise": "heads", "device": "cpu"}
+        gates = {"scope": self.scope, "penalty": self.lam, "gate_learning_rate": self.gate_rate}
+        others = {"heads": None, "device": "cpu"}
         own = {name: getattr(self, name) for name in ("seed", "gate_seed", "dropout")}
         return {"training": training | changed} | gates | others | own
 
 
 FIRST = Recipe()
+SHORT = replace(FIRST, updates=600, gate_rate=0.1)  # near the default experiment
 # One key at a time, with λ 0 beside each that changes the updates themselves; then λ, scope, and seeds.
 UPDATES = [{"updates": 600}, {"updates": 1500}, {"rate": 0.4}, {"optimizer": "adam"}, {"join": 1}]
 UPDATES += [{"batch_tokens": 1500}, {"dropout": 0.0}, {"updates": 8000}]
@@ -75,6 +76,8 @@ GATES = [{"gate_rate": rate} for rate in (0.02, 0.1, 0.01)]
 SEEDS = [{"seed": 2}, {"gate_seed": 2}, {"seed": 3}, {"seed": 4}, {"seed": 5}]
 SWEEP = [{"lam": 0.03}, {"lam": 0.006}, {"scope": "all", "lam": 0.01}, {"scope": "all", "lam": 0.02}]
 RECIPES = [
+    *(SHORT, replace(SHORT, scope="all", lam=0.01), replace(SHORT, lam=0.03), replace(SHORT, updates=400)),
+    *(replace(SHORT, batch_tokens=1500), *(replace(SHORT, seed=seed) for seed in (2, 3, 4, 5))),
     *(FIRST, replace(FIRST, lam=0.0)),
     *(replace(FIRST, **change) for change in GATES[:2] + UPDATES[:5] + SEEDS[:3] + SWEEP),
     *(replace(FIRST, **change) for change in UPDATES[5:] + SEEDS[3:] + GATES[2:]),
@@ -112,7 +115,7 @@ def run(recipe: Recipe, study: Path, language: str, threads: int) -> dict[str, A
     if not all(path.exists() for path in files.values()):
         training = json.loads(baseline.with_suffix(".json").read_text(encoding="utf-8"))["training"]["training"]
         tokens = {split: corpus / "tokens" / f"{split}.safetensors" for split in ("train", "dev")}
-        files |= tokens | {"baseline": baseline, "state": folder / "state", "soft": folder / "soft.safetensors"}
+        files |= tokens | {"baseline": baseline, "state": folder / "state"}
         stage("pruning.prune", threads, log=log, settings=recipe.settings(training), **files)
     gates = json.loads(files["gates"].read_text(encoding="utf-8"))
     records = [json.loads(line) for line in files["records"].read_text(encoding="utf-8").splitlines()]
@@ -173,12 +176,12 @@ def report(rows: list[dict[str, Any]]) -> str:
     lambdas = ", ".join(f"{row['lam']:g}" for row in swept)
     if nested:
         lines += ["", f"Along λ {lambdas}, heads of each model that the one before has too: {', '.join(nested)}."]
-    for name in ("seed", "gate_seed"):
-        alike = [row for recipe, row in by_recipe.items() if recipe == replace(FIRST, **{name: getattr(recipe, name)})]
+    for base, name in product((SHORT, FIRST), ("seed", "gate_seed")):
+        alike = [row for recipe, row in by_recipe.items() if recipe == replace(base, **{name: getattr(recipe, name)})]
         if len(alike) > 1:
             found, chance = overlap([set(row["kept"]) for row in alike])
             lines.append(
-                f"Overlap of {len(alike)} runs that differ in {name}: Jaccard {found:.2f}, by chance {chance:.2f}."
+                f"Overlap of {len(alike)} runs of {base.updates} updates that differ in {name}: Jaccard {found:.2f}, by chance {chance:.2f}."
             )
     return "\n".join(lines) + "\n"
 
@@ -195,17 +198,21 @@ def main() -> None:
     def read() -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
 
+    def write() -> None:
+        OUTPUT.with_suffix(".md").write_text(f"# Pruning recipes\n\n{ABOUT}\n\n{report(read())}", encoding="utf-8")
+
     finished = {recipe_of(row) for row in read()}
 
     def measure(recipe: Recipe) -> None:
         row = run(recipe, options.study, options.language, 1)
         with open(lines, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
+        write()
         print(recipe.name, len(row["kept"]), row["dev_loss"], row["bleu"], row["difference"], flush=True)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(measure, (recipe for recipe in RECIPES if recipe not in finished)))
-    OUTPUT.with_suffix(".md").write_text(f"# Pruning recipes\n\n{ABOUT}\n\n{report(read())}", encoding="utf-8")
+    write()
 
 
 if __name__ == "__main__":
