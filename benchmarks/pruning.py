@@ -180,9 +180,8 @@ def report(rows: list[dict[str, Any]]) -> str:
         alike = [row for recipe, row in by_recipe.items() if recipe == replace(base, **{name: getattr(recipe, name)})]
         if len(alike) > 1:
             found, chance = overlap([set(row["kept"]) for row in alike])
-            lines.append(
-                f"Overlap of {len(alike)} runs of {base.updates} updates that differ in {name}: Jaccard {found:.2f}, by chance {chance:.2f}."
-            )
+            what = f"{len(alike)} runs of {base.updates} updates that differ in {name}"
+            lines += ["", f"Overlap of {what}: Jaccard {found:.2f}, by chance {chance:.2f}."]
     return "\n".join(lines) + "\n"
 
 
