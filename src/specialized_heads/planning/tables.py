@@ -74,24 +74,19 @@ def settings(experiment: Experiment, /, *, table: str, **_: str) -> dict[str, An
 def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
     """What figures and claims need to know of the configuration."""
     if corpus in experiment.tasks:
-        return {}
-    values = experiment.corpora[corpus]
+        second = "mismatched test set" if experiment.tasks[corpus].source.second else "development set"
+        return {"second": second} if table == "ablation" else {}
+    values, shared = experiment.corpora[corpus], experiment.for_corpus(corpus)
     match table:
         case "models":
-            decoding = experiment.for_corpus(corpus).decoding.model_dump()
-            return (
-                {"source": values.source.kind}
-                | values.model_dump(include={"source_language", "target_language"})
-                | decoding
-            )
+            pair = values.model_dump(include={"source_language", "target_language"})
+            return {"source": values.source.kind} | pair | shared.decoding.model_dump()
         case "ablation":
-            second = experiment.for_corpus(corpus).ablation.second
-            return {
-                "second": "development set" if second == "dev" else f"test set of {experiment.corpora[second].title}"
-            }
+            second = shared.ablation.second  # checked only where heads are ablated
+            other = None if second == "dev" else experiment.corpora.get(second)
+            return {"second": f"test set of {other.title}" if other else "development set"}
         case "relations":
-            keys = {"least_arcs", "positional_share", "syntactic_margin", "rare_share"}
-            return experiment.for_corpus(corpus).heads.model_dump(include=keys)
+            return shared.heads.model_dump(include={"least_arcs", "positional_share", "syntactic_margin", "rare_share"})
     return {}
 
 
