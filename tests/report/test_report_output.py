@@ -61,7 +61,9 @@ def bare(make) -> Tables:
 
 def written(stage, tables: Tables, result: Result) -> Path:
     stem = stage(result.module, tables, SETTINGS.get(result.stem), kind=str(Path(result.stem).parent))
-    assert {path.suffix[1:] for path in stem.parent.glob(f"{stem.name}.*") if path.stat().st_size} == set(result.suffixes)
+    assert {path.suffix[1:] for path in stem.parent.glob(f"{stem.name}.*") if path.stat().st_size} == set(
+        result.suffixes
+    )
     return stem
 
 
