@@ -156,7 +156,7 @@ SCORED |= {"source": "embedded", "source_language": "en", "target_language": "fr
 def tables(folder: Path, **given: dict) -> Tables:
     """The five tables of an experiment, written and read as in the pipeline.
 
-    Each is given by title of the corpus; those that have a row per model also by its name, such as `pruned/encoder_lambda0.01`, or
+    Each is given by title of the corpus; those about models also by their names, such as `pruned/encoder_lambda0.01`, or
     `baseline/seed2` for another seed than 1. Without `models`, they are those whose heads are given.
     """
     if "models" not in given:

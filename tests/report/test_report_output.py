@@ -61,9 +61,8 @@ def bare(make) -> Tables:
 
 def written(stage, tables: Tables, result: Result) -> Path:
     stem = stage(result.module, tables, SETTINGS.get(result.stem), kind=str(Path(result.stem).parent))
-    assert {path.suffix[1:] for path in stem.parent.glob(f"{stem.name}.*") if path.stat().st_size} == set(
-        result.suffixes
-    )
+    files = stem.parent.glob(f"{stem.name}.*")
+    assert {path.suffix[1:] for path in files if path.stat().st_size} == set(result.suffixes)
     return stem
 
 

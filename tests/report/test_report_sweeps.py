@@ -59,9 +59,8 @@ def test_figure_7_takes_ten_lines_of_pandas(make, tmp_path) -> None:
     models = pd.read_parquet(tmp_path / "made_up/models.parquet")
     models = models[(models["kind"] == "baseline") | (models["kind"] == "pruned") & (models["scope"] == "encoder")]
     models = models[models["title"] == "EN-FR"].sort_values("lam")
-    models["delta"] = models["bleu"] - models["seed"].map(
-        models[models["kind"] == "baseline"].set_index("seed")["bleu"]
-    )
+    whole = models[models["kind"] == "baseline"].set_index("seed")["bleu"]
+    models["delta"] = models["bleu"] - models["seed"].map(whole)
     by_lambda = models.groupby("lam", dropna=False)
     found = by_lambda[["encoder_heads", "bleu", "delta"]].mean()
     found["low"], found["high"] = by_lambda["bleu"].min(), by_lambda["bleu"].max()
