@@ -98,7 +98,7 @@ def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
     table = evidence.systematic
     for change, measure, reason in (
         ({"scores": evidence.scores.assign(updates=300)}, LATER, "ablation.moments"),
-        ({"systematic": table[table["moment"].isna()]}, LATER, "ablation.moments"),
+        ({"systematic": table[table["update"].isna()]}, LATER, "ablation.moments"),
         ({"systematic": table[table["share"].isin([0, 1])]}, CROSS, "between 0% and 100%"),
         ({"systematic": table.iloc[:0]}, CROSS, "ablation.systematic"),
     ):

@@ -58,11 +58,10 @@ def test_bleu_at_a_share_is_interpolated_between_two_models(evidence: Evidence) 
 def test_the_share_left_is_that_of_all_heads_of_the_scope(evidence: Evidence) -> None:
     table = evidence.scores.copy()
     for kind in ("decoder", "cross"):
-        table[f"{kind}_heads"] = [heads[:1] for heads in table[f"{kind}_heads"]]
-        table[f"{kind}_total"] = table[f"{kind}_heads"].map(sum)
+        table[f"{kind}_heads"] = [layers[0] for layers in table[f"{kind}_layers"]]
     [(shares, _)], _ = replace(evidence, scores=table).curve("all")
     model = table[(table["scope"] == "all") & (table["lam"] == 0.01)].squeeze()
-    left = sum(model[f"{kind}_total"] for kind in ("encoder", "decoder", "cross"))
+    left = sum(model[f"{kind}_heads"] for kind in ("encoder", "decoder", "cross"))
     assert np.isclose(shares, left / (24 + 8 + 8)).any()
 
 
@@ -101,7 +100,7 @@ def test_models_whose_gates_are_undecided_are_not_judged(evidence: Evidence) -> 
     some = table.assign(gates_decided=table["gates_decided"].where(table["lam"] != 0.02, 0.5))
     fifth = partial(of_scores.difference, scope="encoder", left=0.2)
     assert "smallest model has 50.0%" in reason(fifth, replace(evidence, scores=some))
-    to_a_number = table.assign(gates_decided=0.5, asked=table["encoder_heads"].where(table["kind"] == "pruned"))
+    to_a_number = table.assign(gates_decided=0.5, target_heads=3.0)
     HALF(replace(evidence, scores=to_a_number))  # whose gates are fixed for most of the training
     unknown = table.assign(gates_decided=np.nan)
     assert "do not record how many gates are decided" in reason(HALF, replace(evidence, scores=unknown))
@@ -116,7 +115,7 @@ def test_gates_end_closed_or_open(evidence: Evidence) -> None:
     assert of_scores.gates_decided(mixed).value == pytest.approx((2 * 24 * 0.2 + 2 * 72) / 192)
     for decided, expected in ((0.8, Verdict.REPRODUCED), (0.79, Verdict.NOT_REPRODUCED)):
         assert verdict("gates_decided", replace(evidence, scores=scores(decided=decided))) == expected
-    assert "fixes their gates" in reason(of_scores.gates_decided, replace(evidence, scores=table.assign(asked=3.0)))
+    assert "fixes their gates" in reason(of_scores.gates_decided, replace(evidence, scores=table.assign(target_heads=3.0)))
 
 
 def test_scores_are_only_compared_on_the_paper_s_data(evidence: Evidence) -> None:
@@ -130,11 +129,12 @@ def test_scores_are_only_compared_on_the_paper_s_data(evidence: Evidence) -> Non
 def test_pruned_models_against_controls_from_scratch(evidence: Evidence) -> None:
     measure = partial(of_scores.better_than, control="scratch", scope="all")
     assert "kind scratch" in reason(measure, evidence)
-    twins = [model("scratch", "all", lam, 1, loss, ALL_TYPES[lam]) for lam, loss in ((0.01, 0.5), (0.03, 0.9))]
+    twins = [model(f"scratch/all_lambda{lam}", ALL_TYPES[lam], loss=loss) for lam, loss in ((0.01, 0.5), (0.03, 0.9))]
     measured = measure(replace(evidence, scores=scores(*twins)))
     half = (0.5**2 + 0.5**2) ** 0.5
     assert (*values(measured), measured.n) == pytest.approx((0.3, 0.3 - half, 0.3 + half, 2))
-    other = [model("scratch", "all", 0.01, 1, 20.0, [[0, 0, 0], [0, 0, 0], [1, 1, 2]]), twins[1]]
+    few = [[0, 0, 0], [0, 0, 0], [1, 1, 2]]
+    other = [model("scratch/all_lambda0.01", few, loss=20.0), twins[1]]
     assert measure(replace(evidence, scores=scores(*other))).n == 1  # a control with fewer heads is left out
     assert "about as many heads" in reason(measure, replace(evidence, scores=scores(other[0])))
     short = [twin | {"updates": 899} for twin in twins]

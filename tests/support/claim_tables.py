@@ -81,7 +81,7 @@ def ablation(*, kinds: Iterable[str] = KINDS, on: str = "test") -> pd.DataFrame:
         alone = 12.0 + head if (kind, layer) == ("cross", 3) else layer + 0.1 * head
         rows.append(row | delta("alone", alone, p_value=0.001))
     same = {"bleu_full": 30.0, "sentences": 1000, "metric": "BLEU", "systematic": False, "measured_on": on}
-    return pd.DataFrame(rows).assign(**same, seed=1, second="development set")
+    return pd.DataFrame(rows).assign(**same, kind="baseline", seed=1, second="development set")
 
 
 def delta(what: str, loss: float, *, p_value: float) -> dict:
