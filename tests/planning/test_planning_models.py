@@ -3,7 +3,8 @@
 import pytest
 
 from specialized_heads.config.experiment import Experiment
-from specialized_heads.planning.models import KINDS, Run, columns, corpora, models, paths, runs, viewed
+from specialized_heads.planning.models import Run, corpora, models, paths, runs, viewed
+from specialized_heads.planning.names import KINDS
 
 
 @pytest.mark.parametrize(
@@ -52,10 +53,3 @@ def test_pages_show_baselines_and_pruned_models_of_the_first_seed(experiment: Ex
     shown = viewed(experiment)
     assert {run.seed for run in shown} == {3}
     assert len(shown) == 1 + 7 + 1
-
-
-def test_columns_of_the_table_of_scores() -> None:
-    row = {"kind": "cut", "scope": "all", "lam": None, "asked": 12, "criterion": "gates", "moment": None, "seed": 3}
-    assert columns("cut/gates_all_heads12", 3) == row
-    assert columns("checkpoint/update40")["moment"] == 40
-    assert columns("pruned/all_lambda1e-05")["lam"] == 1e-5

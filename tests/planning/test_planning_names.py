@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from specialized_heads.planning.names import MODEL, TARGET, Name, Target
+from specialized_heads.planning.names import MODEL, TARGET, Name, Target, columns
 
 NAMES = {
     "baseline": Name("baseline"),
@@ -20,6 +20,13 @@ NAMES = {
 def test_a_name_reads_back_as_what_was_written(text: str) -> None:
     assert str(NAMES[text]) == text
     assert Name.parse(text) == NAMES[text]
+
+
+def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
+    row = {"kind": "cut", "scope": "all", "lam": None, "target_heads": 12, "criterion": "gates", "update": None, "seed": 3}
+    assert columns("cut/gates_all_heads12", 3) == row
+    assert columns("checkpoint/update40")["update"] == 40
+    assert columns("pruned/all_lambda1e-05")["lam"] == 1e-5
 
 
 @pytest.mark.parametrize(

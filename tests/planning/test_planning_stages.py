@@ -1,7 +1,5 @@
 """Settings of stages: a λ and a number of heads, schedules of training after the baseline's, and criteria."""
 
-import json
-
 import pytest
 
 from specialized_heads.config.experiment import Experiment, load
@@ -59,21 +57,6 @@ def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, colum
     assert inputs.ranking(experiment, **job) == table
     like = inputs.like_gates(experiment, **job)
     assert like == (["results/e/a/models/pruned/encoder_heads6/seed3/model.json"] if criterion == "gates" else [])
-
-
-def test_the_median_number_of_heads_is_ranked_as_a_criterion(experiment: Experiment) -> None:
-    assert stages.compare(experiment, corpus="a", seed="3")["gates"] == ["encoder", "all"]
-    names = ["encoder_heads4", "all_heads12"]
-    expected = [f"results/e/a/models/pruned/{name}/seed3/gates.json" for name in names]
-    assert inputs.compared_gates(experiment, corpus="a", seed="3") == expected
-
-
-def test_settings_are_json_and_in_the_order_of_their_files(experiment: Experiment) -> None:
-    rows = stages.gather(experiment, corpus="a")["rows"]
-    files = inputs.model_files(experiment, corpus="a", name="score.json")
-    assert len(rows) == len(files)
-    assert [f"/seed{row['seed']}/" in file for row, file in zip(rows, files)] == [True] * len(rows)
-    assert json.loads(json.dumps(rows)) == rows
 
 
 def test_the_second_set_of_ablation_is_the_development_set_or_that_of_another_corpus(experiment: Experiment) -> None:
