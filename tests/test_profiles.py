@@ -8,10 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from specialized_heads.config.experiment import load
-from specialized_heads.config.file import read
-from specialized_heads.planning.targets import all_results
-
 ROOT = Path(__file__).parents[1]
 RULE = r"^ *(?:use rule (\w+) as |rule ?)(\w*)(?: with)?:\n(.*?)(?=^ *(?:use )?rule\b|\Z)"
 FILES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
@@ -20,12 +16,6 @@ BASES = ("", "stage", "training")
 RULES = {name: rule for old, name, rule in FOUND if old in BASES}
 # A rule that is another one with other files runs the same module.
 RULES = {name: rule if old in BASES else RULES[old] for old, name, rule in FOUND if name not in BASES[1:]}
-# The rule without a name stands for every figure and table.
-FIGURE = RULES.pop("")
-RULES |= {
-    result.rule: FIGURE.replace("{params.module:q}", f"specialized_heads.report.{result.module}")
-    for result in all_results(load(read(ROOT / "config.yaml")))
-}
 
 
 def profile(name: str) -> dict:

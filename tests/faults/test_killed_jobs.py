@@ -35,7 +35,7 @@ FAULTS = {
     "score, half a file": Fault(HALF, "score", f"{MODEL}/score.json"),
     "pruning, no model with soft gates": Fault(KILLED, "prune", SOFT),
     "relevance, table without report": Fault(KILLED, "relevance", f"{FR}/relevance/baseline/seed1.json"),
-    "figure, PDF without SVG": Fault(TERMINATED, "figure3", "figures/figure3.svg"),
+    "figure, PDF without SVG": Fault(TERMINATED, "figure", "figures/figure3.svg"),
 }
 # Made again: the text and the model of one corpus, and results of the other that no fault is upstream of.
 LOST = [

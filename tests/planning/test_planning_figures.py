@@ -27,13 +27,18 @@ def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_se
         module = import_module(f"specialized_heads.report.{result.module}")
         options, settings = list(result.files(experiment)), figures.settings(experiment, stem=result.stem)
         assert list(getattr(module, "FILES", ())) == options, result
-        assert list(inspect.signature(module.numbers).parameters)[1:] == [*options, *(key for key in settings if key != "titles")]
+        assert list(inspect.signature(module.numbers).parameters)[1:] == [
+            *options,
+            *(key for key in settings if key != "titles"),
+        ]
         assert hasattr(module, "draw" if "figures/" in result.stem else "shown")
         assert result.caption == inspect.cleandoc(module.__doc__)
 
 
 def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -> None:
-    assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "index", "models", "ablation"} <= made(experiment)
+    assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "index", "models", "ablation"} <= made(
+        experiment
+    )
     assert not made(experiment) & {"speed", "relevance", "tasks", "emergence"}
     plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
     assert not plain & {"moments", "criteria", "controls", "ablation", "gates"}
@@ -49,7 +54,9 @@ def test_the_environment_waits_for_everything_else(experiment: Experiment) -> No
 
 
 def test_what_is_read_beside_the_tables_is_named_by_its_corpus(experiment: Experiment) -> None:
-    assert figures.files(experiment, stem="figures/figure5") == {"examples": ["results/e/a/heads/baseline/seed3.examples.json"]}
+    assert figures.files(experiment, stem="figures/figure5") == {
+        "examples": ["results/e/a/heads/baseline/seed3.examples.json"]
+    }
     cards = figures.settings(experiment, stem="tables/data_card")["titles"]
     assert cards == {"cards": ["A", "B"], "counts": ["A", "B"]}
     assert figures.settings(experiment, stem="figures/figure7") == {}

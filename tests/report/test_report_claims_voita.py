@@ -115,7 +115,9 @@ def test_gates_end_closed_or_open(evidence: Evidence) -> None:
     assert of_scores.gates_decided(mixed).value == pytest.approx((2 * 24 * 0.2 + 2 * 72) / 192)
     for decided, expected in ((0.8, Verdict.REPRODUCED), (0.79, Verdict.NOT_REPRODUCED)):
         assert verdict("gates_decided", replace(evidence, scores=scores(decided=decided))) == expected
-    assert "fixes their gates" in reason(of_scores.gates_decided, replace(evidence, scores=table.assign(target_heads=3.0)))
+    assert "fixes their gates" in reason(
+        of_scores.gates_decided, replace(evidence, scores=table.assign(target_heads=3.0))
+    )
 
 
 def test_scores_are_only_compared_on_the_paper_s_data(evidence: Evidence) -> None:

@@ -51,7 +51,11 @@ def test_models_have_their_scores_sizes_gates_and_keys(gathered) -> None:
     models = {"baseline": described, "checkpoint/update20": described, "pruned/all_heads5": gated}
     for name, description in models.items():
         folder = f"a/models/{name}/seed1"
-        files |= {f"{folder}/model.json": description, f"{folder}/score.json": {"bleu": 30.0}, f"{folder}/log.jsonl": log}
+        files |= {
+            f"{folder}/model.json": description,
+            f"{folder}/score.json": {"bleu": 30.0},
+            f"{folder}/log.jsonl": log,
+        }
     task = "halves/models/baseline/seed1"
     files |= {f"{task}/score.json": {"metric": "accuracy", "test": SCORE, "second": SCORE}, f"{task}/log.jsonl": log}
     files[f"{task}/model.json"] = {"architecture": {"encoder": [[0, 1]]}, "parameters": 5, "training": {}}
@@ -133,7 +137,10 @@ def test_relations_belong_to_no_model_and_tables_can_be_empty(gathered, make, tm
 
 
 def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(make) -> None:
-    models = {"B": [make.model(), make.model("pruned/all_heads5")], "A": [make.model(), make.model("pruned/encoder_heads5")]}
+    models = {
+        "B": [make.model(), make.model("pruned/all_heads5")],
+        "A": [make.model(), make.model("pruned/encoder_heads5")],
+    }
     tables = make.tables(models=models)
     assert [tables.swept(*scopes) for scopes in (("encoder", "all"), ("encoder",), ("none",))] == ["B", "A", "B"]
 

@@ -38,7 +38,10 @@ def test_table_of_models(make, stage) -> None:
     text = stem.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
     assert text.count("tok:1") == text.count("tok:2") == 1
     assert "beam search with 4 hypotheses, ranked by log P / length^1;" in text
-    assert "| EN-FR | scratch | all | 12 heads | 1 | 24/24/24 | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |" in text
+    assert (
+        "| EN-FR | scratch | all | 12 heads | 1 | 24/24/24 | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |"
+        in text
+    )
     assert "| cut, random | encoder | 5 heads |" in text and "| checkpoint |  | update 10 |" in text
 
 

@@ -43,7 +43,7 @@ rule figure:
         flags=figure_flags,
         settings=settings(figures.settings),
     shell:
-        "python -m specialized_heads.report.make specialized_heads.report.{params.module} {params.flags:q} "
+        "python -m specialized_heads.report.make specialized_heads.report.{params.module:q} {params.flags:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
 
