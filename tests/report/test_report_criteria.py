@@ -92,14 +92,6 @@ def test_panels_hold_a_line_per_criterion_with_hollow_significant_points(compare
         assert [x for line in hollow for x in line.get_xdata()] == [2] * lines
 
 
-def test_bands_are_the_range_of_seeds(compared) -> None:
-    points = criteria.numbers(compared(seeds=(1, 2)))
-    band = criteria.draw(points).axes[0].collections[0].get_paths()[0].vertices
-    own = points[(points["scope"] == "encoder") & (points["criterion"] == "gates") & ~points["finetuned"]]
-    for end in ("bleu_low", "bleu_high"):
-        assert set(zip(own["heads"], own[end].round(9))) <= {(x, round(y, 9)) for x, y in band}
-
-
 @pytest.mark.parametrize("left_out", [{"kind": "finetuned"}, {"criterion": "gates"}, {"kind": "cut"}])
 def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(compared, make, left_out: dict[str, str]) -> None:
     tables: Tables = compared()

@@ -86,15 +86,6 @@ def test_without_arcs_or_heads_the_accuracy_is_missing_and_not_zero(make) -> Non
     assert (row["accuracy"], row["baseline"], row["best head"], row["arcs"]) == ("–", "–", "", "0")
 
 
-def test_figure4_places_every_score(known, make) -> None:
-    scores = accuracies(known(make.heads(2, 4)))
-    axes = figure4.draw(scores).axes[0]
-    dots = sum(len(each.get_offsets()) for each in axes.collections if isinstance(each, PathCollection))
-    best = [line for line in axes.lines if line.get_marker() in ("o", "*", "X")]
-    assert dots == 8 * 7  # every head of each of eight groups but the best one
-    assert sorted(line.get_ydata()[0] for line in best) == sorted(scores.loc[scores["best"], "accuracy"])
-
-
 def test_relations_that_the_paper_does_not_have_stand_alone(known, make) -> None:
     names = ("dobj", "det")  # the first one is obj under a Stanford name
     rows = table1.numbers(known(make.heads(relations=names), make.relations(relations=names)))

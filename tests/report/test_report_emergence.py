@@ -90,12 +90,6 @@ def test_a_loss_counts_from_the_first_checkpoint_on(trained) -> None:
     assert emergence_table.numbers(trained(logs={"C": before})).equals(rows)
 
 
-def test_corpora_may_have_their_first_checkpoints_at_different_updates(trained) -> None:
-    later = {f"checkpoint/update{update}": heads(previous=0.1, margin=0.0) for update in (50, 80)}
-    rows = emergence_table.numbers(trained({"C": TRAINING, "D": later}))
-    assert set(rows["corpus"]) == {"C", "D"}
-
-
 def test_a_curve_that_comes_and_goes_counts_only_once_it_stays(trained) -> None:
     shares = {10: 0.0, 100: 0.9, 1000: 0.2, 10_000: 0.8}
     tables = {f"checkpoint/update{update}": heads(previous=share, margin=-0.3) for update, share in shares.items()}

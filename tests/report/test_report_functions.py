@@ -196,17 +196,6 @@ def test_survival_by_scope_type_and_model(pruned: Tables) -> None:
     assert line[["survivors", "with a function"]].tolist() == ["20 of 48", "14"]
 
 
-def test_survival_without_labels_says_so(pruned: Tables, make) -> None:
-    bare = pruned.heads.assign(functions=[[] for _ in range(len(pruned.heads))])
-    rows = survival.numbers(pruned._replace(heads=bare))
-    assert rows.loc[rows["score"] == "specialised", "auc"].isna().all()
-    assert rows.loc[(rows["score"] == "relevance") & (rows["target"] == "λ 0.1"), "auc"].tolist() == [1.0]
-    assert set(survival.shown(rows)["specialised"]) == {"–"}
-    written = make.texts(survival.draw(rows))
-    assert "all heads survive, or none does" in written
-    assert any("0 of 48 heads have a function" in text for text in written)
-
-
 # Persons
 
 

@@ -40,13 +40,6 @@ def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_table(make, r
     assert (functions[1, 3], functions[1, 4]) == ("positional; syntactic", "other")
 
 
-def test_a_printed_value_stands_in_every_cell(make, ranked) -> None:
-    heads = ranked(make.heads(2, 4))
-    written = make.texts(figure1.draw(heads))
-    assert {f"{value:.2f}" for value in [*heads["relevance"], *heads["confidence"]]} <= set(written)
-    assert "EN-0: 8 encoder heads" in written
-
-
 def test_missing_negative_and_no_relevance(make, ranked) -> None:
     table = make.heads(1, 4)
     table.loc[:3, "relevance"] = [np.nan, -0.2, 0.1, 0.2]
@@ -56,15 +49,6 @@ def test_missing_negative_and_no_relevance(make, ranked) -> None:
     written = make.texts(figure1.draw(heads))
     assert "−0.40" in written and "nan" not in written
     assert ranked(table.assign(relevance=0.0))["relevance"].tolist() == [0.0] * 4
-
-
-def test_heads_with_a_function_are_marked(make, ranked) -> None:
-    marked = ranked(make.heads(2, 8))
-    with_marks, plain = (figure1.draw(heads).axes[0].patches for heads in (marked, marked.assign(functions="other")))
-    bars = [functions.count(";") + 2 for functions in marked["functions"] if functions != "other"]
-    assert len(with_marks) - len(plain) == sum(bars) > 0
-    colours = {matplotlib.colors.to_hex(patch.get_facecolor()) for patch in with_marks if patch.get_fill()}
-    assert colours == {style.FUNCTIONS[name].colour.lower() for name in ("positional", "syntactic", "rare words")}
 
 
 def test_layers_and_models_without_heads_stay_in_place(make, ranked) -> None:

@@ -113,14 +113,6 @@ def test_fonts_of_figures_are_embedded_as_outlines(tmp_path: Path) -> None:
     assert fonts and b"Type3" not in fonts
 
 
-def test_the_style_does_not_depend_on_the_users_settings() -> None:
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black"}):
-        with style.sheet():
-            assert matplotlib.rcParams["font.size"] == 7
-            assert matplotlib.rcParams["axes.facecolor"] == "white"
-        assert matplotlib.rcParams["font.size"] == 30
-
-
 def test_each_function_has_its_own_colour_and_hatch() -> None:
     assert len({fill.colour for fill in style.FUNCTIONS.values()}) == len(style.FUNCTIONS) == 4
     assert len({fill.hatch for fill in style.FUNCTIONS.values()}) == 4

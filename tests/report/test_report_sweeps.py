@@ -78,12 +78,6 @@ def test_seeds_that_disagree_on_the_sign_show_no_difference() -> None:
     assert np.isnan(sweep.p_of_seeds(pd.Series([0.03, nan]), pd.Series([-0.5, -0.5])))
 
 
-def test_no_penalty_is_not_the_baseline(swept) -> None:
-    points = ours(figure7.numbers(swept(lambdas=(0.0, 0.01))))
-    assert points["kind"].tolist() == ["baseline", "pruned", "pruned"]
-    assert points["seeds"].tolist() == [1, 1, 1]
-
-
 def test_the_papers_results_and_a_full_axis(swept) -> None:
     tables = swept(lambdas=(0.001,))
     close = tables.models.assign(bleu=30.0, bleu_low=29.9, bleu_high=30.1, p_value=0.01)
@@ -123,15 +117,6 @@ def test_active_heads_of_each_type(swept) -> None:
     assert titles == ["EN-FR", paper.WMT, paper.SUBTITLES]
 
 
-def test_figure9_has_a_line_for_each_number_of_heads(make) -> None:
-    kept = [[8] * 6, FULL, FULL]
-    rows = [make.model("baseline", kept), make.model("pruned/all_lambda0.01", [[1] * 6, [1, 1], FULL])]
-    axes = figure9.draw(figure9.numbers(make.tables(models={"EN-FR": rows}))).axes[0]
-    assert axes.get_ylabel() == "active heads, of 48/16/16"
-    alike = [line.get_ydata().tolist() for line in axes.lines if line.get_color() == figure9.ALIKE["color"]]
-    assert alike == [[48, 0], [16, 0]]
-
-
 @pytest.mark.parametrize(
     ("layers", "groups"), [(6, ["1-2", "3-4", "5-6"]), (3, ["1-2", "3"]), (2, ["1", "2"]), (1, ["1"])]
 )
@@ -146,12 +131,6 @@ def test_decoder_layers_in_pairs(layers: int, groups: list[str], swept, make) ->
         assert (point["active"], point["share"]) == (kept.mean(), pytest.approx(kept.mean() / (8 * size)))
     written = make.texts(figure10.draw(points))
     assert ("layers 1–2 (16 heads)" if size == 2 else "layer 1 (8 heads)") in written
-
-
-@pytest.mark.parametrize("bleu", [0.1, 0.7])  # the mean of three is above them, below them
-def test_equal_seeds_have_bars_without_length(swept, bleu: float) -> None:
-    tables = swept(seeds=(1, 2, 3))
-    figure7.draw(figure7.numbers(tables._replace(models=tables.models.assign(bleu=bleu))))
 
 
 @pytest.fixture
@@ -212,12 +191,6 @@ def test_table2_pairs_each_pruned_model_with_its_twin(swept) -> None:
         twin = twins.loc[row["lam"], row["seed"]]
         assert (row["scratch_bleu"], row["scratch_p_value"]) == (twin["bleu"], twin["p_value"])
     assert "scope" not in table2.shown(rows)
-
-
-def test_table2_has_the_encoder_scope_where_it_was_retrained(swept) -> None:
-    rows = table2.numbers(swept(lambdas=(0.01,), retrain=("encoder", "all")))
-    assert rows.loc[rows["corpus"] == "EN-FR", "scope"].tolist() == ["", "all", "encoder"]
-    assert "seeds" not in table2.shown(rows) and "scope" in table2.shown(rows)
 
 
 def test_table2_shows_mean_and_deviation_over_seeds(make) -> None:
