@@ -4,6 +4,8 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,15 +25,8 @@ from specialized_heads.report.gather import EMPTY, KEYS
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
-FUNCTIONS = {
-    (1, 1): ["rare words"],
-    (1, 2): ["positional"],
-    (1, 3): ["positional", "syntactic"],
-    (1, 7): ["positional", "syntactic", "rare words"],
-    (2, 5): ["syntactic"],
-    (2, 6): ["positional"],
-    (3, 4): ["syntactic"],
-}
+FUNCTIONS = {(1, 1): ["rare words"], (1, 2): ["positional"], (1, 3): ["positional", "syntactic"], (2, 5): ["syntactic"]}
+FUNCTIONS |= {(1, 7): ["positional", "syntactic", "rare words"], (2, 6): ["positional"], (3, 4): ["syntactic"]}
 
 
 def heads_table(layers: int = 3, heads: int = 8, *, seed: int = 0, relations=RELATIONS, empty=()) -> pd.DataFrame:
@@ -41,33 +36,26 @@ def heads_table(layers: int = 3, heads: int = 8, *, seed: int = 0, relations=REL
     """
     random = np.random.default_rng(seed)
     rows = []
-    for kind in KINDS:
-        for layer in range(1, layers + 1):
-            relevance = random.dirichlet(np.full(heads, 0.6))
-            for head in range(1, heads + 1):
-                row = {"type": kind, "layer": layer, "head": head, "relevance": relevance[head - 1]}
-                confidence = random.uniform(0.1, 0.95)
-                row |= {"confidence": confidence, "entropy": 2 * (1 - confidence), "positional_share": confidence}
-                row |= {"positional_offset": 1 if head == 4 else -1, "functions": []}
-                rows.append(row | (encoder_row(random, layer, head, relations, empty) if kind == "encoder" else {}))
-    return pd.DataFrame(rows)
+    for kind, layer, head in product(KINDS, range(1, layers + 1), range(1, heads + 1)):
+        confidence = random.uniform(0.1, 0.95)
+        row = {"type": kind, "layer": layer, "head": head, "relevance": random.gamma(0.6), "confidence": confidence}
+        row |= {"entropy": 2 * (1 - confidence), "positional_share": confidence, "functions": []}
+        row["positional_offset"] = 1 if head == 4 else -1
+        rows.append(row | (encoder_row(random, layer, head, relations, empty) if kind == "encoder" else {}))
+    table = pd.DataFrame(rows)
+    return table.assign(relevance=table["relevance"] / table.groupby(["type", "layer"])["relevance"].transform("sum"))
 
 
 def encoder_row(random: np.random.Generator, layer: int, head: int, relations, empty) -> dict[str, object]:
     """What encoder heads alone have."""
-    row = {"positional_share": random.uniform(0, 1), "functions": FUNCTIONS.get((layer, head), [])}
-    row |= {"rarest": random.uniform(0, 0.7), "two_rarest": random.uniform(0.7, 0.9)}
-    row |= {f"share_{offset}": random.uniform(0, 1) for offset in ("-1", "+0", "+1")}
-    for number, relation in enumerate(relations):
-        known = relation not in empty
-        row[f"{relation}_arcs"] = 301 + number if known else 0
-        for direction in DIRECTIONS:
-            name, accuracy, baseline = f"{relation}_{direction}", random.uniform(0.02, 0.75), 0.4
-            for end, add in {"": 0, "_low": -0.03, "_high": 0.03}.items():
-                row |= {f"{name}{end}": accuracy + add, f"{name}_margin{end}": accuracy + add - baseline}
-            row[f"{name}_baseline"] = baseline
-            if not known:
-                row |= dict.fromkeys((column for column in row if column.startswith(name)), float("nan"))
+    shares = ("positional_share", "rarest", "two_rarest", "share_-1", "share_+0", "share_+1")
+    row = dict(zip(shares, random.uniform(0, 1, len(shares)))) | {"functions": FUNCTIONS.get((layer, head), [])}
+    for number, (relation, direction) in enumerate(product(relations, DIRECTIONS)):
+        name, known = f"{relation}_{direction}", relation not in empty
+        accuracy, baseline = (random.uniform(0.02, 0.75), 0.4) if known else (float("nan"), float("nan"))
+        row |= {f"{relation}_arcs": 301 + number // 2 if known else 0, f"{name}_baseline": baseline}
+        for end, add in {"": 0, "_low": -0.03, "_high": 0.03}.items():
+            row |= {f"{name}{end}": accuracy + add, f"{name}_margin{end}": accuracy + add - baseline}
     names = [f"{relations[0]}_{DIRECTIONS[0]}"] if "syntactic" in row["functions"] else []
     return row | {"relations": names, "relations_certain": names}
 
@@ -78,24 +66,18 @@ def without(table: pd.DataFrame, keep: int) -> pd.DataFrame:
     return pd.concat([encoder, table[table["type"] != "encoder"]], ignore_index=True)
 
 
-def relations_table(*, seed: int = 0, relations=RELATIONS, empty=()) -> pd.DataFrame:
-    """A table of relations; those in `empty` have no arcs."""
-    random = np.random.default_rng(seed)
+def relations_table(*, relations=RELATIONS, empty=()) -> pd.DataFrame:
+    """A table of relations, with the thresholds of functions; relations in `empty` have no arcs."""
     offsets = np.array([position for position in range(-9, 10) if position])
     rows = []
-    for number, relation in enumerate(relations):
-        for direction in DIRECTIONS:
-            sign = -1 if (direction == "head_to_dependent") == (relation != "obj") else 1
-            counts = random.poisson(900 * 0.5 ** np.abs(offsets - sign * (1 + number % 2)))
-            row = {"relation": relation, "direction": direction, "arcs": 0, "offsets": [], "counts": []}
-            row |= {"baseline_offset": 0, "baseline_accuracy": None}
-            if relation not in empty:
-                best, arcs = int(counts.argmax()), int(counts.sum())
-                row |= {"arcs": arcs, "offsets": offsets.tolist(), "counts": counts.tolist()}
-                row |= {"baseline_offset": int(offsets[best]), "baseline_accuracy": counts[best] / arcs}
-            rows.append(row)
-    thresholds = {"least_arcs": 30, "positional_share": 0.9, "syntactic_margin": 0.1, "rare_share": 0.5}
-    return pd.DataFrame(rows).assign(**thresholds)
+    for number, (relation, direction) in enumerate(product(relations, DIRECTIONS)):
+        best = (1 + number // 2) * (-1 if direction == DIRECTIONS[0] else 1)
+        counts = (900 * 0.5 ** np.abs(offsets - best)).astype(int)
+        known = {"arcs": counts.sum(), "offsets": offsets, "counts": counts, "baseline_offset": best}
+        known["baseline_accuracy"] = counts.max() / counts.sum()
+        none = {"arcs": 0, "offsets": [], "counts": [], "baseline_offset": 0, "baseline_accuracy": None}
+        rows.append({"relation": relation, "direction": direction} | (none if relation in empty else known))
+    return pd.DataFrame(rows).assign(least_arcs=30, positional_share=0.9, syntactic_margin=0.1, rare_share=0.5)
 
 
 def sweep(
@@ -119,20 +101,6 @@ def sweep(
                 if scope in retrain:
                     rows.append(model(f"scratch/{scope}_lambda{lam}", kept, seed=seed, loss=loss + 0.4))
     return rows
-
-
-def examples(sentences: list[str], *, kind: str = "rare words", seed: int = 0) -> dict[str, object]:
-    """Attention of one head on sentences, pieces separated by spaces, most of it on one piece."""
-    random = np.random.default_rng(seed)
-    shown = []
-    for sentence in sentences:
-        tokens = [*sentence.split(), "</s>"]
-        rarest = int(random.integers(len(tokens) - 1))
-        attention = random.dirichlet(np.full(len(tokens), 0.3), size=len(tokens))
-        attention[:, rarest] += 1.5
-        attention /= attention.sum(1, keepdims=True)
-        shown.append({"tokens": tokens, "attention": attention.tolist(), "rarest": rarest})
-    return {"layer": 1, "head": 3, "kind": kind, "score": 0.664, "sentences": shown}
 
 
 def models_of(heads: dict[str, pd.DataFrame] | pd.DataFrame) -> list[dict]:
@@ -193,39 +161,11 @@ def sheet() -> Iterator[None]:
 @pytest.fixture
 def make(tmp_path: Path) -> SimpleNamespace:
     """The functions of this file that make results up."""
-
-    def in_folder(**given: dict) -> Tables:
-        folder = tmp_path / "made_up"
-        folder.mkdir(exist_ok=True)
-        return tables(folder, **given)
-
-    return SimpleNamespace(
-        tables=in_folder,
-        heads=heads_table,
-        without=without,
-        relations=relations_table,
-        model=model,
-        sweep=sweep,
-        ablation=ablation,
-        systematic=systematic,
-        examples=examples,
-        texts=texts,
-    )
-
-
-@pytest.fixture
-def write(tmp_path: Path):
-    """Write a table or a JSON value into the test's folder and return its path."""
-
-    def to_file(name: str, value: pd.DataFrame | dict) -> Path:
-        path = tmp_path / name
-        if isinstance(value, pd.DataFrame):
-            value.to_parquet(path)
-        else:
-            path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
-        return path
-
-    return to_file
+    folder = tmp_path / "made_up"
+    folder.mkdir()
+    made = {"heads": heads_table, "without": without, "relations": relations_table, "model": model, "sweep": sweep}
+    made |= {"ablation": ablation, "systematic": systematic, "texts": texts, "tables": partial(tables, folder)}
+    return SimpleNamespace(**made)
 
 
 @pytest.fixture
