@@ -142,11 +142,12 @@ def test_the_table_of_tasks_states_the_margin_over_the_better_baseline(task) -> 
     assert rows["set"].tolist() == ["matched"]
 
 
-def test_the_table_of_speed_has_the_papers_gain(write) -> None:
+def test_the_table_of_speed_has_the_papers_gain(tmp_path) -> None:
     row = {"heads": 8, "total": 8, "sentences": 16, "parameters": 9, "device": "CPU"}
     row |= {"speed": 100.0, "speed_low": 99.0, "speed_high": 101.0}
     half = row | {"heads": 4, "speed": 110.0, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11}
-    rows = task_speed.numbers(None, {"Halves": write("speed.parquet", pd.DataFrame([row, half]))})
+    pd.DataFrame([row, half]).to_parquet(tmp_path / "speed.parquet")
+    rows = task_speed.numbers(None, {"Halves": tmp_path / "speed.parquet"})
     [line] = task_speed.shown(rows).to_dict("records")
     assert (line["gain"], line["paper"], line["4 heads"]) == ("+10.0% [+9.0%, +11.0%]", "+17.5%", "110 [99, 101]")
 

@@ -1,6 +1,8 @@
 """The data card: everything that the stages counted is in it, and pairs that were dropped are not hidden."""
 
+import json
 from itertools import groupby
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -26,11 +28,13 @@ LOCAL = {"kind": "local", "licence": "100% mine", "files": [{"file": "a.tsv", "b
 
 
 @pytest.fixture
-def numbers(write) -> pd.DataFrame:
+def numbers(tmp_path: Path) -> pd.DataFrame:
     """Of two corpora, which count other things."""
-    cards = {"One": write("one.json", CARD), "Two": write("two.json", LOCAL)}
     other = COUNTS | {"dropped_in_reading": {"no_tab": 3}}
-    return data_card.numbers(None, cards, {"One": write("1.json", COUNTS), "Two": write("2.json", other)})
+    for name, value in {"card 1": CARD, "card 2": LOCAL, "counts 1": COUNTS, "counts 2": other}.items():
+        (tmp_path / name).write_text(json.dumps(value))
+    cards, counts = ({"One": tmp_path / f"{name} 1", "Two": tmp_path / f"{name} 2"} for name in ("card", "counts"))
+    return data_card.numbers(None, cards, counts)
 
 
 def test_everything_that_was_counted_is_there(numbers: pd.DataFrame) -> None:
