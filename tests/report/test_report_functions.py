@@ -46,40 +46,22 @@ def test_drift_names_the_best_head_and_what_became_of_the_first(swept: Tables, m
     assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8"} <= set(written)
 
 
-def drifted(make, baseline: pd.DataFrame, pruned: pd.DataFrame, *, relations: tuple[str, ...] = ()) -> pd.DataFrame:
-    table = make.relations(relations=relations or ("none",))[: 2 * len(relations)]
-    heads = {"baseline": baseline, f"pruned/all_heads{len(pruned)}": pruned}
-    return drift.numbers(make.tables(heads={"EN-FR": heads}, relations={"EN-FR": table}))
-
-
-def test_drift_of_all_types_has_their_functions_and_leaves_out_what_no_model_has(make) -> None:
-    base = make.heads(2, 4)
-    base[[f"amod_{direction}" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
-    cells = drifted(make, base, base.iloc[:9], relations=("nsubj", "obj", "amod", "advmod"))
-    assert cells["heads"].unique().tolist() == [24, 9]
-    functions = cells["function"].unique().tolist()
-    assert functions[:3] == ["positional −1", "positional +1", "rare words"]
-    assert functions[-2:] == ["positional −1, decoder", "diagonal, cross"]  # no head of the decoder prefers offset 0
-    assert len(functions) == 5 + 6
-    crossing = cells[cells["function"] == "diagonal, cross"]
-    assert crossing["carrier"].tolist() == [drift.SAME, drift.NONE]
-
-
-def test_drift_tells_offsets_apart(make) -> None:
+def test_drift_tells_types_and_offsets_apart(make) -> None:
     base = make.heads(1, 4)
     base["positional_share"] = [0.5, 0.6, 0.7, 0.95, *[0.5] * 4, 0.99, 0.5, 0.6, 0.99]
     base["positional_offset"] = [-1, -1, -2, 1, *[0] * 4, *[-2, -1, 1, 2]]
+    base[[f"amod_{direction}" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
     fewer = base.drop(base.index[3])
     fewer.loc[0, "positional_share"] = 0.65
-    cells = drifted(make, base, fewer)
+    heads = {"baseline": base, "pruned/all_heads11": fewer}
+    cells = drift.numbers(make.tables(heads={"EN-FR": heads}, relations={"EN-FR": make.relations()}))
     found = {key: list(zip(own["head"].fillna(0), own["carrier"])) for key, own in cells.groupby("function")}
     assert found["positional −1"] == [(2, drift.SAME), (1, drift.MOVED)]
     assert found["positional +1"] == [(4, drift.SAME), (0, drift.NONE)]  # head 3 looks two back
     assert found["positional 0, decoder"] == [(1, drift.SAME)] * 2
     assert found["diagonal, cross"] == [(3, drift.SAME)] * 2  # not 1 or 4, which are two beside the diagonal
-    without = base.assign(positional_offset=[-1, -1, -2, 1, *[0] * 4, *[2] * 4])
-    crossing = drifted(make, without, fewer).query("function == 'diagonal, cross'")
-    assert crossing["carrier"].tolist() == [drift.NONE, drift.MOVED]
+    # What no model has is left out.
+    assert not set(found) & {"positional 0", "positional −1, decoder", "amod n→a"} and len(found) == 5 + 6
 
 
 # Survival
@@ -106,9 +88,8 @@ def test_the_area_under_the_curve_is_the_share_of_pairs() -> None:
 
 def test_heads_of_different_seeds_are_not_compared() -> None:
     # Within a seed scores say nothing; between seeds they would seem to say everything.
-    scores = [np.full(4, 1.0), np.full(4, 9.0)]
     survive = [np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])]
-    value, low, high, p_value = survival.concordance(scores, survive)
+    value, low, high, p_value = survival.concordance([np.full(4, 1.0), np.full(4, 9.0)], survive)
     assert (value, p_value) == (0.5, 1.0) and low < 0.2 and high > 0.8
 
 
@@ -155,45 +136,39 @@ def test_p_values_are_those_of_all_permutations() -> None:
     assert found == pytest.approx([exact] * 3, abs=0.03)
 
 
-@pytest.fixture
-def pruned(make) -> Tables:
-    """Baselines of two seeds, and models of both scopes: one keeps the most relevant heads, one keeps all."""
-    heads = {}
+@pytest.mark.parametrize("labels", [True, False])
+def test_survival_by_scope_type_and_model(make, labels: bool) -> None:
+    """Of two seeds and both scopes: one model keeps the most relevant heads, one keeps all."""
+    heads, concordant = {}, []
     for seed in (1, 2):
         whole = make.heads(seed=seed)
+        if not labels:
+            whole["functions"] = [[] for _ in range(len(whole))]
+        left = make.without(whole, 10)
         heads[f"baseline/seed{seed}"] = heads[f"pruned/encoder_lambda0.01/seed{seed}"] = whole
-        for target in ("encoder_lambda0.1", "all_heads58"):
-            heads[f"pruned/{target}/seed{seed}"] = make.without(whole, 10)
-    return make.tables(heads={"EN-FR": heads})
-
-
-def test_survival_by_scope_type_and_model(pruned: Tables) -> None:
-    rows = survival.numbers(pruned)
+        heads[f"pruned/encoder_lambda0.1/seed{seed}"] = heads[f"pruned/all_heads58/seed{seed}"] = left
+        encoder = whole[whole["type"] == "encoder"]
+        kept = set(zip(left["type"], left["layer"], left["head"]))
+        survive = [head in kept for head in zip(encoder["type"], encoder["layer"], encoder["head"])]
+        concordant.append(area(encoder["functions"].map(len) > 0, survive))
+    rows = survival.numbers(make.tables(heads={"EN-FR": heads}))
+    assert set(rows.loc[rows["scope"] == "all", "type"]) == {"encoder", "decoder", "cross"}
     encoder = rows[rows["scope"] == "encoder"]
     assert encoder["target"].unique().tolist() == ["λ 0.01", "λ 0.1", survival.SWEEP]
-    assert set(rows.loc[rows["scope"] == "all", "type"]) == {"encoder", "decoder", "cross"}
     found = encoder.set_index(["target", "score"])
     perfect = found.loc[("λ 0.1", "relevance")]
     assert perfect["auc"] == perfect["high"] == 1.0 and 0.8 < perfect["low"] < 1.0 and perfect["p_value"] < 0.001
     assert perfect[["seeds", "heads", "survivors"]].tolist() == [2, 48, 20]
     assert np.isnan(found.loc[("λ 0.01", "relevance"), "auc"])  # all survive
-    assert found.loc[(survival.SWEEP, "relevance"), "auc"] == 1.0
-    sweep = rows[rows["target"] == survival.SWEEP]
-    assert set(sweep["scope"]) == {"encoder", "all"} and sweep[["low", "high"]].isna().all(axis=None)
-    concordant = []
-    for _, heads in pruned.heads[pruned.heads["type"] == "encoder"].groupby("seed"):
-        of = {name: heads[heads["lam"].isna() if lam is None else heads["lam"] == lam] for name, lam in
-              (("whole", None), ("left", 0.1))}  # fmt: skip
-        whole = of["whole"][of["whole"]["kind"] == "baseline"]
-        left = set(zip(of["left"]["layer"], of["left"]["head"]))
-        survive = [head in left for head in zip(whole["layer"], whole["head"])]
-        concordant.append(area(whole["functions"].map(len) > 0, survive))
-    assert found.loc[("λ 0.1", "specialised"), "auc"] == pytest.approx(np.mean(concordant))
-    assert found.loc[("λ 0.1", "specialised"), "labelled"] == 14
+    sweep = found.loc[(survival.SWEEP, "relevance")]
+    assert sweep["auc"] == 1.0 and sweep[["low", "high"]].isna().all()
+    specialised = found.loc[("λ 0.1", "specialised")]
+    assert specialised["labelled"] == 14 * labels
+    assert specialised["auc"] == pytest.approx(np.mean(concordant) if labels else math.nan, nan_ok=True)
     decoder = rows[rows["type"] == "decoder"]
     assert decoder["auc"].isna().all() and not set(survival.ENCODER_ONLY) & set(decoder["score"])
     line = survival.shown(rows).set_index("model").loc["λ 0.1"]
-    assert line[["survivors", "with a function"]].tolist() == ["20 of 48", "14"]
+    assert line[["survivors", "with a function"]].tolist() == ["20 of 48", f"{14 * labels}"]
 
 
 # Persons
@@ -203,50 +178,29 @@ def subject(form: str, upos: str, relation: str = "nsubj") -> list[Word]:
     return [Word(form, 0, len(form), 2, relation, upos), Word("runs", 9, 13, 0, "root", "VERB")]
 
 
-@pytest.fixture
-def counted(tmp_path):
-    """`counted(en=[...])`: the persons of the subjects in these trees, each corpus called by its language."""
-
-    def count(**trees: list[list[Word]]) -> pd.DataFrame:
-        for language, sentences in trees.items():
-            write_parses(tmp_path / language, sentences)
-        paths = {language: tmp_path / language for language in trees}
-        return persons.numbers(None, paths, languages={language: language for language in trees})
-
-    return count
-
-
-def test_persons_of_subjects(counted) -> None:
+def test_persons_of_subjects(tmp_path) -> None:
     forms = [("I", "PRON"), ("We", "PRON"), ("you", "PRON"), ("it", "PRON"), ("Who", "PRON"), ("US", "PROPN")]
     trees = [subject(*form) for form in forms]
-    trees += [subject("dogs", "NOUN", "nsubj:pass"), subject("two", "NUM"), subject("me", "PRON", "obj")]
-    rows = counted(en=trees)
-    assert rows["count"].tolist() == [2, 1, 1, 1, 2, 1]
-    assert rows["person"].tolist() == list(persons.PERSONS)
-    assert rows["subjects"].unique().tolist() == [8]
-    assert rows["share"].sum() == pytest.approx(1.0)
+    trees += [subject("dogs", "NOUN", "nsubj:pass"), subject("two", "_"), subject("me", "PRON", "obj")]
+    for language, sentences in {"en-GB": trees, "de": trees[:1], "fr": [[]]}.items():
+        write_parses(tmp_path / language, sentences)
+    languages = {language: language for language in ("en-GB", "de", "fr")}
+    rows = persons.numbers(None, {language: tmp_path / language for language in languages}, languages=languages)
+    english = rows[rows["corpus"] == "en-GB"]
+    assert dict(zip(english["person"], english["count"])) == dict(zip(persons.PERSONS, [2, 1, 1, 1, 2, 1]))
+    assert english[["subjects", "untagged"]].drop_duplicates().values.tolist() == [[8, 1]]
+    lines = persons.shown(rows)
+    assert lines[["subjects", "first person"]].values.tolist() == [["8", "25.0"], ["1", "–"], ["0", "–"]]
+    assert lines["note"].str.partition(" ")[0].tolist() == ["1", "no", "no"]
 
 
 @pytest.mark.parametrize(
     ("form", "upos", "person"),
     [
-        ("I", "X", "first person"), ("I", "PROPN", "first person"), ("mine", "PRON", "first person"),
-        ("mine", "NOUN", "noun"), ("IT", "PROPN", "noun"), ("it", "DET", "third person"), ("theirs", "PRON", "third person"),
-        ("Themself", "PRON", "third person"), ("Y’all", "PRON", "second person"), ("this", "PRON", "other pronoun"),
+        ("I", "X", "first person"), ("mine", "PRON", "first person"), ("mine", "NOUN", "noun"), ("IT", "PROPN", "noun"),
+        ("it", "DET", "third person"), ("Y’all", "PRON", "second person"), ("this", "PRON", "other pronoun"),
         ("this", "DET", "other"), ("you", "_", "second person"), ("dogs", "_", "other"),
     ],
 )  # fmt: skip
 def test_personal_pronouns_are_told_by_their_form_and_the_rest_by_its_tag(form: str, upos: str, person: str) -> None:
     assert persons.person_of(subject(form, upos)[0], persons.FORMS["en"]) == person
-
-
-def test_subjects_without_part_of_speech_and_languages_without_a_list_are_said(counted) -> None:
-    untagged = [subject("I", "_"), subject("dogs", "NNS"), subject("cats", "NOUN")]
-    lines = persons.shown(counted(en_US=untagged, de=[subject("ich", "PRON")], en=[[]])).set_index("corpus")
-    first, *_ = persons.PERSONS
-    assert lines[["subjects", first, "noun"]].values.tolist() == [
-        ["3", "33.3", "33.3"],
-        ["1", "–", "–"],
-        ["0", "–", "–"],
-    ]
-    assert lines["note"].str.partition(" ")[0].tolist() == ["2", "no", ""]
