@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report import style
 from specialized_heads.report.data import Tables
 from specialized_heads.report.michel import ablation, ablation_sets, alone, moments, systematic
 
@@ -22,53 +21,35 @@ def ablated(make):
     return tables
 
 
-def test_the_heat_map_frames_what_is_significant(ablated, make) -> None:
+def test_single_heads_of_the_first_seed(ablated, make) -> None:
     rows = make.ablation()
     heads = ablation.numbers(ablated(rows[(rows["type"] != "decoder") | (rows["layer"] > 1)], rows.assign(seed=2)))
-    assert len(heads) == 72 - 8  # of the first seed
-    assert heads.loc[heads["significant"], ["type", "layer", "head"]].values.tolist() == [
-        ["encoder", 1, 7],
-        ["encoder", 1, 8],
-    ]
-    figure = ablation.draw(heads)
-    panels = figure.axes[:3]
+    assert len(heads) == 72 - 8
+    significant = heads.loc[heads["significant"], ["type", "layer", "head"]]
+    assert significant.values.tolist() == [["encoder", 1, 7], ["encoder", 1, 8]]
+    panels = ablation.draw(heads).axes[:3]
     assert [len(axes.patches) for axes in panels] == [2, 0, 0]
-    assert [axes.get_title() for axes in panels] == [name for name, _ in style.TYPES.values()]
-    values = panels[2].collections[0].get_array()
-    assert values.reshape(3, 8)[2, 7] == pytest.approx(-0.83)
-    assert panels[1].collections[0].get_array().mask.reshape(3, 8)[0].all()  # pruned: empty
-    assert "−0.8" in make.texts(figure)
-
-
-def test_the_table_has_a_cell_per_head(make) -> None:
-    rows = make.ablation()
-    corpora = {"EN-FR": rows, "EN-RU": rows[rows["head"] < 3]}
-    models = dict.fromkeys(corpora, [make.model()])
-    text = ablation.shown(ablation.numbers(make.tables(models=models, ablation=corpora)))
+    values = [axes.collections[0].get_array().reshape(3, 8) for axes in panels]
+    assert values[2][2, 7] == pytest.approx(-0.83)
+    assert values[1].mask[0].all()  # pruned: empty
+    text = ablation.shown(heads)
     assert list(text.columns) == ["corpus", "BLEU", "type", "layer", *map(str, range(1, 9))]
-    assert len(text) == 9 + 9
-    assert text.loc[0, ["7", "8"]].tolist() == ["−0.71*", "−0.81*"]
-    assert set(text.loc[text["corpus"] == "EN-RU", "3"]) == {""}
+    assert text.loc[0, ["6", "7", "8"]].tolist() == ["−0.61", "−0.71*", "−0.81*"] and len(text) == 8
 
 
-def test_the_best_head_alone_is_chosen_layer_by_layer(ablated, make) -> None:
-    one = make.ablation()
-    one = one[(one["type"] != "decoder") | (one["layer"] > 1)]
-    rows = alone.numbers(ablated(one))
+def test_the_best_head_alone_is_chosen_layer_by_layer_and_seed_by_seed(ablated, make) -> None:
+    first = make.ablation()
+    first = first[(first["type"] != "decoder") | (first["layer"] > 1)]
+    rows = alone.numbers(ablated(first))
     cross = rows[(rows["type"] == "cross") & (rows["layer"] == 3)].squeeze()
     assert (cross["head"], cross["delta"]) == (1, -13)  # the others lose more
     text = alone.shown(rows)
-    assert "n" not in text
     assert text["decoder self-attention"].iloc[0] == "–"
     assert text["cross-attention"].iloc[2] == "−13.00* (head 1)"
 
-
-def test_seeds_choose_their_own_best_heads(ablated, make) -> None:
-    first = make.ablation()
     second = first.assign(seed=2, head=9 - first["head"], bleu=first["bleu"] - 1, delta=first["delta"] - 1)
     rows = alone.numbers(ablated(first, second))
-    best = rows.iloc[0]
-    deltas = -1.1, -2.1
+    best, deltas = rows.iloc[0], (-1.1, -2.1)
     values = best[["seeds", "delta", "delta_low", "delta_high", "delta_sd"]].tolist()
     assert values == pytest.approx([2, np.mean(deltas), min(deltas), max(deltas), np.std(deltas, ddof=1)])
     assert pd.isna(best["head"])
@@ -88,7 +69,6 @@ def test_correlation_is_that_of_the_textbook() -> None:
     assert found["pearson_p"] == pytest.approx(2 * NormalDist().cdf(-2 * z))
     assert np.isnan(ablation_sets.correlation(x[:3], y[:3])["pearson"])
     assert np.isnan(ablation_sets.correlation(x, np.zeros(7))["pearson"])
-    assert ablation_sets.correlation(x, 2 * x)["pearson"] == pytest.approx(1)
 
 
 def test_heads_are_paired_between_the_sets(ablated, make) -> None:
@@ -98,9 +78,7 @@ def test_heads_are_paired_between_the_sets(ablated, make) -> None:
     assert len(pairs) == 72
     assert pairs["delta_second"].tolist() == pytest.approx((2 * pairs["delta_test"] + 0.1).tolist())
     assert pairs["pearson"].unique() == pytest.approx([1.0])
-    texts = make.texts(ablation_sets.draw(pairs))
-    assert any(text.startswith("r = 1.00 [1.00, 1.00], p < 0.001") for text in texts)
-    assert {"the same, development set", "cross-attention"} <= set(texts)
+    assert "the same, development set" in make.texts(ablation_sets.draw(pairs))
 
 
 def test_steps_of_seeds_become_mean_and_range(ablated, make) -> None:
@@ -113,22 +91,15 @@ def test_steps_of_seeds_become_mean_and_range(ablated, make) -> None:
     assert point[["removed", "seeds", "p_value"]].tolist() == [72, 2, 0.003]
     assert point[["bleu", "bleu_low", "bleu_high"]].tolist() == [1.0, 0.0, 2.0]
     assert point[["delta", "delta_low", "delta_high"]].tolist() == [-29.5, -30.0, -29.0]
-    figure = systematic.draw(points)
-    assert "EN-FR, 2 seeds (mean and range)" in make.texts(figure)
-    hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
-    assert sum(len(line.get_xdata()) for line in hollow) == (points["p_value"] < 0.01).sum() > 0
 
 
 def test_moments_are_shares_of_their_own_whole_model(ablated, make) -> None:
     first = make.systematic()
-    points = moments.numbers(ablated(first))
-    assert points.loc[points["update"] == 100, "kept"].isna().all()  # half a BLEU: no share of it
-    kept = {update: same.set_index("share")["kept"] for update, same in points.groupby("update", dropna=False)}
+    points = moments.numbers(ablated(first)).assign(update=lambda rows: rows["update"].fillna(0))
+    kept = points.set_index(["update", "share"])["kept"]
+    assert kept[100].isna().all()  # half a BLEU: no share of it
     assert kept[300][0.5] == pytest.approx(0.5)
-    assert points[points["update"].isna()].set_index("share")["kept"][[0.5, 0.8]].tolist() == pytest.approx([1.0, 0.4])
-    texts = make.texts(moments.draw(points))
-    assert {"100 updates: 0.5, not shown", "300 updates: 10.0", "end of training: 30.0"} <= set(texts)
-    more = [first.assign(seed=seed, bleu=first["bleu"] * factor, bleu_full=first["bleu_full"] * factor)
-            for seed, factor in ((2, 4.0), (3, 4.2))]  # fmt: skip
-    early = moments.numbers(ablated(first, *more)).query("update == 100").iloc[0]
-    assert early[["seeds", "bleu_full"]].tolist() == pytest.approx([2, 2.05])  # the first says nothing
+    assert kept[0][[0.5, 0.8]].tolist() == pytest.approx([1.0, 0.4])  # the end of training
+    second = first.assign(seed=2, bleu=4 * first["bleu"], bleu_full=4 * first["bleu_full"])
+    early = moments.numbers(ablated(first, second)).query("update == 100").iloc[0]
+    assert early[["seeds", "bleu_full"]].tolist() == [1, 2.0]  # the first says nothing
