@@ -8,19 +8,15 @@ import pandas as pd
 import pytest
 
 import specialized_heads
-from specialized_heads.report.beyond import environment, training_curves
-from specialized_heads.report.beyond import models as models_table
-
-LOG = pd.DataFrame({"update": [10, 20, 25], "loss": [5.0, 4.0, 3.5], "dev_loss": [4.5, None, 3.25]})
+from specialized_heads.report.beyond import environment, models, training_curves
 
 
 def test_curves_of_every_trained_model(make) -> None:
+    log = pd.DataFrame({"update": [10, 20, 25], "loss": [5.0, 4.0, 3.5], "dev_loss": [4.5, None, 3.25]})
     names = ["baseline", "pruned/encoder_lambda0.01", "scratch/all_heads12"]
-    logs = {f"{name}/seed{seed}": LOG for name in names for seed in (1, 2)}
-    tables = make.tables(models={"EN-FR": [make.model()]}, logs={"EN-FR": logs})
-    curves = training_curves.numbers(tables)
-    assert len(curves) == 3 * 2 * 3
-    assert (curves["dev_loss"].notna().sum(), set(curves["unit"])) == (3 * 2 * 2, {"token"})
+    logs = {f"{name}/seed{seed}": log for name in names for seed in (1, 2)}
+    curves = training_curves.numbers(make.tables(models={"EN-FR": [make.model()]}, logs={"EN-FR": logs}))
+    assert (len(curves), curves["dev_loss"].notna().sum(), set(curves["unit"])) == (18, 12, {"token"})
     figure = training_curves.draw(curves)
     panels = [axes for axes in figure.axes if axes.axison]
     assert [len(axes.lines) for axes in panels] == [4, 6, 6]  # two seeds: training, development, the baseline's last
@@ -31,29 +27,19 @@ def test_curves_of_every_trained_model(make) -> None:
 def test_table_of_models(make, stage) -> None:
     names = ["baseline", "checkpoint/update10", "scratch/all_heads12", "cut/random_encoder_heads5"]
     rows = [make.model(name, signature_tokenised=f"tok:{seed}", seed=seed) for seed in (1, 2) for name in names]
-    stem = stage("beyond.models", make.tables(models={"EN-FR": rows}))
+    other = [make.model(length_penalty=0.0, signature_tokenised="tok:1")]
+    stem = stage("beyond.models", make.tables(models={"EN-FR": rows, "B": other}))
     csv = pd.read_csv(stem.with_suffix(".csv"))
-    assert csv["kind"].tolist() == [name.split("/")[0] for name in names] * 2
-    assert csv.columns.tolist() == models_table.COLUMNS
+    assert csv["kind"].tolist() == [name.split("/")[0] for name in [*names, *names, "baseline"]]
+    assert csv.columns.tolist() == models.COLUMNS
     text = stem.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
     assert text.count("tok:1") == text.count("tok:2") == 1
-    assert "beam search with 4 hypotheses, ranked by log P / length^1;" in text
-    assert (
-        "| EN-FR | scratch | all | 12 heads | 1 | 24/24/24 | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |"
-        in text
-    )
+    numbers = "| 24/24/24 | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |"
+    assert f"| EN-FR | scratch | all | 12 heads | 1 {numbers}" in text
     assert "| cut, random | encoder | 5 heads |" in text and "| checkpoint |  | update 10 |" in text
-
-
-def test_corpora_translated_differently_are_told_apart(make) -> None:
-    def notes(*penalties: float) -> list[str]:
-        rows = {title: [make.model(length_penalty=penalty)] for title, penalty in zip("AB", penalties)}
-        return models_table.notes(models_table.numbers(make.tables(models=rows)))
-
-    assert len(notes(1.0, 1.0)) == 4
-    *_, first, second = notes(0.0, 1.0)
-    assert first.startswith("Translation of A (1,000 test sentences): ") and "not normalised" in first
-    assert second.startswith("Translation of B")
+    # Corpora translated differently are told apart.
+    assert "Translation of EN-FR (1,000 test sentences): beam search with 4 hypotheses, ranked by log P / length^1;" in text
+    assert "Translation of B (1,000 test sentences): beam search with 4 hypotheses, ranked by log P, not normalised" in text
 
 
 def test_environment_names_versions_and_code() -> None:
@@ -72,17 +58,15 @@ def test_the_commit_is_told_with_what_was_changed_since(tmp_path: Path, monkeypa
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     monkeypatch.setattr(environment, "ROOT", tmp_path)
-    module = tmp_path / "src/specialized_heads/__init__.py"
-    module.parent.mkdir(parents=True)
-    module.touch()
+    (tmp_path / "src/specialized_heads").mkdir(parents=True)
+    (tmp_path / "src/specialized_heads/__init__.py").touch()
     git("init", "-q")
     assert environment.commit() == "not a git checkout"  # the module is not in the repository
     git("add", ".")
     git("commit", "-qm", "first")
-    name = git("rev-parse", "HEAD")
     (tmp_path / "results").touch()
-    assert environment.commit() == f"{name}, unchanged"
+    assert environment.commit() == f"{git('rev-parse', 'HEAD')}, unchanged"
     (tmp_path / "src/new.py").touch()
-    assert environment.commit() == f"{name}, 1 file changed"
+    assert environment.commit() == f"{git('rev-parse', 'HEAD')}, 1 file changed"
     monkeypatch.setenv("PATH", "")
     assert environment.commit() == "not a git checkout"
