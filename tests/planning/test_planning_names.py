@@ -33,12 +33,11 @@ def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
         "seed": 3,
     }
     assert columns("cut/gates_all_heads12", 3) == row
-    assert columns("checkpoint/update40")["update"] == 40
-    assert columns("pruned/all_lambda1e-05")["lam"] == 1e-5
+    assert columns("checkpoint/update40")["update"] == 40 and columns("pruned/all_lambda1e-05")["lam"] == 1e-5
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (1, "1"), (100.0, "100"), (0.1, "0.1"), (0.0005, "0.0005"), (1e-5, "1e-05")]
+    ("value", "text"), [(0, "0"), (100.0, "100"), (0.1, "0.1"), (0.0005, "0.0005"), (1e-5, "1e-05")]
 )
 def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, text: str) -> None:
     assert str(Target(lam=value)) == f"lambda{text}"
@@ -47,7 +46,7 @@ def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, text: 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "pruned", "pruned/encoder", "pruned/decoder_heads6", "pruned/all_0.1", "checkpoint/500", "../baseline"]
+    "text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "checkpoint/500", "../baseline"]
 )
 def test_other_text_is_not_a_name(text: str) -> None:
     assert not re.fullmatch(MODEL, text)

@@ -238,7 +238,12 @@ def test_the_most_relevant_heads_have_functions(evidence: Evidence) -> None:
     labelled = np.array([head in FUNCTIONAL for head in zip(evidence.heads["layer"], evidence.heads["head"])])
     opposite, level, best, numbered = (
         replace(evidence, heads=evidence.heads.assign(relevance=relevance))
-        for relevance in (0.5 - 0.4 * labelled, evidence.heads["layer"] / 10, 0.1 + 0.4 * labelled, evidence.heads["head"])
+        for relevance in (
+            0.5 - 0.4 * labelled,
+            evidence.heads["layer"] / 10,
+            0.1 + 0.4 * labelled,
+            evidence.heads["head"],
+        )
     )
     measured = of_heads.relevant_heads_have_functions(best)
     assert (measured.value, measured.n) == (1.0, 7)

@@ -49,7 +49,9 @@ def test_every_cut_and_fine_tuned_model_is_a_point_and_so_are_models_pruned_to_a
 
 def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:
     tables = compared(1, 2, 3)
-    own = tables.models["criterion"].eq("random") & tables.models["target_heads"].eq(2) & tables.models["kind"].eq("cut")
+    own = (
+        tables.models["criterion"].eq("random") & tables.models["target_heads"].eq(2) & tables.models["kind"].eq("cut")
+    )
     tables.models.loc[own, "p_value"] = [0.001, 0.2, 0.01]
     points = criteria.numbers(tables)
     point, bleu = one(points, finetuned=False, criterion="random", heads=2), tables.models.loc[own, "bleu"]

@@ -19,7 +19,11 @@ def heads(previous: float, margin: float) -> pd.DataFrame:
     return table
 
 
-TRAINING = {"checkpoint/update10": heads(0.1, -0.3), "checkpoint/update100": heads(0.9, -0.2), "baseline": heads(0.95, 0.2)}
+TRAINING = {
+    "checkpoint/update10": heads(0.1, -0.3),
+    "checkpoint/update100": heads(0.9, -0.2),
+    "baseline": heads(0.95, 0.2),
+}
 LOG = pd.DataFrame({"update": [5, 10, 100, 1000], "loss": 9.0, "dev_loss": [None, 5.0, 2.0, 1.5]})
 
 

@@ -7,14 +7,9 @@ from matplotlib.patches import Rectangle
 
 from specialized_heads.report import style
 from specialized_heads.report.beyond import front
-from specialized_heads.report.data import Tables
-
-TITLE = "a $x_1$ & <b>"
 
 
-@pytest.fixture
-def small(make) -> Tables:
-    """A baseline of 2 layers of 8 heads, and one model pruned with each scope."""
+def test_every_model_is_a_point_and_every_head_is_counted_once(make) -> None:
     heads = make.heads(2, 8)
     heads.loc[(heads["type"] == "cross") & (heads["head"] == 1), "functions"] = pd.Series([["diagonal"]] * len(heads))
     encoder, decoder, cross = (heads[heads["type"] == kind] for kind in style.TYPES)
@@ -23,40 +18,28 @@ def small(make) -> Tables:
         "pruned/encoder_lambda0.01": pd.concat([encoder.iloc[[0, 2, 8]], decoder, cross]),
         "pruned/all_lambda0.01": pd.concat([decoder.iloc[:6], cross.iloc[:10]]),
     }
-    return make.tables(heads={TITLE: models})
-
-
-def test_points_are_all_heads_against_bleu(small: Tables) -> None:
-    models = small.models.assign(bleu=[27.0, 26.5, 25.0])
-    assert front.points(models)[["scope", "kind", "retained", "bleu"]].to_numpy().tolist() == [
+    tables = make.tables(heads={"EN-FR": models})
+    rows = front.numbers(tables._replace(models=tables.models.assign(bleu=[27.0, 26.5, 25.0])))
+    left, right = (rows[rows["panel"] == panel] for panel in ("left", "right"))
+    assert left[["scope", "kind", "retained", "bleu"]].to_numpy().tolist() == [
         ["encoder", "baseline", 48, 27.0],
         ["encoder", "pruned", 35, 26.5],
         ["all", "baseline", 48, 27.0],
         ["all", "pruned", 16, 25.0],
     ]
-
-
-def test_every_head_is_counted_once_with_its_functions(small: Tables) -> None:
-    heads = front.survivors(small, TITLE)
-    for scope, own in heads.groupby("scope"):
-        counts = small.heads.loc[small.heads["scope"] == scope, "type"].value_counts()
+    for scope, own in right.groupby("scope"):
+        counts = tables.heads.loc[tables.heads["scope"] == scope, "type"].value_counts()
         assert own.groupby("type")["heads"].sum().to_dict() == {"encoder": 0} | counts.to_dict()
-    whole = heads[heads["scope"] == ""].set_index(["type", "functions"])["heads"]
-    baseline = small.heads[(small.heads["scope"] == "") & (small.heads["type"] == "encoder")]
-    assert whole["encoder", front.NONE] == (baseline["functions"].map(len) == 0).sum()
+    whole = right[right["scope"] == ""].set_index(["type", "functions"])["heads"]
+    assert whole["encoder", front.NONE] == (encoder["functions"].map(len) == 0).sum()
     assert (whole["encoder", "positional; syntactic"], whole["cross", "diagonal"]) == (1, 2)
 
-
-def test_bars_are_as_long_as_there_are_heads_and_grey_without_a_function(small: Tables, make) -> None:
-    heads = front.survivors(small, TITLE)
-    figure = front.draw(front.numbers(small))
-    bars = [patch for patch in figure.axes[1].patches if isinstance(patch, Rectangle)]
-    area: dict[str, float] = {}
-    for bar in (bar for bar in bars if bar.get_fill()):
-        colour = to_hex(bar.get_facecolor()).upper()
-        area[colour] = area.get(colour, 0) + bar.get_width() * bar.get_height() / 0.76
-    grey = heads.loc[heads["functions"] == front.NONE, "heads"].sum()
-    assert area[style.FUNCTIONS["other"].colour] == pytest.approx(grey)
-    assert sum(area.values()) == pytest.approx(heads["heads"].sum())
-    assert [bar.get_width() for bar in bars if not bar.get_fill()] == [16] * 9  # frames
-    assert {TITLE, "no function found", "baseline, 30.0", "48", "35", "16", "λ 0.01"} <= set(make.texts(figure))
+    # Bars are as long as there are heads, and grey without a function.
+    figure = front.draw(rows)
+    bars = [patch for patch in figure.axes[1].patches if isinstance(patch, Rectangle) and patch.get_fill()]
+    areas = pd.Series([bar.get_width() * bar.get_height() / 0.76 for bar in bars])
+    by_colour = areas.groupby([to_hex(bar.get_facecolor()).upper() for bar in bars]).sum()
+    grey = right.loc[right["functions"] == front.NONE, "heads"].sum()
+    assert by_colour[style.FUNCTIONS["other"].colour] == pytest.approx(grey)
+    assert areas.sum() == pytest.approx(right["heads"].sum())
+    assert {"EN-FR", "no function found", "baseline, 27.0", "48", "35", "16", "λ 0.01"} <= set(make.texts(figure))

@@ -45,7 +45,9 @@ def test_controls_stand_beside_their_pruned_model(make) -> None:
     rows = []
     for seed in (1, 2, 3):
         rows += [make.model(kept=[FULL] * 3, seed=seed), make.model("checkpoint/update5", [FULL] * 3, seed=seed)]
-        for number, kind in enumerate(("regularised/", "count/", "scratch/", "soft/", "pruned/", "cut/x_", "finetuned/x_")):
+        for number, kind in enumerate(
+            ("regularised/", "count/", "scratch/", "soft/", "pruned/", "cut/x_", "finetuned/x_")
+        ):
             for target, loss in (("lambda0.01", number - 0.5 * seed), ("heads12", 5 + number)):
                 same = {"kept": [[4, number], FULL, [1, 1]], "seed": seed, "loss": loss, "p_value": 0.1 * seed}
                 rows.append(make.model(f"{kind}all_{target}", **same))

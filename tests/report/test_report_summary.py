@@ -38,8 +38,14 @@ def test_table_of_models(make, stage) -> None:
     assert f"| EN-FR | scratch | all | 12 heads | 1 {numbers}" in text
     assert "| cut, random | encoder | 5 heads |" in text and "| checkpoint |  | update 10 |" in text
     # Corpora translated differently are told apart.
-    assert "Translation of EN-FR (1,000 test sentences): beam search with 4 hypotheses, ranked by log P / length^1;" in text
-    assert "Translation of B (1,000 test sentences): beam search with 4 hypotheses, ranked by log P, not normalised" in text
+    assert (
+        "Translation of EN-FR (1,000 test sentences): beam search with 4 hypotheses, ranked by log P / length^1;"
+        in text
+    )
+    assert (
+        "Translation of B (1,000 test sentences): beam search with 4 hypotheses, ranked by log P, not normalised"
+        in text
+    )
 
 
 def test_environment_names_versions_and_code() -> None:

@@ -213,5 +213,8 @@ def test_table2_as_it_is_read(stage, make) -> None:
     stem = stage("voita.table2", make.tables(models={"EN-FR": rows}))
     table = stem.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
     assert "| EN-FR | 1,000 | baseline | 24/24/24 | 30.0 [29.0, 31.0] | 31.5 |  |  |  |  |" in table
-    assert "| EN-FR | 1,000 | λ 0.01 | 3/3/12 | 29.0 [28.0, 30.0] | 30.5 | &lt;0.001 | 28.5 [27.5, 29.5] | 30.0 | 0.040 |" in table
+    assert (
+        "| EN-FR | 1,000 | λ 0.01 | 3/3/12 | 29.0 [28.0, 30.0] | 30.5 | &lt;0.001 | 28.5 [27.5, 29.5] | 30.0 | 0.040 |"
+        in table
+    )
     assert f"| {paper.WMT} |  | pruned | 14/31/30 | 29.62 |  |  | 29.47 |  |  |" in table
