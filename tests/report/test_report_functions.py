@@ -5,7 +5,6 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from specialized_heads.parsing.words import Word, write_parses

@@ -10,7 +10,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from specialized_heads.report import cells
 from specialized_heads.report.voita import figure1, figure2, figure5, figure8
-from specialized_heads.stage import UserError
 
 
 def test_heads_are_ranked_by_relevance_and_values_are_those_of_the_table(make) -> None:
@@ -120,8 +119,3 @@ def test_long_sentences_fit_the_page_and_keep_the_rarest_label(maps) -> None:
         box = axes.get_tightbbox(renderer)
         assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0
     assert len(figure5.label_of("x" * 50)) == figure5.LONGEST and figure5.label_of("\n") == "␣"
-
-
-def test_attention_of_another_size_is_a_mistake(maps) -> None:
-    with pytest.raises(UserError, match="sentence 1"):
-        maps(sentences=[{"tokens": ["▁a", "▁b"], "attention": [[1.0]], "rarest": 0}])

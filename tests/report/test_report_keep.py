@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from specialized_heads.config.experiment import load
+from specialized_heads.config.file import read
 from specialized_heads.report import configuration
 from specialized_heads.report.keep import keep
 from specialized_heads.stage import UserError
@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", ["config.yaml", "config/paper.yaml", "config/bert_small.yaml"])
 def test_the_written_configuration_is_the_same_experiment(name: str, call: Callable[..., None], tmp_path: Path) -> None:
-    given = load(yaml.safe_load((ROOT / name).read_text(encoding="utf-8")))
+    given = load(read(ROOT / name))
     call(configuration, settings=given.model_dump(mode="json"), output=tmp_path / "configuration.yaml")
-    written = yaml.safe_load((tmp_path / "configuration.yaml").read_text(encoding="utf-8"))
+    written = read(tmp_path / "configuration.yaml")
     assert load(written) == given
     assert written["heads"]["bootstrap"] == given.heads.bootstrap  # a key that files may leave out
 

@@ -1,18 +1,15 @@
 """Files, formats, bytes, escapes and colours: what holds for every figure and table."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from specialized_heads.planning.figures import RESULTS, Result
-from specialized_heads.report import output, style
+from specialized_heads.report import output
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import figure7
 
@@ -98,23 +95,6 @@ def test_bytes_do_not_depend_on_the_run(module: str, bare, stage, tmp_path: Path
         made.append({suffix: (folder / f"f.{suffix}").read_bytes() for suffix in ("pdf", "svg", "png", "csv")})
     assert made[0] == made[1]
     assert b"CreationDate" not in made[0]["pdf"] and b"<dc:date>" not in made[0]["svg"]
-
-
-def test_fonts_of_figures_are_embedded_as_outlines(tmp_path: Path) -> None:
-    output.save_figure(tmp_path / "one", pd.DataFrame({"x": [1]}), lambda: style.message_figure("λ 50% → “è”"))
-    fonts = re.findall(rb"/Subtype /(Type3|Type42|TrueType|CIDFontType2|Type1)\b", (tmp_path / "one.pdf").read_bytes())
-    assert fonts and b"Type3" not in fonts
-
-
-def test_each_function_has_its_own_colour_and_hatch() -> None:
-    assert len({fill.colour for fill in style.FUNCTIONS.values()}) == len(style.FUNCTIONS) == 4
-    assert len({fill.hatch for fill in style.FUNCTIONS.values()}) == 4
-    axes = Figure().add_subplot()
-    style.function_cell(axes, ["positional", "rare words"], left=0, bottom=0, width=1, height=1)
-    stripes = axes.patches[:2]
-    for stripe, name in zip(stripes, ("positional", "rare words"), strict=True):
-        assert to_hex(stripe.get_facecolor()).upper() == style.FUNCTIONS[name].colour
-        assert (stripe.get_width(), stripe.get_hatch()) == (0.5, style.FUNCTIONS[name].hatch)
 
 
 def saved(folder: Path, suffix: str, **columns: list[str]) -> list[str]:

@@ -31,16 +31,6 @@ def test_gates_over_time(gated) -> None:
     ]
 
 
-def test_a_long_sweep_shows_as_many_as_fit_both_ends_among_them_and_says_so(gated) -> None:
-    log = pd.DataFrame({"update": [5], "open_encoder": [[[0.9]]], "open_cross": [[[0.9]]]})
-    logs = {f"pruned/encoder_lambda{n / 1000}": log for n in range(1, 13)}
-    figure = gates.draw(gated(logs | {"pruned/all_lambda0.5": log}))
-    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
-    assert titles[:5] == titles[5:10] == ["λ 0.001", "λ 0.004", "λ 0.007", "λ 0.009", "λ 0.012"]
-    assert titles[10:] == ["λ 0.5", "λ 0.5"]
-    assert "encoder only: 5 of 12 models shown" in figure.get_suptitle()
-
-
 def test_controls_stand_beside_their_pruned_model(make) -> None:
     rows = []
     for seed in (1, 2, 3):
