@@ -17,11 +17,8 @@ def test_curves_of_every_trained_model(make) -> None:
     logs = {f"{name}/seed{seed}": log for name in names for seed in (1, 2)}
     curves = training_curves.numbers(make.tables(models={"EN-FR": [make.model()]}, logs={"EN-FR": logs}))
     assert (len(curves), curves["dev_loss"].notna().sum(), set(curves["unit"])) == (18, 12, {"token"})
-    figure = training_curves.draw(curves)
-    panels = [axes for axes in figure.axes if axes.axison]
+    panels = [axes for axes in training_curves.draw(curves).axes if axes.axison]
     assert [len(axes.lines) for axes in panels] == [4, 6, 6]  # two seeds: training, development, the baseline's last
-    assert [line.get_ydata()[0] for line in panels[1].lines[:2]] == [3.25, 3.25]
-    assert {"λ 0.01", "12 heads"} <= set(make.texts(figure))
 
 
 def test_table_of_models(make, stage) -> None:
@@ -33,29 +30,20 @@ def test_table_of_models(make, stage) -> None:
     assert csv["kind"].tolist() == [name.split("/")[0] for name in [*names, *names, "baseline"]]
     assert csv.columns.tolist() == models.COLUMNS
     text = stem.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
-    assert text.count("tok:1") == text.count("tok:2") == 1
     numbers = "| 24/24/24 | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |"
     assert f"| EN-FR | scratch | all | 12 heads | 1 {numbers}" in text
     assert "| cut, random | encoder | 5 heads |" in text and "| checkpoint |  | update 10 |" in text
-    # Corpora translated differently are told apart.
-    assert (
-        "Translation of EN-FR (1,000 test sentences): beam search with 4 hypotheses, ranked by log P / length^1;"
-        in text
-    )
-    assert (
-        "Translation of B (1,000 test sentences): beam search with 4 hypotheses, ranked by log P, not normalised"
-        in text
-    )
+    # Each signature once, and corpora that are translated differently apart.
+    assert text.count("tok:1") == text.count("tok:2") == 1
+    assert "EN-FR (1,000 test sentences): beam search with 4 hypotheses, ranked by log P / length^1;" in text
+    assert "B (1,000 test sentences): beam search with 4 hypotheses, ranked by log P, not normalised" in text
 
 
-def test_environment_names_versions_and_code() -> None:
+def test_environment_names_versions_and_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = environment.numbers(None, engines=["embedded", "stanza"], device="cpu").set_index("name")["value"]
     assert facts["version"] == specialized_heads.__version__
     assert facts[["torch", "sacrebleu", "sentencepiece", "snakemake", "stanza"]].notna().all()
     assert len(facts["SHA-256 of the source files"]) == 64
-
-
-def test_the_commit_is_told_with_what_was_changed_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("git"):
         pytest.skip("no git on the PATH")
 
@@ -74,5 +62,3 @@ def test_the_commit_is_told_with_what_was_changed_since(tmp_path: Path, monkeypa
     assert environment.commit() == f"{git('rev-parse', 'HEAD')}, unchanged"
     (tmp_path / "src/new.py").touch()
     assert environment.commit() == f"{git('rev-parse', 'HEAD')}, 1 file changed"
-    monkeypatch.setenv("PATH", "")
-    assert environment.commit() == "not a git checkout"
