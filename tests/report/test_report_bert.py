@@ -125,12 +125,9 @@ def test_both_methods_are_points_of_one_figure(task) -> None:
     assert whole[["heads", "bleu", "bleu_low", "bleu_high"]].tolist() == [8, 80.0, 78.0, 82.0]
 
 
-def test_the_table_of_tasks_states_the_margin_over_the_better_baseline(task) -> None:
+def test_the_tables_of_tasks_and_of_speed_have_a_margin_and_the_papers_gain(task, tmp_path) -> None:
     [line] = tasks.shown(tasks.numbers(task(second_bleu=nan))).to_dict("records")
     assert (line["BERT"], line["bag of words"], line["margin"]) == ("80.0 [79.0, 81.0]", "61.0 [60.0, 62.0]", "+19.0")
-
-
-def test_the_table_of_speed_has_the_papers_gain(tmp_path) -> None:
     row = {"heads": 8, "total": 8, "sentences": 16, "parameters": 9, "device": "CPU"}
     row |= {"speed": 100.0, "speed_low": 99.0, "speed_high": 101.0}
     half = row | {"heads": 4, "speed": 110.0, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11}

@@ -9,11 +9,9 @@ import pytest
 
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.report.beyond import drift, persons, survival
-from specialized_heads.report.data import Tables
 
 
-@pytest.fixture
-def swept(make) -> Tables:
+def test_drift_names_the_best_head_and_what_became_of_the_first(make) -> None:
     """A baseline, the same without its best nsubj head, one with a better one beside it, and one without encoder heads."""
     base = make.heads()
     encoder = base["type"] == "encoder"
@@ -27,11 +25,7 @@ def swept(make) -> Tables:
         "baseline": base,
         "pruned/encoder_lambda0.1": base.drop(base.index[encoder][-1]),
     }
-    return make.tables(heads={"EN-FR": models}, relations={"EN-FR": make.relations()})
-
-
-def test_drift_names_the_best_head_and_what_became_of_the_first(swept: Tables, make) -> None:
-    cells = drift.numbers(swept)
+    cells = drift.numbers(make.tables(heads={"EN-FR": models}, relations={"EN-FR": make.relations()}))
     assert set(cells["scope"]) == set(cells["type"]) == {"encoder"}
     subjects = cells[cells["function"] == "nsubj v→s"]
     assert subjects["lam"].tolist()[1:] == [0.01, 0.1, 0.5]
@@ -41,8 +35,7 @@ def test_drift_names_the_best_head_and_what_became_of_the_first(swept: Tables, m
     assert subjects["score"].tolist()[:2] == pytest.approx([0.6, 0.9])
     assert subjects["labelled"].tolist() == [True, False, False, False]
     assert subjects["baseline"].tolist()[0] == 0.4
-    written = make.texts(drift.draw(cells))
-    assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8"} <= set(written)
+    assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8"} <= set(make.texts(drift.draw(cells)))
 
 
 def test_drift_tells_types_and_offsets_apart(make) -> None:
@@ -85,14 +78,11 @@ def test_the_area_under_the_curve_is_the_share_of_pairs() -> None:
     assert value == 1.0 and np.isnan([low, high]).all() and p_value == 1 / 2000
 
 
-def test_heads_of_different_seeds_are_not_compared() -> None:
+def test_only_heads_of_one_seed_are_compared_and_an_interval_needs_two_on_each_side() -> None:
     # Within a seed scores say nothing; between seeds they would seem to say everything.
     survive = [np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])]
     value, low, high, p_value = survival.concordance([np.full(4, 1.0), np.full(4, 9.0)], survive)
     assert (value, p_value) == (0.5, 1.0) and low < 0.2 and high > 0.8
-
-
-def test_intervals_need_two_heads_on_each_side_and_areas_need_both() -> None:
     value, low, high, p_value = survival.concordance([np.arange(5.0)], [np.array([0.0, 1, 1, 1, 1])])
     assert value == 1.0 and np.isnan([low, high]).all()
     assert p_value == pytest.approx(2 / 5, abs=0.04)  # the one that is pruned is the first of five, or the last
