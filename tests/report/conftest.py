@@ -116,11 +116,6 @@ def models_of(heads: dict[str, pd.DataFrame] | pd.DataFrame) -> list[dict]:
     return rows
 
 
-SCORED = {"signature": "s", "signature_tokenised": "t", "signature_chrf": "c", "chrf": 50.0, "dev_loss": 3.25}
-SCORED |= {"beam": 4, "length_penalty": 1.0, "max_length_ratio": 2.0, "parameters_without_embeddings": 6000}
-SCORED |= {"source": "embedded", "source_language": "en", "target_language": "fr"}
-
-
 def tables(folder: Path, **given: dict) -> Tables:
     """The five tables of an experiment, written and read as in the pipeline.
 
@@ -137,9 +132,7 @@ def tables(folder: Path, **given: dict) -> Tables:
                 keys = {"experiment": "e", "corpus": title, "title": title}
                 keys |= columns(text, int(seed or 1)) if name != "relations" else {}
                 frame = pd.DataFrame(part)
-                more = SCORED if name == "models" else {}
-                own = {key: value for key, value in (more | keys).items() if key not in frame}
-                frames.append(frame.assign(**own))
+                frames.append(frame.assign(**{key: value for key, value in keys.items() if key not in frame}))
         table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EMPTY.get(name))
         table = table.reindex(columns=[*KEYS, *(column for column in table if column not in KEYS)]).astype(KEYS)
         table.to_parquet(folder / f"{name}.parquet")

@@ -11,7 +11,6 @@ import pytest
 from specialized_heads.planning.figures import RESULTS, Result
 from specialized_heads.report import output
 from specialized_heads.report.data import Tables
-from specialized_heads.report.voita import figure7
 
 NASTY = "_100% of $x_1 & #{a}~b\\c | <d> ^"
 SETTINGS = {"tables/persons": {"languages": {}}, "tables/environment": {"engines": [], "device": "cpu"}}
@@ -62,6 +61,8 @@ def written(stage, tables: Tables, result: Result) -> Path:
 @EACH
 def test_every_result_is_made_in_all_its_formats_with_any_title(result: Result, everything, stage) -> None:
     rows = pd.read_csv(written(stage, everything, result).with_suffix(".csv"))
+    if "corpus" in rows and len(rows):
+        assert rows["corpus"].str.contains(NASTY, regex=False).any() or set(rows["corpus"]) <= {"EN-RU", "Halves"}
     # Without the files that they read beside the tables, some have nothing to show.
     assert len(rows) > 0 or {"data_card", "persons", "figure5", "speed", "task_speed"} & {Path(result.stem).name}
 
@@ -75,10 +76,6 @@ def test_every_result_can_be_asked_for_where_nothing_is_pruned(result: Result, b
 def test_a_table_says_that_it_has_nothing_to_show(bare, stage, module: str) -> None:
     bare = bare._replace(models=bare.models.assign(kind="checkpoint"))
     assert "| nothing to show |" in stage(module, bare, kind="tables").with_suffix(".md").read_text()
-
-
-def test_titles_are_shown_as_they_are(everything, make) -> None:
-    assert any(NASTY in text for text in make.texts(figure7.draw(figure7.numbers(everything))))
 
 
 @pytest.mark.parametrize("module", ["figure1", "figure6"])
