@@ -162,34 +162,33 @@ def test_survival_by_scope_type_and_model(make, labels: bool) -> None:
 
 # Persons
 
+SUBJECTS = {
+    "first person": "I/PRON I/X We/PRON mine/PRON",
+    "second person": "you/PRON you/_ Y’all/PRON",
+    "third person": "it/PRON it/DET",
+    "other pronoun": "Who/PRON this/PRON",
+    "noun": "US/PROPN IT/PROPN mine/NOUN dogs/NOUN",
+    "other": "two/NUM this/DET dogs/_",
+}
 
-def subject(form: str, upos: str, relation: str = "nsubj") -> list[Word]:
+
+def subject(word: str, relation: str = "nsubj") -> list[Word]:
+    form, upos = word.split("/")
     return [Word(form, 0, len(form), 2, relation, upos), Word("runs", 9, 13, 0, "root", "VERB")]
 
 
 def test_persons_of_subjects(tmp_path) -> None:
-    forms = [("I", "PRON"), ("We", "PRON"), ("you", "PRON"), ("it", "PRON"), ("Who", "PRON"), ("US", "PROPN")]
-    trees = [subject(*form) for form in forms]
-    trees += [subject("dogs", "NOUN", "nsubj:pass"), subject("two", "_"), subject("me", "PRON", "obj")]
+    """Personal pronouns are told by their form, and the rest by its tag."""
+    trees = [subject(word) for words in SUBJECTS.values() for word in words.split()]
+    trees += [subject("dogs/NOUN", "nsubj:pass"), subject("me/PRON", "obj")]
     for language, sentences in {"en-GB": trees, "de": trees[:1], "fr": [[]]}.items():
         write_parses(tmp_path / language, sentences)
     languages = {language: language for language in ("en-GB", "de", "fr")}
     rows = persons.numbers(None, {language: tmp_path / language for language in languages}, languages=languages)
-    english = rows[rows["corpus"] == "en-GB"]
-    assert dict(zip(english["person"], english["count"])) == dict(zip(persons.PERSONS, [2, 1, 1, 1, 2, 1]))
-    assert english[["subjects", "untagged"]].drop_duplicates().values.tolist() == [[8, 1]]
+    english = rows[rows["corpus"] == "en-GB"].set_index("person")
+    expected = {person: len(words.split()) + (person == "noun") for person, words in SUBJECTS.items()}
+    assert english["count"].to_dict() == expected
+    assert english[["subjects", "untagged"]].drop_duplicates().values.tolist() == [[sum(expected.values()), 2]]
     lines = persons.shown(rows)
-    assert lines[["subjects", "first person"]].values.tolist() == [["8", "25.0"], ["1", "–"], ["0", "–"]]
-    assert lines["note"].str.partition(" ")[0].tolist() == ["1", "no", "no"]
-
-
-@pytest.mark.parametrize(
-    ("form", "upos", "person"),
-    [
-        ("I", "X", "first person"), ("mine", "PRON", "first person"), ("mine", "NOUN", "noun"), ("IT", "PROPN", "noun"),
-        ("it", "DET", "third person"), ("Y’all", "PRON", "second person"), ("this", "PRON", "other pronoun"),
-        ("this", "DET", "other"), ("you", "_", "second person"), ("dogs", "_", "other"),
-    ],
-)  # fmt: skip
-def test_personal_pronouns_are_told_by_their_form_and_the_rest_by_its_tag(form: str, upos: str, person: str) -> None:
-    assert persons.person_of(subject(form, upos)[0], persons.FORMS["en"]) == person
+    assert lines["first person"].tolist() == [f"{400 / sum(expected.values()):.1f}", "–", "–"]
+    assert lines["note"].str.partition(" ")[0].tolist() == ["2", "no", "no"]

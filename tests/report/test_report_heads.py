@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from specialized_heads.report import cells
 from specialized_heads.report.voita import figure1, figure2, figure5, figure8
@@ -100,13 +99,3 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(maps, make, t
     headings["EN-FR: no head passed the rare-words threshold"] = maps("▁a", kind="best by score")
     for heading, numbers in headings.items():
         assert any(text.startswith(heading) for text in make.texts(figure5.draw(numbers)))
-
-
-def test_long_sentences_fit_the_page_and_keep_the_rarest_label(maps) -> None:
-    figure = figure5.draw(maps(" ".join(f"▁word{number}" for number in range(140)), "▁" + "long" * 30 + " ▁x"))
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert "_word70" in labels and len(labels) < 141
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    for axes in figure.axes[:2]:
-        box = axes.get_tightbbox(renderer)
-        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0
