@@ -28,7 +28,6 @@ NEW = {
     "corpus/readers/jsonl.py",
     "report/beyond/entropy.py",
     "tests/report/test_report_entropy.py",
-    "workflow/report/entropy.rst",
     "figures/entropy",
     "figures/entropy.pdf",
 }
@@ -165,25 +164,14 @@ def test_the_check_of_keys_finds_mistakes() -> None:
 
 
 @cache
-def results() -> list[figures.Result]:
-    """The figures and tables of all shipped experiments."""
-    files = [ROOT / "config.yaml", *sorted((ROOT / "config").glob("*.yaml"))]
-    experiments = [config.load(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files]
-    return [result for each in experiments for result in (*figures.results(each), figures.environment(each, []))]
-
-
-@cache
 def rules() -> set[str]:
     names = r"^ *rule (\w+):|^ *use rule \w+ as (\w+) with:"
-    named = {a or b for text in RULES for a, b in re.findall(names, text, flags=re.MULTILINE)}
-    return named | {result.rule for result in results()}
+    return {a or b for text in RULES for a, b in re.findall(names, text, flags=re.MULTILINE)}
 
 
-@cache
 def shown(kind: str) -> set[str]:
-    """The names of figures or tables that a rule makes."""
-    stems = [Path(stem) for result in results() for stem in result.outputs.values()]
-    return {stem.name for stem in stems if stem.parent.name == f"{kind}s"}
+    """The names of the figures or tables that are made."""
+    return {stem.removeprefix(f"{kind}s/") for stem in figures.BY_STEM if stem.startswith(f"{kind}s/")}
 
 
 def commands(page: Path) -> list[list[str]]:

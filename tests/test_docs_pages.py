@@ -13,7 +13,8 @@ from pages import PACKAGE, ROOT, blocks
 from pydantic import TypeAdapter
 
 from specialized_heads.experiment import configuration as config
-from specialized_heads.experiment import sources
+from specialized_heads.experiment import figures, sources
+from specialized_heads.report.data import Tables
 from specialized_heads.stage import UserError
 
 
@@ -85,11 +86,15 @@ def example(name: str) -> ModuleType:
 
 def test_the_example_of_a_figure_draws() -> None:
     entropy = example("specialized_heads/report/beyond/entropy.py")
-    head = {"type": "encoder", "layer": 1, "head": 2, "confidence": 0.5, "entropy": 1.5, "functions": []}
-    table = entropy.numbers({"EN-FR": pd.DataFrame([head, head | {"type": "cross"}])})
-    assert table.to_dict("records") == [{"corpus": "EN-FR", "layer": 1, "head": 2, "confidence": 0.5, "entropy": 1.5}]
+    shown = {"corpus": "EN-FR", "seed": 1, "layer": 1, "head": 2, "confidence": 0.5, "entropy": 1.5}
+    head = shown | {"kind": "baseline", "type": "encoder"}
+    heads = pd.DataFrame([head, head | {"type": "cross"}, head | {"kind": "pruned"}])
+    table = entropy.numbers(Tables(*[pd.DataFrame()] * 5)._replace(heads=heads))
+    assert table.to_dict("records") == [shown]
     assert len(entropy.draw(table).axes) == 1
     assert entropy.draw(table[:0]).axes
+    row = eval(blocks(ROOT / "docs" / "extending.md", "python")[1], dict(vars(figures)))
+    assert entropy.__name__ == row.module.split(".")[-1] == row.stem.removeprefix("figures/")
 
 
 def test_the_example_of_a_source_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

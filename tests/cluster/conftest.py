@@ -116,9 +116,8 @@ def local(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 @pytest.fixture
 def project(local: Project, tmp_path: Path) -> Project:
-    """The same project with text prepared but without models, scores, figure and table."""
+    """The same project with text prepared but without models, their tables, figure and table."""
     project = Project(copy_tree(local.root, tmp_path / "project"), local.cluster)
-    for name in ("tatoeba_en_fr/models", "figures", "tables"):
+    for name in ("tatoeba_en_fr/models", "data", "figures", "tables"):
         shutil.rmtree(project.file(name))
-    project.file("tatoeba_en_fr/scores.parquet").unlink()
     return project

@@ -12,8 +12,8 @@ MODEL = "tatoeba_en_fr/models/baseline/seed1"
 def results(project) -> dict[str, str]:
     """Hashes of the models and of everything made from them, by path."""
     root = project.file("")
-    files = [path for part in ("tatoeba_en_fr/models", "figures", "tables") for path in root.joinpath(part).rglob("*")]
-    files.append(project.file("tatoeba_en_fr/scores.parquet"))
+    parts = ("tatoeba_en_fr/models", "data", "figures", "tables")
+    files = [path for part in parts for path in root.joinpath(part).rglob("*")]
     return {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()
     }
@@ -30,9 +30,18 @@ def test_cluster_jobs_make_the_results_of_a_local_run(local, project, cluster) -
     printed = process.communicate()[0]
     assert process.returncode == 0, printed[-5000:]
     assert results(project) == results(local)
-    # Cores, memory and time of the profile. The two scores were one job, and so were figure and table.
+    # Cores, memory and time of the profile. The two scores were one job, and so were the tables, figure and table.
     assert jobs["rule_train_baseline"][:3] == ["4", "16000M", "2-00:00:00"]
-    names = ["train_baseline", "prune", "translate", "scores_score", "gather_scores", "figures"]
+    names = [
+        "train_baseline",
+        "prune",
+        "translate",
+        "scores_score",
+        "relevance_by_rule",
+        "relevance",
+        "analyse_heads",
+        "figures",
+    ]
     assert {next((name for name in names if job.startswith(f"rule_{name}")), job) for job in jobs} == set(names)
 
 

@@ -3,41 +3,33 @@
 import pytest
 
 from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.models import KINDS, Run, columns, corpora, models, paths, runs, viewed
+from specialized_heads.experiment.models import Run, corpora, models, paths, runs, viewed
+from specialized_heads.experiment.names import KINDS
+
+RETRAINED = ["encoder_heads6", "all_lambda1e-05", "all_heads12"]
+PRUNED = ["encoder_lambda0.01", "encoder_lambda1", "encoder_heads6", "encoder_heads2", "encoder_heads4", *RETRAINED[1:]]
 
 
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("baseline", ["baseline"]),
-        ("checkpoint", ["checkpoint/update40"]),
-        (
-            "pruned",
-            ["encoder_lambda0.01", "encoder_lambda1", "encoder_heads6", "encoder_heads2", "encoder_heads4"]
-            + ["all_lambda1e-05", "all_heads12"],
-        ),
-        ("scratch", ["encoder_heads6", "all_lambda1e-05", "all_heads12"]),
-        ("count", ["encoder_heads6", "all_lambda1e-05", "all_heads12"]),
+        ("pruned", PRUNED),
+        ("soft", PRUNED),
+        ("scratch", RETRAINED),
+        ("count", RETRAINED),
+        ("checkpoint", ["update40"]),
         ("regularised", []),
         ("finetuned", []),
     ],
 )
 def test_models_of_a_kind(experiment: Experiment, kind: str, names: list[str]) -> None:
-    assert models(experiment, "a", kind) == [name if kind in name else f"{kind}/{name}" for name in names]
+    assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
 
 
 def test_criteria_are_compared_at_every_number_of_heads(experiment: Experiment) -> None:
     cut = models(experiment, "a", "cut", scopes=["encoder"])
-    assert cut[:4] == [f"cut/{name}" for name in ("gates_encoder_heads6", "gates_encoder_heads2")] + [
-        "cut/gates_encoder_heads4",
-        "cut/importance_encoder_heads6",
-    ]
-    assert len(cut) == 9
-
-
-def test_a_corpus_that_is_not_pruned_has_its_baseline_alone(experiment: Experiment) -> None:
-    assert corpora(experiment, pruned=True) == ["a"]
-    assert models(experiment, "b", *KINDS) == ["baseline"]
+    names = [f"{criterion}_encoder_heads{n}" for criterion in ("gates", "importance", "relevance") for n in (6, 2, 4)]
+    assert cut == [f"cut/{name}" for name in names]
 
 
 def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -> None:
@@ -46,16 +38,6 @@ def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -
     pattern = "{corpus}/heads/{model}/seed{seed}.parquet"
     assert paths(experiment, pattern, found[1:2]) == ["results/e/a/heads/checkpoint/update40/seed3.parquet"]
     assert paths(experiment, pattern, ["b"]) == ["results/e/b/heads/baseline/seed3.parquet"]
-
-
-def test_pages_show_baselines_and_pruned_models_of_the_first_seed(experiment: Experiment) -> None:
-    shown = viewed(experiment)
-    assert {run.seed for run in shown} == {3}
-    assert len(shown) == 1 + 7 + 1
-
-
-def test_columns_of_the_table_of_scores() -> None:
-    row = {"kind": "cut", "scope": "all", "lam": None, "asked": 12, "criterion": "gates", "moment": None, "seed": 3}
-    assert columns("cut/gates_all_heads12", 3) == row
-    assert columns("checkpoint/update40")["moment"] == 40
-    assert columns("pruned/all_lambda1e-05")["lam"] == 1e-5
+    # A corpus that is not pruned has its baseline alone; pages show models of the first seed.
+    assert corpora(experiment, pruned=True) == ["a"] and models(experiment, "b", *KINDS) == ["baseline"]
+    assert {run.seed for run in viewed(experiment)} == {3} and len(viewed(experiment)) == 1 + 7 + 1

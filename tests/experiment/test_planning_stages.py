@@ -1,35 +1,26 @@
 """Settings of stages: a λ and a number of heads, schedules of training after the baseline's, and criteria."""
 
-import json
-
 import pytest
 
 from specialized_heads.experiment import inputs, stages
 from specialized_heads.experiment.configuration import Experiment, load
 
+JOB = {"corpus": "a", "seed": "3"}
+
 
 def test_a_lambda_grows_and_a_number_of_heads_does_not(experiment: Experiment) -> None:
-    job = {"experiment": "e", "corpus": "a", "scope": "encoder", "seed": "3"}
-    by_lambda = stages.prune(experiment, **job, target="lambda0.01")
-    by_count = stages.prune(experiment, **job, target="heads6")
+    by_lambda, by_count = (
+        stages.prune(experiment, **JOB, scope="encoder", target=target) for target in ("lambda0.01", "heads6")
+    )
     assert (by_lambda["penalty"], by_lambda["heads"], by_lambda["penalty_warmup"]) == (0.01, None, 20)
     assert (by_count["penalty"], by_count["heads"], by_count["penalty_warmup"]) == (None, 6, 0)
-    assert by_lambda["seed"] == 3
-    assert by_lambda["training"]["average"] == 1
-
-
-def test_the_log_of_a_training_with_gates_has_twenty_lines(experiment: Experiment) -> None:
-    job = {"corpus": "a", "scope": "all", "seed": "3"}
-    assert stages.finetune(experiment, **job)["training"]["log_every"] == 2
-    assert stages.regularised(experiment, **job, target="heads12")["training"]["log_every"] == 1
-
-
-def test_lambda_takes_the_same_share_of_a_training_from_scratch_to_grow(experiment: Experiment) -> None:
-    settings = stages.regularised(experiment, corpus="a", scope="all", target="lambda1e-05", seed="3")
-    assert settings["training"]["updates"] == 25
-    assert settings["penalty_warmup"] == 10
-    assert settings["training"]["average"] == 1
-    assert stages.from_scratch(experiment, corpus="a", seed="3")["training"]["average"] == 2
+    assert by_lambda["seed"] == 3 and by_lambda["training"]["average"] == 1
+    # From scratch, λ takes the same share of the training to grow.
+    settings = stages.regularised(experiment, **JOB, scope="all", target="lambda1e-05")
+    assert (settings["training"]["updates"], settings["penalty_warmup"], settings["training"]["average"]) == (25, 10, 1)
+    assert stages.from_scratch(experiment, **JOB)["training"]["average"] == 2
+    # The log of a training with gates has twenty lines.
+    assert [each["training"]["log_every"] for each in (by_lambda, settings)] == [2, 1]
 
 
 def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experiment: Experiment) -> None:
@@ -40,40 +31,24 @@ def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experimen
 
 
 def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
-    assert stages.baseline(experiment, corpus="a", seed="3")["moments"] == [40]
-    assert stages.baseline(experiment, corpus="b", seed="3")["moments"] == []
+    assert [stages.baseline(experiment, corpus=name, seed="3")["moments"] for name in "ab"] == [[40], []]
 
 
 @pytest.mark.parametrize(
     ("criterion", "column", "table"),
     [
-        ("gates", None, []),
-        ("random", None, []),
-        ("importance", "importance_normalised", ["results/e/a/importance/baseline/seed3.parquet"]),
-        ("relevance", "relevance", ["results/e/a/heads/baseline/seed3.parquet"]),
+        ("gates", None, ""),
+        ("random", None, ""),
+        ("importance", "importance_normalised", "importance"),
+        ("relevance", "relevance", "heads"),
     ],
 )
-def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, column: str, table: list[str]) -> None:
-    job = {"corpus": "a", "criterion": criterion, "scope": "encoder", "heads": "6", "seed": "3"}
+def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, column: str | None, table: str) -> None:
+    job = JOB | {"criterion": criterion, "scope": "encoder", "heads": "6"}
     assert stages.cut(experiment, **job)["column"] == column
-    assert inputs.ranking(experiment, **job) == table
-    like = inputs.like_gates(experiment, **job)
-    assert like == (["results/e/a/models/pruned/encoder_heads6/seed3/model.json"] if criterion == "gates" else [])
-
-
-def test_the_median_number_of_heads_is_ranked_as_a_criterion(experiment: Experiment) -> None:
-    assert stages.compare(experiment, corpus="a", seed="3")["gates"] == ["encoder", "all"]
-    names = ["encoder_heads4", "all_heads12"]
-    expected = [f"results/e/a/models/pruned/{name}/seed3/gates.json" for name in names]
-    assert inputs.compared_gates(experiment, corpus="a", seed="3") == expected
-
-
-def test_settings_are_json_and_in_the_order_of_their_files(experiment: Experiment) -> None:
-    rows = stages.gather(experiment, corpus="a")["rows"]
-    files = inputs.model_files(experiment, corpus="a", name="score.json")
-    assert len(rows) == len(files)
-    assert [f"/seed{row['seed']}/" in file for row, file in zip(rows, files)] == [True] * len(rows)
-    assert json.loads(json.dumps(rows)) == rows
+    assert inputs.ranking(experiment, **job) == [f"results/e/a/{table}/baseline/seed3.parquet"] * bool(table)
+    like = ["results/e/a/models/pruned/encoder_heads6/seed3/model.json"] * (criterion == "gates")
+    assert inputs.like_gates(experiment, **job) == like
 
 
 def test_the_second_set_of_ablation_is_the_development_set_or_that_of_another_corpus(experiment: Experiment) -> None:

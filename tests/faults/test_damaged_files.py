@@ -59,8 +59,8 @@ FAULTS = {
     "translation, a line lost": Fault(
         f"{MODEL}/translation.txt", last_line_lost, f"{RU}/logs/score_baseline_seed1.log"
     ),
-    "score, cut": Fault(f"{FR}/models/baseline/seed1/score.json", cut, f"{FR}/logs/gather_scores.log"),
-    "scores, some bytes": Fault(f"{FR}/scores.parquet", some_bytes, "logs/figure7.log"),
+    "score, cut": Fault(f"{FR}/models/baseline/seed1/score.json", cut, "logs/gather_models.log"),
+    "table of models, cut": Fault("data/models.parquet", cut, "logs/figures/figure7.log"),
     "trees, empty": Fault(f"{FR}/parses/analysis.parquet", emptied, f"{FR}/logs/relations.log"),
     "relevance, some bytes": Fault(
         f"{RU}/relevance/baseline/seed1.parquet", some_bytes, f"{RU}/logs/analyse_heads_baseline_seed1.log"

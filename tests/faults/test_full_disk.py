@@ -17,7 +17,7 @@ MODEL = f"{RU}/models/baseline/seed1"
         (f"{RU}/logs/corpus_clean.log", "corpus.clean", 20_000, f"{RU}/corpus/clean.parquet"),
         (f"{RU}/logs/tokens_train.log", "corpus.tokens", 2_000, f"{RU}/corpus/tokens/train.safetensors"),
         (f"{FR}/logs/relations.log", "parsing.relations", 500, f"{FR}/parses/relations.parquet"),
-        ("logs/figure3.log", "report.voita.figure3", 8_000, "figures/figure3.pdf"),
+        ("logs/figures/figure3.log", "report.voita.figure3", 8_000, "figures/figure3.pdf"),
     ],
     ids=["waiting_text", "waiting_tokens", "table", "figure"],
 )

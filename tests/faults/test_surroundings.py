@@ -26,7 +26,7 @@ def unprivileged() -> tuple[str, ...]:
     [
         (f"{FR}/logs/relations.log", f"{FR}/parses/analysis.parquet", 0, 0o644, "{path}: permission denied"),
         (
-            "logs/figure3.log",
+            "logs/figures/figure3.log",
             "figures",
             0o555,
             0o755,
@@ -82,7 +82,7 @@ def test_results_from_the_past_in_any_order(scene) -> None:
     ("log", "module"),
     [
         (f"{RU}/logs/train_baseline_seed1.log", "training.train"),
-        ("logs/figure3.log", "report.voita.figure3"),
+        ("logs/figures/figure3.log", "report.voita.figure3"),
     ],
 )
 def test_a_clock_that_is_years_off_and_runs_backwards(scene, log: str, module: str) -> None:

@@ -33,19 +33,12 @@ def test_everything_is_made_and_judged(bert_run: tuple[Workflow, Run]) -> None:
     workflow, run = bert_run
     assert run.status == 0, run.printed[-5000:]
     folder = workflow.root / "results" / "bert_small"
-    for name in (
-        "task_pruning",
-        "task_ablation",
-        "task_ablation_sets",
-        "task_moments",
-        "task_gates",
-        "training_curves",
-    ):
+    for name in ("task_pruning", "ablation", "ablation_sets", "moments", "gates", "training_curves"):
         assert (folder / "figures" / f"{name}.pdf").is_file(), name
     claims = pd.read_csv(folder / "claims.csv")
     assert set(claims["corpus"]) == {"Halves"} and len(claims) == 6
     assert claims["verdict"].isin(["reproduced", "partly", "not reproduced", "not testable"]).all()
-    single = pd.read_csv(folder / "figures" / "task_ablation.csv")
+    single = pd.read_csv(folder / "figures" / "ablation.csv")
     assert len(single) == 4 and {"score", "score_full"} <= set(single)
     table = pd.read_csv(folder / "tables" / "tasks.csv")
     assert table["set"].tolist() == ["matched", "mismatched"] and (table["majority"] > 45).all()

@@ -39,7 +39,7 @@ def test_shipped_experiments_make_a_plan(project, name: str) -> None:
     assert run.status == 0, run.printed
     given = name in ("config.yaml", "config/pruning.yaml", "config/retrain.yaml")
     baseline = "given_baseline" if given else "train_baseline"
-    assert {baseline, "prune", "figure7"} <= set(run.printed.split())
+    assert {baseline, "prune", "gather", "figure", "table"} <= set(run.printed.split())
 
 
 def test_the_default_experiment_is_planned_from_any_folder(project, tmp_path: Path) -> None:
@@ -118,8 +118,7 @@ def test_your_own_language_pair_by_configuration_alone(project, shared: Path) ->
     assert run.status == 0, run.printed[-5000:]
     assert read_json(project.file("mine/parses/analysis.json"))["engine"] == "stanza"
     assert read_json(project.file("mine/corpus/counts.json"))["raw"] == 3000
-    scores = pd.read_parquet(project.file("mine/scores.parquet"))
-    assert scores["kind"].tolist() == ["baseline", "pruned"]
+    assert pd.read_parquet(project.file("data/models.parquet"))["kind"].tolist() == ["baseline", "pruned"]
     assert len(list(project.file("figures").glob("figure*.pdf"))) == 10
 
 

@@ -17,7 +17,7 @@ configfile: "config.yaml"
 
 rule own:
     input:
-        "results/imported/figures/figure3.pdf",
+        "results/imported/tatoeba_en_fr/parses/relations.parquet",
         "second/results/imported/tokens.done",
 
 
@@ -78,9 +78,9 @@ def importer(project: Workflow, tmp_path: Path) -> Path:
 def test_a_module_runs_with_the_configuration_of_its_importer(importer: Path, smoke: Workflow) -> None:
     printed = snakemake(importer)
 
-    assert re.findall(r"Finished jobid: \d+ \(Rule: (heads_figure3|second_tokens|own)\)", printed)
+    assert re.findall(r"Finished jobid: \d+ \(Rule: (heads_relations|second_tokens|own)\)", printed)
     made = {
-        "figures/figure3.csv": "results/imported/figures/figure3.csv",
+        "tatoeba_en_fr/parses/relations.parquet": "results/imported/tatoeba_en_fr/parses/relations.parquet",
         "tatoeba_en_fr/corpus/tokens/dev.safetensors": "second/results/imported/tokens.done",
     }
     for name, path in made.items():
@@ -167,7 +167,7 @@ def test_a_release_is_deployed_by_snakedeploy_and_runs(
     printed = snakemake(deployed, "--dry-run", **environment)
     assert "given_baseline" in printed
     shutil.copy2(deployed / "config" / "smoke.yaml", deployed / "config" / "config.yaml")
-    figure = "results/smoke/figures/figure3.csv"
-    snakemake(deployed, figure, **environment)
-    assert (deployed / figure).read_bytes() == smoke.file("figures/figure3.csv").read_bytes()
+    table = "results/smoke/data/relations.parquet"
+    snakemake(deployed, table, **environment)
+    assert (deployed / table).read_bytes() == smoke.file("data/relations.parquet").read_bytes()
     assert os.listdir(deployed / ".snakemake" / "specialized-heads")

@@ -15,8 +15,8 @@ def test_the_text_of_the_paper_from_corpus_to_scores_and_heads(project) -> None:
     corpus["split"] = {"dev": 50, "test": 100, "analysis": 200}
     values |= {"corpora": {CORPUS: corpus}, "vocabulary": {"source": 500, "target": 500, "preprocess": "paper"}}
     values["pruning"] |= {"encoder": [], "all": [], "retrain": []}
-    targets = ["scores.parquet", "heads/baseline/seed1.parquet"]
-    run = project.configured(values).run(*(f"results/smoke/{CORPUS}/{target}" for target in targets))
+    targets = ["data/models.parquet", f"{CORPUS}/heads/baseline/seed1.parquet"]
+    run = project.configured(values).run(*(f"results/smoke/{target}" for target in targets))
     assert run.status == 0, run.printed[-5000:]
 
     folder = project.file(CORPUS)
@@ -31,7 +31,7 @@ def test_the_text_of_the_paper_from_corpus_to_scores_and_heads(project) -> None:
     heads = pd.read_parquet(folder / "heads/baseline/seed1.parquet")
     assert heads.loc[heads["type"] == "encoder", "nsubj_head_to_dependent"].notna().all()
 
-    [score] = pd.read_parquet(folder / "scores.parquet").to_dict("records")
+    [score] = pd.read_parquet(project.file("data/models.parquet")).to_dict("records")
     assert "case:lc" in score["signature"] and "tok:13a" in score["signature"]
     assert "tok:none" in score["signature_tokenised"] and "moses.fr" in score["signature_tokenised"]
     seed = folder / "models/baseline/seed1"

@@ -11,6 +11,7 @@ from workflows import ROOT
 from specialized_heads.stage import read_json
 
 CORPUS = "tatoeba_en_fr"
+HEADS = ["encoder_heads", "decoder_heads", "cross_heads"]
 # `tests/parsing`, `test_given_baseline`, `test_imported` and `test_bert` run these.
 OF_BERT = set(
     re.findall(
@@ -19,7 +20,7 @@ OF_BERT = set(
 )
 NOT_HERE = {"parser_models", "given_bpe", "given_baseline", "fetch_model", "import_model"} | OF_BERT
 BASES = {"stage", "training"}  # of other rules
-SMOKE_ALONE = {"measure_speed", "speed", "relevance_by_rule", "relevance_table", "view_heads", "viewer_index"}
+SMOKE_ALONE = {"measure_speed", "relevance_by_rule", "view_heads", "viewer_index"}
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,13 @@ def pruning(pruning_run):
     workflow, run = pruning_run
     assert run.status == 0, run.printed[-5000:]
     return workflow
+
+
+@pytest.fixture(scope="module")
+def models(pruning) -> pd.DataFrame:
+    """The models of the corpus that is pruned."""
+    rows = pd.read_parquet(pruning.file("data/models.parquet"))
+    return rows[rows["corpus"] == CORPUS]
 
 
 def test_it_runs_every_rule_that_smoke_does_not(pruning_run, smoke_run) -> None:
@@ -45,36 +53,31 @@ def test_a_title_is_shown_as_it_is_and_never_run(pruning) -> None:
     assert set(shown["corpus"]) >= {"{EN} 'n' \"FR\"; $(touch touched) `touch touched`"}
 
 
-def test_every_kind_of_model_is_scored_for_every_seed(pruning) -> None:
-    scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
-    kinds = scores.groupby("seed")["kind"].value_counts()
+def test_every_kind_of_model_is_scored_for_every_seed(models: pd.DataFrame) -> None:
+    kinds = models.groupby("seed")["kind"].value_counts()
     targets = 3  # λ 100 of all types, 3 encoder heads, 6 heads of all types
     expected = {"baseline": 1, "checkpoint": 1, "pruned": targets, "cut": 6, "finetuned": 6}
     expected |= {"scratch": 2, "count": 2, "regularised": 2}
     for seed in (1, 2):
         assert kinds[seed].to_dict() == expected
-    assert scores.loc[scores["kind"] != "baseline", "p_value"].notna().all()
+    assert models.loc[models["kind"] != "baseline", "p_value"].notna().all()
 
 
-def test_a_number_of_heads_is_what_is_left(pruning) -> None:
-    scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
-    pruned = scores[scores["kind"].isin(["pruned", "scratch", "count", "regularised", "cut", "finetuned"])]
-    asked = pruned[pruned["asked"].notna()]
-    encoder = asked[asked["scope"] == "encoder"]
-    assert (encoder["encoder_total"] == encoder["asked"]).all()
-    assert (encoder[["decoder_total", "cross_total"]] == 8).all(axis=None)
-    every = asked[asked["scope"] == "all"]
-    assert (every[["encoder_total", "decoder_total", "cross_total"]].sum(axis=1) == every["asked"]).all()
+def test_a_number_of_heads_is_what_is_left(models: pd.DataFrame) -> None:
+    pruned = models[models["kind"].isin(["pruned", "scratch", "count", "regularised", "cut", "finetuned"])]
+    counted = pruned[pruned["target_heads"].notna()]
+    encoder, every = (counted[counted["scope"] == scope] for scope in ("encoder", "all"))
+    assert (encoder["encoder_heads"] == encoder["target_heads"]).all()
+    assert (encoder[["decoder_heads", "cross_heads"]] == 8).all(axis=None)
+    assert (every[HEADS].sum(axis=1) == every["target_heads"]).all()
     assert len(encoder) and len(every)
 
 
-def test_a_control_has_the_heads_of_its_model(pruning) -> None:
-    scores = pd.read_parquet(pruning.file(f"{CORPUS}/scores.parquet"))
-    totals = ["encoder_total", "decoder_total", "cross_total"]
-    keys = ["scope", "lam", "asked", "seed"]
-    pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == "all")].set_index(keys)[totals]
+def test_a_control_has_the_heads_of_its_model(models: pd.DataFrame) -> None:
+    keys = ["scope", "lam", "target_heads", "seed"]
+    pruned = models[(models["kind"] == "pruned") & (models["scope"] == "all")].set_index(keys)[HEADS]
     for kind in ("scratch", "count"):
-        pd.testing.assert_frame_equal(scores[scores["kind"] == kind].set_index(keys)[totals], pruned)
+        pd.testing.assert_frame_equal(models[models["kind"] == kind].set_index(keys)[HEADS], pruned)
 
 
 def test_systematic_pruning_starts_at_the_score_of_its_model(pruning) -> None:
@@ -100,7 +103,9 @@ def test_single_heads_are_those_of_one_seed_and_correlations_those_of_both(pruni
 def test_gates_are_those_of_one_seed(pruning) -> None:
     assert pruning.file("figures/gates.png").read_bytes().startswith(b"\x89PNG")
     shown = pd.read_csv(pruning.file("figures/gates.csv"))
-    assert len(shown) and not shown.duplicated(["scope", "lam", "asked", "type", "layer", "head", "update"]).any()
+    assert (
+        len(shown) and not shown.duplicated(["scope", "lam", "target_heads", "type", "layer", "head", "update"]).any()
+    )
 
 
 def test_an_exported_model_translates_from_a_pipe(pruning) -> None:

@@ -83,7 +83,7 @@ def test_an_edited_result_makes_stale_what_is_made_of_it_and_not_itself(finished
     path = finished.file("tatoeba_en_fr/models/baseline/seed1/score.json")
     path.write_text(path.read_text(encoding="utf-8").replace('"bleu": ', '"bleu": 9'), encoding="utf-8")
     stale = rules(finished.stale())
-    assert "gather_scores" in stale
+    assert "gather" in stale
     assert "score" not in stale
 
 
@@ -129,4 +129,4 @@ def test_a_lost_result_is_made_again_and_a_lost_log_is_not(finished) -> None:
     finished.file("tatoeba_en_fr/benchmarks/train_baseline_seed1.tsv").unlink()
     assert finished.stale() == set()
     finished.file("figures/figure7.pdf").unlink()
-    assert rules(finished.stale()) == {"figure7", "environment"}
+    assert {Path(path).stem for _, path in finished.stale()} == {"figure7", "environment"}

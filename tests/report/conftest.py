@@ -1,66 +1,63 @@
-"""Made-up results in the form that the analysis stages write, at the sizes of a small model and of the paper's."""
+"""Made-up results of an experiment: its five tables, and the files beside them that a few figures read."""
 
 import importlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from claim_tables import evidence_of
+from claim_tables import KINDS, ablation, evidence_of, model, systematic
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from specialized_heads.report.experiment import Model, describe
 
-from specialized_heads import report
+from specialized_heads.experiment.names import columns
 from specialized_heads.report import make as maker
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.data import Tables, load
+from specialized_heads.report.gather import EMPTY, KEYS
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
+FUNCTIONS = {(1, 1): ["rare words"], (1, 2): ["positional"], (1, 3): ["positional", "syntactic"], (2, 5): ["syntactic"]}
+FUNCTIONS |= {(1, 7): ["positional", "syntactic", "rare words"], (2, 6): ["positional"], (3, 4): ["syntactic"]}
 
 
 def heads_table(layers: int = 3, heads: int = 8, *, seed: int = 0, relations=RELATIONS, empty=()) -> pd.DataFrame:
-    """A per-head table: a few heads with a function, one of them with two, the rest without; relations in `empty` have no arcs.
+    """The heads of a model: a few with a function, the rest without; relations in `empty` have no arcs.
 
     Fewer sentences are aligned than parsed: arcs and baselines are other ones than in `relations_table`.
     """
     random = np.random.default_rng(seed)
     rows = []
-    for kind in ("encoder", "decoder", "cross"):
-        for layer in range(1, layers + 1):
-            relevance = random.dirichlet(np.full(heads, 0.6))
-            for head in range(1, heads + 1):
-                row = {"type": kind, "layer": layer, "head": head, "relevance": relevance[head - 1]}
-                confidence = random.uniform(0.1, 0.95)
-                row |= {"confidence": confidence, "entropy": 2 * (1 - confidence), "positional_share": confidence}
-                row |= {"positional_offset": 1 if head == 4 else -1, "functions": [], "relations": None}
-                if kind == "encoder":
-                    row["positional_share"] = random.uniform(0, 1)
-                    row |= {"rarest": random.uniform(0, 0.7), "two_rarest": random.uniform(0.7, 0.9)}
-                    for number, relation in enumerate(relations):
-                        row[f"{relation}_arcs"] = 0 if relation in empty else 301 + number
-                        for direction in DIRECTIONS:
-                            accuracy = float("nan") if relation in empty else random.uniform(0.02, 0.75)
-                            name = f"{relation}_{direction}"
-                            row |= {name: accuracy, f"{name}_low": accuracy - 0.03, f"{name}_high": accuracy + 0.03}
-                            baseline = float("nan") if relation in empty else 0.4
-                            row |= {f"{name}_baseline": baseline, f"{name}_margin": accuracy - 0.4}
-                    row["functions"] = _functions(layer, head)
-                    row["relations"] = [f"{relations[0]}_{DIRECTIONS[0]}"] if "syntactic" in row["functions"] else []
-                rows.append(row)
-    return pd.DataFrame(rows)
+    for kind, layer, head in product(KINDS, range(1, layers + 1), range(1, heads + 1)):
+        confidence = random.uniform(0.1, 0.95)
+        row = {"type": kind, "layer": layer, "head": head, "relevance": random.gamma(0.6), "confidence": confidence}
+        row |= {"entropy": 2 * (1 - confidence), "positional_share": confidence, "functions": []}
+        row["positional_offset"] = 1 if head == 4 else -1
+        rows.append(row | (encoder_row(random, layer, head, relations, empty) if kind == "encoder" else {}))
+    table = pd.DataFrame(rows)
+    return table.assign(relevance=table["relevance"] / table.groupby(["type", "layer"])["relevance"].transform("sum"))
 
 
-def _functions(layer: int, head: int) -> list[str]:
-    table = {(1, 1): ["rare words"], (1, 2): ["positional"], (1, 3): ["positional", "syntactic"], (2, 5): ["syntactic"]}
-    table |= {(2, 6): ["positional"], (3, 4): ["syntactic"], (1, 7): ["positional", "syntactic", "rare words"]}
-    return table.get((layer, head), [])
+def encoder_row(random: np.random.Generator, layer: int, head: int, relations, empty) -> dict[str, object]:
+    """What encoder heads alone have."""
+    shares = ("positional_share", "rarest", "two_rarest", "share_-1", "share_+0", "share_+1")
+    row = dict(zip(shares, random.uniform(0, 1, len(shares)))) | {"functions": FUNCTIONS.get((layer, head), [])}
+    for number, (relation, direction) in enumerate(product(relations, DIRECTIONS)):
+        name, known = f"{relation}_{direction}", relation not in empty
+        accuracy, baseline = (random.uniform(0.02, 0.75), 0.4) if known else (float("nan"), float("nan"))
+        row |= {f"{relation}_arcs": 301 + number // 2 if known else 0, f"{name}_baseline": baseline}
+        for end, add in {"": 0, "_low": -0.03, "_high": 0.03}.items():
+            row |= {f"{name}{end}": accuracy + add, f"{name}_margin{end}": accuracy + add - baseline}
+    names = [f"{relations[0]}_{DIRECTIONS[0]}"] if "syntactic" in row["functions"] else []
+    return row | {"relations": names, "relations_certain": names}
 
 
 def without(table: pd.DataFrame, keep: int) -> pd.DataFrame:
@@ -69,116 +66,82 @@ def without(table: pd.DataFrame, keep: int) -> pd.DataFrame:
     return pd.concat([encoder, table[table["type"] != "encoder"]], ignore_index=True)
 
 
-def relations_table(*, seed: int = 0, relations=RELATIONS, empty=()) -> pd.DataFrame:
-    """A table of relations; those in `empty` have no arcs."""
-    random = np.random.default_rng(seed)
+def relations_table(*, relations=RELATIONS, empty=()) -> pd.DataFrame:
+    """A table of relations, with the thresholds of functions; relations in `empty` have no arcs."""
+    offsets = np.array([position for position in range(-9, 10) if position])
     rows = []
-    for number, relation in enumerate(relations):
-        for direction in DIRECTIONS:
-            sign = -1 if (direction == "head_to_dependent") == (relation != "obj") else 1
-            offsets = np.array([position for position in range(-9, 10) if position])
-            expected = 900 * 0.5 ** np.abs(offsets - sign * (1 + number % 2))
-            row = {"relation": relation, "direction": direction, "arcs": 0, "offsets": [], "counts": []}
-            row |= {"baseline_offset": 0, "baseline_accuracy": None}
-            if relation not in empty:
-                counts = random.poisson(expected)
-                best = int(counts.argmax())
-                row |= {"arcs": int(counts.sum()), "offsets": offsets.tolist(), "counts": counts.tolist()}
-                row |= {"baseline_offset": int(offsets[best]), "baseline_accuracy": counts[best] / counts.sum()}
-            rows.append(row)
-    return pd.DataFrame(rows)
+    for number, (relation, direction) in enumerate(product(relations, DIRECTIONS)):
+        best = (1 + number // 2) * (-1 if direction == DIRECTIONS[0] else 1)
+        counts = (900 * 0.5 ** np.abs(offsets - best)).astype(int)
+        known = {"arcs": counts.sum(), "offsets": offsets, "counts": counts, "baseline_offset": best}
+        known["baseline_accuracy"] = counts.max() / counts.sum()
+        none = {"arcs": 0, "offsets": [], "counts": [], "baseline_offset": 0, "baseline_accuracy": None}
+        rows.append({"relation": relation, "direction": direction} | (none if relation in empty else known))
+    return pd.DataFrame(rows).assign(least_arcs=30, positional_share=0.9, syntactic_margin=0.1, rare_share=0.5)
 
 
-def score_row(
-    kind: str, scope: str, lam: float, seed: int, bleu: float, kept: list[list[int]], *, asked: float = float("nan")
-) -> dict[str, object]:
-    """One row of a table of scores; `kept` holds heads per layer for encoder, decoder and cross."""
-    row = {"kind": kind, "scope": scope, "lam": lam, "asked": asked, "seed": seed, "signature": "BLEU"}
-    row |= {
-        "sentences": 1000,
-        "parameters": 10_000,
-        "updates": 900,
-        "p_value": float("nan"),
-        "difference": float("nan"),
-    }
-    row |= {
-        "bleu": bleu,
-        "bleu_low": bleu - 0.7,
-        "bleu_high": bleu + 0.7,
-        "bleu_tokenised": bleu + 1.5,
-        "chrf": bleu + 20,
-    }
-    if kind != "baseline":
-        row |= {"p_value": min(0.5, 0.01 * (bleu - 20) ** 2), "difference": -0.3}
-    for name, layers in zip(("encoder", "decoder", "cross"), kept, strict=True):
-        row |= {f"{name}_heads": layers, f"{name}_total": sum(layers)}
-    return row
-
-
-def scores_table(
+def sweep(
     layers: int = 3,
     heads: int = 8,
     *,
-    lambdas: tuple[float, ...] = (0.0005, 0.001, 0.002, 0.005, 0.01),
+    lambdas: tuple[float, ...] = (0.001, 0.01),
     seeds: tuple[int, ...] = (1,),
-    bleu: float = 27.0,
     retrain: tuple[str, ...] = ("all",),
-) -> pd.DataFrame:
-    """A table of scores with the baseline and, for each scope and λ, a pruned model and for `retrain` its twin."""
-    rows = []
+) -> list[dict]:
+    """Models: baselines and, for each scope and λ, a pruned one and for `retrain` its twin; another seed, other numbers."""
     full = [heads] * layers
+    rows = [model("baseline", [full] * 3, seed=seed, loss=-0.1 * seed) for seed in seeds]
     for seed in seeds:
-        random = np.random.default_rng(seed)
-        rows.append(score_row("baseline", "", float("nan"), seed, bleu + 0.1 * seed, [full, full, full]))
         for scope in ("encoder", "all"):
-            for number, lam in enumerate(lambdas):
-                share = 1 - (number + 1) / len(lambdas)
-                encoder = [int(random.binomial(heads, share)) for _ in full]
-                decoder = [int(round(heads * (share + 0.1) ** (1 + layer))) for layer in range(layers)]
-                cross = [int(round(heads * (share + 0.2) ** (1 / (1 + layer)))) for layer in range(layers)]
-                others = [full, full] if scope == "encoder" else [decoder, [min(c, heads) for c in cross]]
-                kept = [encoder, *others]
-                pruned = bleu + 0.1 * seed + 0.2 - 2.0 * (1 - share) ** 3 + random.normal(0, 0.1)
-                rows.append(score_row("pruned", scope, lam, seed, pruned, kept))
+            for number, lam in enumerate(lambdas, start=1):
+                own = [max(0, heads - 2 * number - (layer + seed) % 3) for layer in range(layers)]
+                kept = [own, full, full] if scope == "encoder" else [own, own[::-1], [max(own)] * layers]
+                loss = 0.3 * number - 0.2 * seed
+                rows.append(model(f"pruned/{scope}_lambda{lam}", kept, seed=seed, loss=loss, p_value=0.02 * number))
                 if scope in retrain:
-                    rows.append(score_row("scratch", scope, lam, seed, pruned - 0.4, kept))
-    return pd.DataFrame(rows)
+                    rows.append(model(f"scratch/{scope}_lambda{lam}", kept, seed=seed, loss=loss + 0.4))
+    return rows
 
 
-def examples(sentences: list[str], *, kind: str = "rare words", eos: str = "</s>", seed: int = 0) -> dict[str, object]:
-    """Attention of one head on sentences, pieces separated by spaces, most of it on one piece."""
-    random = np.random.default_rng(seed)
-    shown = []
-    for sentence in sentences:
-        tokens = [*sentence.split(), eos]
-        rarest = int(random.integers(len(tokens) - 1))
-        attention = random.dirichlet(np.full(len(tokens), 0.3), size=len(tokens))
-        attention[:, rarest] += 1.5
-        attention /= attention.sum(1, keepdims=True)
-        shown.append({"tokens": tokens, "attention": attention.tolist(), "rarest": rarest})
-    return {"layer": 1, "head": 3, "kind": kind, "score": 0.664, "sentences": shown}
+def models_of(heads: dict[str, pd.DataFrame] | pd.DataFrame) -> list[dict]:
+    """The models that have these heads."""
+    named = heads if isinstance(heads, dict) else {"baseline": heads}
+    layers = range(1, 1 + max([0, *(layer for own in named.values() for layer in own["layer"])]))
+    rows = []
+    for name, own in named.items():
+        counts = own.groupby(["type", "layer"]).size()
+        text, _, seed = name.partition("/seed")
+        kept = [[int(counts.get((kind, layer), 0)) for layer in layers] for kind in KINDS]
+        rows.append(model(text, kept, seed=int(seed or 1)))
+    return rows
 
 
-def model(path: str, *, corpus: str = "EN-FR") -> Model:
-    """The model at this path, such as `pruned/encoder_lambda0.01/seed1`."""
-    name, _, seed = path.rpartition("/seed")
-    return describe(name, corpus=corpus, seed=int(seed))
+def tables(folder: Path, **given: dict) -> Tables:
+    """The five tables of an experiment, written and read as in the pipeline.
 
-
-def by_model(values: dict[str, Any]) -> dict[Model, Any]:
-    """The values by model instead of by path."""
-    return {model(path): value for path, value in values.items()}
-
-
-def as_runs(paths: Iterable[str]) -> list[dict[str, object]]:
-    """The setting that names the models at these paths."""
-    parts = [path.rpartition("/seed") for path in paths]
-    return [{"corpus": "EN-FR", "model": name, "seed": int(seed)} for name, _, seed in parts]
+    Each is given by title of the corpus; those about models also by their names, such as `pruned/encoder_lambda0.01`, or
+    `baseline/seed2` for another seed than 1. Without `models`, they are those whose heads are given.
+    """
+    if "models" not in given:
+        given["models"] = {title: models_of(heads) for title, heads in given["heads"].items()}
+    for name in Tables._fields:
+        frames = []
+        for title, parts in given.get(name, {}).items():
+            for of, part in (parts if isinstance(parts, dict) else {"baseline": parts}).items():
+                text, _, seed = of.partition("/seed")
+                keys = {"experiment": "e", "corpus": title, "title": title}
+                keys |= columns(text, int(seed or 1)) if name != "relations" else {}
+                frame = pd.DataFrame(part)
+                frames.append(frame.assign(**{key: value for key, value in keys.items() if key not in frame}))
+        table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EMPTY.get(name))
+        table = table.reindex(columns=[*KEYS, *(column for column in table if column not in KEYS)]).astype(KEYS)
+        table.to_parquet(folder / f"{name}.parquet")
+    return load([folder])
 
 
 def texts(figure: Figure) -> list[str]:
-    """Everything that is written in a figure."""
-    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+    """Everything that is written in a figure, each text on one line."""
+    return [text.get_text().replace("\n", " ") for text in figure.findobj(Text) if text.get_text()]
 
 
 @pytest.fixture(autouse=True)
@@ -189,51 +152,32 @@ def sheet() -> Iterator[None]:
 
 
 @pytest.fixture
-def make() -> SimpleNamespace:
+def make(tmp_path: Path) -> SimpleNamespace:
     """The functions of this file that make results up."""
-    return SimpleNamespace(
-        heads=heads_table,
-        without=without,
-        relations=relations_table,
-        scores=scores_table,
-        score_row=score_row,
-        examples=examples,
-        texts=texts,
-        model=model,
-        by_model=by_model,
-        as_runs=as_runs,
-    )
-
-
-@pytest.fixture
-def write(tmp_path: Path):
-    """Write a table or a JSON value into the test's folder and return its path."""
-
-    def to_file(name: str, value: pd.DataFrame | dict) -> Path:
-        path = tmp_path / name
-        if isinstance(value, pd.DataFrame):
-            value.to_parquet(path)
-        else:
-            path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
-        return path
-
-    return to_file
+    folder = tmp_path / "made_up"
+    folder.mkdir()
+    made = {"heads": heads_table, "without": without, "relations": relations_table, "model": model, "sweep": sweep}
+    made |= {"ablation": ablation, "systematic": systematic, "texts": texts, "tables": partial(tables, folder)}
+    return SimpleNamespace(**made)
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Run a module of the report as the pipeline does; return the stem of what it wrote."""
+    """Make a figure or table as the pipeline does, from tables and further files by title; return its stem."""
 
-    def run(module: str, settings: dict | None = None, **files: list[Path]) -> Path:
-        [path] = Path(report.__file__).parent.rglob(f"{module}.py")
-        dotted = ".".join(path.relative_to(Path(report.__file__).parent).with_suffix("").parts)
-        page = importlib.import_module(f"specialized_heads.report.{dotted}")
-        stem = tmp_path / "out" / module
-        outputs = ("figure", "table") if hasattr(page, "draw") and hasattr(page, "shown") else ("output",)
-        argv = ["make", page.__name__, "--settings", json.dumps(settings or {})]
-        for name, paths in (files | dict.fromkeys(outputs, [stem])).items():
-            argv += [f"--{name}", *map(str, paths)]
-        monkeypatch.setattr(sys, "argv", argv)
+    def run(module: str, tables: Tables, settings: dict | None = None, *, kind: str = "", **files: dict) -> Path:
+        (tmp_path / "data").mkdir(exist_ok=True)
+        for name, table in tables._asdict().items():
+            table.to_parquet(tmp_path / "data" / f"{name}.parquet")
+        page = importlib.import_module(f"specialized_heads.report.{module}")
+        stem = tmp_path / (kind or ("figures" if hasattr(page, "draw") else "tables")) / module.split(".")[-1]
+        files = dict.fromkeys(getattr(page, "FILES", ()), {}) | files
+        titles = {option: list(paths) for option, paths in files.items()}
+        argv = ["make", page.__name__, "--data", tmp_path / "data", "--output", stem]
+        argv += ["--settings", json.dumps((settings or {}) | {"titles": titles})]
+        for option, paths in files.items():
+            argv += [f"--{option}", *paths.values()]
+        monkeypatch.setattr(sys, "argv", list(map(str, argv)))
         maker.main()
         return stem
 
@@ -241,6 +185,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def evidence(make: SimpleNamespace) -> Evidence:
+def evidence() -> Evidence:
     """What a small experiment has to show for the claims of both papers."""
-    return evidence_of(make.heads())
+    return evidence_of(heads_table())

@@ -1,113 +1,62 @@
 """Ablation one by one and in order of importance: what the figures and tables show of it."""
 
-from itertools import product
 from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 import pytest
-from specialized_heads.report.experiment import Model, describe
-from specialized_heads.report.inputs import ABLATION_COLUMNS, SYSTEMATIC_COLUMNS, stack_models
 
-from specialized_heads.report import style
+from specialized_heads.report.data import Tables
 from specialized_heads.report.michel import ablation, ablation_sets, alone, moments, systematic
 
-KINDS = ("encoder", "decoder", "cross")
 
+@pytest.fixture
+def ablated(make):
+    """`ablated(rows, ...)`: the tables of one corpus with these rows of ablation."""
 
-def ablations(*, layers: int = 2, heads: int = 3, seed: int = 1, skip: tuple = ()) -> pd.DataFrame:
-    """The table of the stage: the last cross-attention layer matters, the rest is noise."""
-    random = np.random.default_rng(seed)
-    rows = []
-    for what, kind, layer, head in product(("without", "alone"), KINDS, range(1, layers + 1), range(1, heads + 1)):
-        if (kind, layer) not in skip:
-            delta = random.normal(0, 0.1) - (3.0 * head if (kind, layer) == ("cross", layers) else 0)
-            row = {"what": what, "type": kind, "layer": layer, "head": head, "bleu": 30 + delta, "bleu_full": 30.0}
-            rows.append(row | {"delta": delta, "p_value": 0.001 if delta < -1 else 0.4, "sentences": 100})
-    return pd.DataFrame(rows, columns=list(ABLATION_COLUMNS))
+    def tables(*rows: pd.DataFrame) -> Tables:
+        together = pd.concat(rows, ignore_index=True)
+        return make.tables(models={"EN-FR": [make.model()]}, ablation={"EN-FR": together})
 
-
-def steps(*, full: float = 30.0, heads: int = 10, drop: float = 1.0) -> pd.DataFrame:
-    rows = []
-    for pruned, count in (("all", heads), ("encoder", heads // 2), ("decoder", heads // 2), ("cross", 0)):
-        for removed in range(count + 1):
-            bleu = full - drop * removed
-            row = {"pruned": pruned, "removed": removed, "heads": count, "share": removed / count if count else 0.0}
-            row |= {"bleu": bleu, "bleu_full": full, "delta": bleu - full}
-            rows.append(row | {"p_value": 1.0 if not removed else 0.5 / removed**3, "sentences": 100})
-    return pd.DataFrame(rows, columns=list(SYSTEMATIC_COLUMNS))
-
-
-def together(*frames: tuple[pd.DataFrame, str, int, int | None]) -> dict[Model, pd.DataFrame]:
-    """Each table by its model: a baseline, or a checkpoint of it."""
-    tables = {}
-    for frame, corpus, seed, moment in frames:
-        name = "baseline" if moment is None else f"checkpoint/update{moment}"
-        tables[describe(name, corpus=corpus, seed=seed)] = frame
     return tables
 
 
-def test_models_are_told_apart():
-    found = stack_models(together((ablations(), "EN-FR", 1, None), (ablations(), "EN-FR", 2, None)), ABLATION_COLUMNS)
-    assert found.groupby("seed").size().tolist() == [36, 36]
-    assert found["moment"].isna().all()
-    assert stack_models({}, ABLATION_COLUMNS).columns.tolist() == [*ABLATION_COLUMNS, "corpus", "seed", "moment"]
-
-
-def test_the_heat_map_frames_what_is_significant(make):
-    tables = together((ablations(skip=(("decoder", 1),)), "EN-FR", 1, None))
-    heads = ablation.numbers(tables)
-    assert len(heads) == 15
-    assert heads.loc[heads["significant"], ["type", "layer"]].drop_duplicates().to_numpy().tolist() == [["cross", 2]]
-    figure = ablation.draw(heads)
-    panels = figure.axes[:3]
-    assert [len(axes.patches) for axes in panels] == [0, 0, 3]
-    assert [axes.get_title().split("\n")[0] for axes in panels] == [name for name, _ in style.TYPES.values()]
-    values = panels[2].collections[0].get_array()
-    assert values.reshape(2, 3)[1, 2] == pytest.approx(heads["delta"].min())
-    assert panels[1].collections[0].get_array().mask.reshape(2, 3)[0].all()  # pruned: empty
-    assert "−9.0" in make.texts(figure) or "−8.9" in make.texts(figure) or "−9.1" in make.texts(figure)
-
-
-def test_the_table_has_a_cell_per_head():
-    tables = together((ablations(skip=(("decoder", 1),)), "EN-FR", 1, None), (ablations(heads=2), "EN-RU", 1, None))
-    heads = ablation.numbers(tables)
+def test_single_heads_of_the_first_seed(ablated, make) -> None:
+    rows = make.ablation()
+    heads = ablation.numbers(ablated(rows[(rows["type"] != "decoder") | (rows["layer"] > 1)], rows.assign(seed=2)))
+    assert len(heads) == 72 - 8
+    significant = heads.loc[heads["significant"], ["type", "layer", "head"]]
+    assert significant.values.tolist() == [["encoder", 1, 7], ["encoder", 1, 8]]
+    panels = ablation.draw(heads).axes[:3]
+    assert [len(axes.patches) for axes in panels] == [2, 0, 0]
+    values = [axes.collections[0].get_array().reshape(3, 8) for axes in panels]
+    assert values[2][2, 7] == pytest.approx(-0.83)
+    assert values[1].mask[0].all()  # pruned: empty
     text = ablation.shown(heads)
-    assert list(text.columns) == ["corpus", "BLEU", "type", "layer", "1", "2", "3"]
-    assert len(text) == 5 + 6
-    last = text[(text["corpus"] == "EN-FR") & (text["type"] == "cross-attention") & (text["layer"] == "2")].squeeze()
-    delta = heads[(heads["corpus"] == "EN-FR") & (heads["type"] == "cross") & (heads["layer"] == 2)]["delta"].iloc[2]
-    assert last["3"] == f"−{-delta:.2f}*"
-    assert set(text.loc[text["corpus"] == "EN-RU", "3"]) == {""}
+    assert list(text.columns) == ["corpus", "BLEU", "type", "layer", *map(str, range(1, 9))]
+    assert text.loc[0, ["6", "7", "8"]].tolist() == ["−0.61", "−0.71*", "−0.81*"] and len(text) == 8
 
 
-def test_the_best_head_alone_is_chosen_layer_by_layer():
-    one = ablations(skip=(("decoder", 1),))
-    rows = alone.numbers(together((one, "EN-FR", 1, None)))
-    cross = rows[(rows["type"] == "cross") & (rows["layer"] == 2)].squeeze()
-    assert cross["head"] == 1  # the others lose more
-    same = one[(one["what"] == "alone") & (one["type"] == "cross") & (one["layer"] == 2)]
-    assert cross["delta"] == same["delta"].max()
+def test_the_best_head_alone_is_chosen_layer_by_layer_and_seed_by_seed(ablated, make) -> None:
+    first = make.ablation()
+    first = first[(first["type"] != "decoder") | (first["layer"] > 1)]
+    rows = alone.numbers(ablated(first))
+    cross = rows[(rows["type"] == "cross") & (rows["layer"] == 3)].squeeze()
+    assert (cross["head"], cross["delta"]) == (1, -13)  # the others lose more
     text = alone.shown(rows)
-    assert "n" not in text
     assert text["decoder self-attention"].iloc[0] == "–"
-    assert text["cross-attention"].iloc[1] == f"−{-cross['delta']:.2f}* (head 1)"
+    assert text["cross-attention"].iloc[2] == "−13.00* (head 1)"
+
+    second = first.assign(seed=2, head=9 - first["head"], bleu=first["bleu"] - 1, delta=first["delta"] - 1)
+    rows = alone.numbers(ablated(first, second))
+    best, deltas = rows.iloc[0], (-1.1, -2.1)
+    values = best[["seeds", "delta", "delta_low", "delta_high", "delta_sd"]].tolist()
+    assert values == pytest.approx([2, np.mean(deltas), min(deltas), max(deltas), np.std(deltas, ddof=1)])
+    assert pd.isna(best["head"])
+    assert alone.shown(rows).iloc[0][["n", "encoder self-attention"]].tolist() == ["2", "−1.60 ± 0.71*"]
 
 
-def test_seeds_choose_their_own_best_heads():
-    rows = alone.numbers(together(*((ablations(seed=seed), "EN-FR", seed, None) for seed in (1, 2, 3))))
-    assert (rows["seeds"] == 3).all()
-    first_layer = "what == 'alone' and type == 'encoder' and layer == 1"
-    best = [ablations(seed=seed).query(first_layer)["delta"].max() for seed in (1, 2, 3)]
-    values = rows.iloc[0][["delta", "delta_low", "delta_high", "delta_sd"]].tolist()
-    assert values == pytest.approx([np.mean(best), min(best), max(best), np.std(best, ddof=1)])
-    text = alone.shown(rows).iloc[0]
-    value = f"{np.mean(best):+.2f} ± {np.std(best, ddof=1):.2f}".replace("-", "−")
-    assert text["encoder self-attention"].startswith(value)
-    assert text["n"] == "3"
-
-
-def test_correlation_is_that_of_the_textbook():
+def test_correlation_is_that_of_the_textbook() -> None:
     x = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     y = np.array([2.0, 1.0, 4.0, 3.0, 7.0, 5.0, 60.0])
     found = ablation_sets.correlation(x, y)
@@ -120,77 +69,37 @@ def test_correlation_is_that_of_the_textbook():
     assert found["pearson_p"] == pytest.approx(2 * NormalDist().cdf(-2 * z))
     assert np.isnan(ablation_sets.correlation(x[:3], y[:3])["pearson"])
     assert np.isnan(ablation_sets.correlation(x, np.zeros(7))["pearson"])
-    assert ablation_sets.correlation(x, 2 * x)["pearson"] == pytest.approx(1)
 
 
-def test_heads_are_paired_between_the_sets(make):
-    first = ablations()
-    second = first.assign(delta=2 * first["delta"] + 0.1).sample(frac=1, random_state=0)
-    tables = (together((table, "EN-FR", 1, None)) for table in (first, second))
-    pairs = ablation_sets.numbers(*tables, second_names={"EN-FR": "development set"})
-    assert len(pairs) == 18
+def test_heads_are_paired_between_the_sets(ablated, make) -> None:
+    second = make.ablation(on="second")
+    second = second.assign(delta=2 * second["delta"] + 0.1).sample(frac=1, random_state=0)
+    pairs = ablation_sets.numbers(ablated(make.ablation(), second))
+    assert len(pairs) == 72
     assert pairs["delta_second"].tolist() == pytest.approx((2 * pairs["delta_test"] + 0.1).tolist())
     assert pairs["pearson"].unique() == pytest.approx([1.0])
-    texts = make.texts(ablation_sets.draw(pairs))
-    assert any(text.startswith("r = 1.00 [1.00, 1.00], p < 0.001") for text in texts)
-    assert "the same, development set" in texts
-    assert "cross-attention" in texts
-    encoder_only = make.texts(ablation_sets.draw(pairs[pairs["type"] == "encoder"]))  # as in BERT
-    assert "cross-attention" not in encoder_only
+    assert "the same, development set" in make.texts(ablation_sets.draw(pairs))
 
 
-def test_steps_of_seeds_become_mean_and_range(make):
-    tables = together((steps(), "EN-FR", 1, None), (steps(full=32.0, drop=2.0), "EN-FR", 2, None))
-    points = systematic.numbers(tables)
-    assert set(points["pruned"]) == {"all", "encoder", "decoder"}  # no cross-attention heads: no line
-    point = points[(points["pruned"] == "all") & (points["removed"] == 4)].squeeze()
-    assert (point["share"], point["seeds"]) == (0.4, 2)
-    assert (point["bleu"], point["bleu_low"], point["bleu_high"]) == (25.0, 24.0, 26.0)
-    assert (point["delta"], point["delta_low"], point["delta_high"]) == (-6.0, -8.0, -4.0)
-    figure = systematic.draw(points)
-    assert "EN-FR, 2 seeds (mean and range)" in make.texts(figure)
-    hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
-    significant = points[points["p_value"] < 0.01]
-    assert sum(len(line.get_xdata()) for line in hollow) == len(significant) > 0
+def test_steps_of_seeds_become_mean_and_range(ablated, make) -> None:
+    first = make.systematic()
+    first = first[first["kind"].eq("baseline") & first["what"].ne("cross")]
+    second = first.assign(seed=2, bleu=first["bleu"] + 2, delta=first["delta"] + 1, p_value=0.001)
+    points = systematic.numbers(ablated(first.assign(p_value=0.003), second))
+    assert set(points["what"]) == {"all", "encoder", "decoder"}  # no cross-attention heads: no line
+    point = points[(points["what"] == "all") & (points["share"] == 1)].squeeze()
+    assert point[["removed", "seeds", "p_value"]].tolist() == [72, 2, 0.003]
+    assert point[["bleu", "bleu_low", "bleu_high"]].tolist() == [1.0, 0.0, 2.0]
+    assert point[["delta", "delta_low", "delta_high"]].tolist() == [-29.5, -30.0, -29.0]
 
 
-def test_moments_are_shares_of_their_own_whole_model(make):
-    tables = together(
-        (steps(full=0.5, drop=0.0), "EN-FR", 1, 10),
-        (steps(full=20.0, drop=2.0), "EN-FR", 1, 200),
-        (steps(full=30.0), "EN-FR", 1, None),
-    )
-    points = moments.numbers(tables, {})
-    assert set(points["removed"]) == set(range(11))
-    early = points[points["moment"] == 10]
-    assert early["kept"].isna().all()  # half a BLEU: no share of it
-    assert points[(points["moment"] == 200) & (points["removed"] == 5)]["kept"].item() == 0.5
-    assert points[points["moment"].isna() & (points["removed"] == 3)]["kept"].item() == 0.9
-    seeds = together(
-        (steps(full=0.6), "EN-FR", 1, 10), (steps(full=4.0), "EN-FR", 2, 10), (steps(full=4.2), "EN-FR", 3, 10)
-    )
-    row = moments.numbers(seeds, {}).iloc[0]
-    assert (row["seeds"], row["bleu_full"]) == (2, pytest.approx(4.1))  # the first says nothing
-    texts = make.texts(moments.draw(points))
-    assert {"10 updates: 0.5, not shown", "200 updates: 20.0", "end of training: 30.0"} <= set(texts)
-
-
-SETTINGS = {"runs": [{"corpus": "EN-FR $1_% a title", "model": "baseline", "seed": 1}]}
-
-
-@pytest.mark.parametrize("module", ["ablation", "alone", "ablation_sets", "systematic", "moments"])
-@pytest.mark.parametrize("empty", [False, True])
-def test_everything_is_written_also_for_a_model_without_heads(stage, write, module: str, empty: bool):
-    table = steps() if module in ("systematic", "moments") else ablations()
-    if empty:
-        table = table[table["heads"] == 0] if "heads" in table else table.iloc[:0]
-    path = write("table.parquet", table)
-    files, settings = {"tables": [path]}, SETTINGS
-    if module == "ablation_sets":
-        files, settings = files | {"second": [path]}, SETTINGS | {"second_names": {"EN-FR $1_% a title": "dev"}}
-    stem = stage(module, settings, **files)
-    suffixes = {"csv"} | ({"md", "tex", "html"} if module in ("ablation", "alone") else set())
-    for suffix in suffixes | ({"pdf", "svg", "png"} if module != "alone" else set()):
-        assert stem.with_name(f"{stem.name}.{suffix}").stat().st_size
-    if module in ("ablation", "alone") and empty:
-        assert "o heads to ablate" in stem.with_name(f"{module}.md").read_text()
+def test_moments_are_shares_of_their_own_whole_model(ablated, make) -> None:
+    first = make.systematic()
+    points = moments.numbers(ablated(first)).assign(update=lambda rows: rows["update"].fillna(0))
+    kept = points.set_index(["update", "share"])["kept"]
+    assert kept[100].isna().all()  # half a BLEU: no share of it
+    assert kept[300][0.5] == pytest.approx(0.5)
+    assert kept[0][[0.5, 0.8]].tolist() == pytest.approx([1.0, 0.4])  # the end of training
+    second = first.assign(seed=2, bleu=4 * first["bleu"], bleu_full=4 * first["bleu_full"])
+    early = moments.numbers(ablated(first, second)).query("update == 100").iloc[0]
+    assert early[["seeds", "bleu_full"]].tolist() == [1, 2.0]  # the first says nothing

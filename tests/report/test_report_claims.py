@@ -1,5 +1,6 @@
 """Claims: verdicts from values and intervals, and the claims of Michel et al. on tables whose answer is known."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -11,24 +12,25 @@ from specialized_heads.report.claims.claim import Measured, Verdict, judge, prop
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
 LARGER = {"accepted": (0.01, inf), "directed": True}  # takes the whole interval
+HALF = {"accepted": (0.5, 1.0)}
+LOSS = {"accepted": (-inf, 2.0)}
 
 
 @pytest.mark.parametrize(
     ("measured", "claim", "verdict"),
     [
-        (Measured(0.5), {"accepted": (0.5, 1.0)}, Verdict.REPRODUCED),
-        (Measured(2.0, 1.0, 3.0), {"accepted": (-inf, 2.0)}, Verdict.REPRODUCED),
-        (Measured(2.0, 1.0, 3.0, sufficient=False), {"accepted": (-inf, 2.0)}, Verdict.PARTLY),
-        (Measured(2.1, 1.0, 3.0), {"accepted": (-inf, 2.0)}, Verdict.PARTLY),
-        (Measured(2.1, 2.05, 3.0), {"accepted": (-inf, 2.0)}, Verdict.NOT_REPRODUCED),
-        (Measured(0.4, 0.3, 0.6), {"accepted": (0.5, 1.0)}, Verdict.PARTLY),
-        (Measured(0.4), {"accepted": (0.5, 1.0)}, Verdict.NOT_REPRODUCED),  # no interval
+        (Measured(0.5), HALF, Verdict.REPRODUCED),
+        (Measured(2.0, 1.0, 3.0), LOSS, Verdict.REPRODUCED),
+        (Measured(2.0, 1.0, 3.0, sufficient=False), LOSS, Verdict.PARTLY),
+        (Measured(2.1, 1.0, 3.0), LOSS, Verdict.PARTLY),
+        (Measured(2.1, 2.05, 3.0), LOSS, Verdict.NOT_REPRODUCED),
+        (Measured(0.4, 0.3, 0.6), HALF, Verdict.PARTLY),
+        (Measured(0.4), HALF, Verdict.NOT_REPRODUCED),  # no interval
         (Measured(0.3, 0.1, 0.5), LARGER, Verdict.REPRODUCED),
         (Measured(0.3, 0.1, 0.5, sufficient=False), LARGER, Verdict.PARTLY),
         (Measured(0.03, -0.68, 0.74), LARGER, Verdict.PARTLY),
         (Measured(0.3), LARGER, Verdict.PARTLY),  # no interval, no certainty
         (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.NOT_REPRODUCED),
-        (Measured(-0.3, -0.5, -0.1), LARGER, Verdict.NOT_REPRODUCED),
     ],
 )
 def test_verdicts(measured: Measured, claim: dict, verdict: Verdict) -> None:
@@ -42,49 +44,28 @@ def test_the_interval_of_a_share_is_wilson_s() -> None:
 
 
 CROSS = partial(of_ablation.removed, pruned="cross", share=0.8)
-LATER = partial(of_ablation.more_redundant_than_early, kept=0.9)
+END, LATER = of_ablation.redundant_at_the_end, partial(of_ablation.more_redundant_than_early, kept=0.9)
+LAST, RANK = (partial(of_ablation.one_left, rank=rank) for rank in (False, True))
 
 
 def test_ablation(evidence: Evidence) -> None:
-    last = of_ablation.one_left(evidence, rank=False)
+    last, rank = LAST(evidence), RANK(evidence)
     assert (last.value, last.low, last.high) == pytest.approx((-13 / 30, -13.3 / 30, -12.7 / 30))
-    rank = of_ablation.one_left(evidence, rank=True)
     assert (rank.value, rank.n) == (1.0, 9)
-    one_head = replace(evidence, single=evidence.single[evidence.single["head"] == 1])
-    with pytest.raises(NotTestable, match="one head, which is all of it"):
-        of_ablation.one_left(one_head, rank=True)
     assert of_ablation.two_sets(evidence).value == pytest.approx(1.0)
     other = replace(evidence, second=evidence.second.assign(delta=-evidence.second["delta"]))
     assert of_ablation.two_sets(other).value == pytest.approx(-1.0)
-    empty = evidence.single.iloc[:0]
-    for measure in (of_ablation.significant, of_ablation.two_sets, partial(of_ablation.one_left, rank=True)):
-        with pytest.raises(NotTestable, match="ablation.single"):
-            measure(replace(evidence, single=empty, second=empty))
-    with pytest.raises(NotTestable, match="ablation.second"):
-        of_ablation.two_sets(replace(evidence, second=empty))
 
 
-def test_few_single_heads_matter_only_if_the_test_set_could_show_it(evidence: Evidence) -> None:
+@pytest.mark.parametrize(("half", "seen"), [(0.380, True), (0.381, False), (0.0, False)])
+def test_few_single_heads_matter_only_if_the_test_set_could_show_it(
+    evidence: Evidence, half: float, seen: bool
+) -> None:
     """With half an interval of h, an effect needs 2.576 h / 1.96 to reach p < 0.01: 0.5 BLEU if h is 0.3804."""
-
-    def with_half(half: float) -> Evidence:
-        table = evidence.single
-        return replace(evidence, single=table.assign(delta_low=table["delta"] - half, delta_high=table["delta"] + half))
-
-    assert of_ablation.significant(with_half(0.380)).value == pytest.approx(2 / 24)
-    with pytest.raises(NotTestable, match="0.5 BLEU could not reach p < 0.01 .* only effects above 0.50 BLEU could"):
-        of_ablation.significant(with_half(0.381))
-    with pytest.raises(NotTestable, match="no head changes a translation"):
-        of_ablation.significant(with_half(0.0))
-
-
-def test_a_model_that_cannot_translate_is_not_judged(evidence: Evidence) -> None:
-    weak = replace(evidence, scores=evidence.scores.assign(bleu=4.0))
-    measures = [of_ablation.significant, *(partial(of_ablation.one_left, rank=rank) for rank in (False, True)), CROSS]
-    for measure in (*measures, partial(of_ablation.redundant_at_the_end, kept=0.9), LATER):
-        measure(evidence)
-        with pytest.raises(NotTestable, match="the baseline has less than 5 BLEU"):
-            measure(weak)
+    table = evidence.single
+    table = table.assign(delta_low=table["delta"] - half, delta_high=table["delta"] + half)
+    with nullcontext() if seen else pytest.raises(NotTestable):
+        assert of_ablation.significant(replace(evidence, single=table)).value == pytest.approx(2 / 24)
 
 
 def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
@@ -92,38 +73,39 @@ def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
     assert measured.value == pytest.approx(-0.1)
     assert measured.high - measured.low == pytest.approx(0.6 / 30)
     assert CROSS(evidence).value == pytest.approx(-0.8)
-    assert of_ablation.redundant_at_the_end(evidence, kept=0.9).value == pytest.approx(0.5)
+    assert END(evidence, kept=0.9).value == pytest.approx(0.5)
     # After 300 updates a tenth of the heads costs a tenth of BLEU; after 100 there is too little BLEU.
     assert LATER(evidence).value == pytest.approx(0.5 - 0.1)
-    table = evidence.systematic
-    for change, measure, reason in (
-        ({"scores": evidence.scores.assign(updates=300)}, LATER, "ablation.moments"),
-        ({"systematic": table[table["moment"].isna()]}, LATER, "ablation.moments"),
-        ({"systematic": table[table["share"].isin([0, 1])]}, CROSS, "between 0% and 100%"),
-        ({"systematic": table.iloc[:0]}, CROSS, "ablation.systematic"),
-    ):
+
+
+def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
+    weak = {"scores": evidence.scores.assign(bleu=4.0)}  # a model that cannot translate
+    steps, single = evidence.systematic, evidence.single
+    none = {"single": single.iloc[:0], "second": single.iloc[:0]}
+    cases = [(measure, weak, "less than 5 BLEU") for measure in (of_ablation.significant, LAST, RANK, CROSS, LATER)]
+    cases += [(measure, none, "ablation.single") for measure in (of_ablation.significant, of_ablation.two_sets, RANK)]
+    cases += [
+        (partial(END, kept=0.9), weak, "less than 5 BLEU"),
+        (RANK, {"single": single[single["head"] == 1]}, "one head, which is all of it"),
+        (of_ablation.two_sets, {"second": single.iloc[:0]}, "ablation.second"),
+        (LATER, {"scores": evidence.scores.assign(updates=300)}, "ablation.moments"),
+        (LATER, {"systematic": steps[steps["update"].isna()]}, "ablation.moments"),
+        (CROSS, {"systematic": steps[steps["share"].isin([0, 1])]}, "between 0% and 100%"),
+        (CROSS, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
+    ]
+    for measure, changed, reason in cases:
         with pytest.raises(NotTestable, match=reason):
-            measure(replace(evidence, **change))
+            measure(replace(evidence, **changed))
 
 
 def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:
     claims = [*voita.claims(), *michel.claims()]
-    assert len({claim.name for claim in claims}) == len(claims)
-    assert all(claim.accepted[0] <= claim.accepted[1] for claim in claims)
     ranges = {claim.name: claim.accepted for claim in claims}
-    for name, reported in {
-        "baseline_wmt": 29.6,
-        "encoder_wmt": -0.15,
-        "encoder_opensubtitles": -0.25,
-        "all_wmt_14_31_30": 0.02,
-        "all_opensubtitles_6_9_13": -0.13,
-        "obj_dependent_to_head": 0.38,
-        "rarest_opensubtitles": 0.66,
-        "two_rarest_wmt": 0.5,
-        "scratch_size": 0.43,
-        "single": 8 / 96,
-        "last_cross": -13.56 / 36.05,
-        "few_decoder": 30 / 36.05 - 1,
-        "redundant_late": 0.4,
-    }.items():
-        assert judge(Measured(reported), ranges[name]) == Verdict.REPRODUCED, name
+    assert len(ranges) == len(claims) and all(low <= high for low, high in ranges.values())
+    reported = {"baseline_wmt": 29.6, "encoder_wmt": -0.15, "encoder_opensubtitles": -0.25, "all_wmt_14_31_30": 0.02}
+    reported |= {"all_opensubtitles_6_9_13": -0.13, "obj_dependent_to_head": 0.38, "rarest_opensubtitles": 0.66}
+    reported |= {"two_rarest_wmt": 0.5, "scratch_size": 0.43, "single": 8 / 96, "last_cross": -13.56 / 36.05}
+    reported |= {"few_decoder": 30 / 36.05 - 1, "redundant_late": 0.4}
+    assert {name: judge(Measured(value), ranges[name]) for name, value in reported.items()} == dict.fromkeys(
+        reported, Verdict.REPRODUCED
+    )

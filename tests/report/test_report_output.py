@@ -1,165 +1,128 @@
 """Files, formats, bytes, escapes and colours: what holds for every figure and table."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import matplotlib
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from specialized_heads.report.inputs import HEAD_COLUMNS, Files
 
-from specialized_heads.report import cells, output, style
-from specialized_heads.report.voita import figure1, figure2, figure7
-from specialized_heads.stage import UserError
+from specialized_heads.experiment.figures import RESULTS, Result
+from specialized_heads.report import output
+from specialized_heads.report.data import Tables
 
 NASTY = "_100% of $x_1 & #{a}~b\\c | <d> ^"
-CAPTIONS = Path(__file__).parents[2] / "workflow" / "report"
+SETTINGS = {"tables/persons": {"languages": {}}, "tables/environment": {"engines": [], "device": "cpu"}}
+EACH = pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.stem)
 
 
 @pytest.fixture
-def run_all(stage, write, make):
-    """Run every module on one made-up experiment with two corpora; return their stems."""
-
-    def run(titles: list[str]) -> dict[str, Path]:
-        tables = make.heads(), make.heads(6, 8, seed=1)
-        heads = [write(f"heads{number}.parquet", table) for number, table in enumerate(tables)]
-        relations = [write(f"relations{number}.parquet", make.relations(seed=number)) for number in range(2)]
-        scores = [write("s0.parquet", make.scores()), write("s1.parquet", make.scores(6, 8, seeds=(1, 2)))]
-        sentences = ["▁the ▁cat ▁sat", "▁$1 ▁a_b ▁{", "▁Мария ▁читает ▁книгу"]
-        examples = [write("examples.json", make.examples(sentences))]
-        pruned = write("pruned.parquet", make.without(tables[0], 5))
-        runs = make.as_runs(["baseline/seed1", "pruned/encoder_lambda0.01/seed1"])
-        return {
-            "figure1": stage("figure1", {"titles": titles[:1]}, heads=heads[:1]),
-            "figure2": stage("figure2", {"titles": titles[1:]}, heads=heads[1:]),
-            "figure3": stage("figure3", {"titles": titles[:1]}, relations=relations[:1]),
-            "figure4": stage("figure4", {"titles": titles}, heads=heads, relations=relations),
-            "figure5": stage("figure5", {"titles": titles[:1]}, examples=examples),
-            "figure6": stage("figure6"),
-            "figure7": stage("figure7", {"titles": titles}, scores=scores),
-            "figure8": stage("figure8", {"title": titles[0], "runs": runs}, heads=[heads[0], pruned]),
-            "figure9": stage("figure9", {"titles": titles}, scores=scores),
-            "figure10": stage("figure10", {"titles": titles}, scores=scores),
-            "table1": stage("table1", {"titles": titles}, heads=heads, relations=relations),
-            "table2": stage("table2", {"titles": titles}, scores=scores),
-        }
-
-    return run
+def everything(make) -> Tables:
+    """A corpus that is pruned in every way, with two seeds, one that is not, and a task."""
+    heads, log = make.heads(), pd.DataFrame({"update": [5, 9], "loss": [4.0, 3.0], "dev_loss": [None, 2.0]})
+    analysed = {"baseline": heads.assign(relevance_z_plus=heads["relevance"], halves_z_plus=0.5)}
+    analysed |= dict.fromkeys(("checkpoint/update5", "checkpoint/update9", "baseline/seed2"), heads)
+    analysed |= {"pruned/encoder_lambda0.01": make.without(heads, 5), "pruned/all_heads12": heads.iloc[::6]}
+    others = ("soft/all_lambda0.01", "count/all_lambda0.01", "checkpoint/update9", "pruned/all_heads12")
+    others += ("cut/importance_encoder_heads5", "finetuned/importance_encoder_heads5")
+    models = make.sweep(seeds=(1, 2), retrain=("all", "encoder")) + [make.model(name, loss=2.0) for name in others]
+    score = {"metric": "accuracy", "majority": 5.0}
+    score |= dict.fromkeys(("bag_of_words", "bag_of_words_low", "bag_of_words_high"), 6.0)
+    task = [make.model(name, **score) for name in ("baseline", "pruned/all_lambda0.01")]
+    ablated = pd.concat([make.ablation(), make.ablation(on="second"), make.systematic()], ignore_index=True)
+    of_task = ablated[ablated["type"].fillna("encoder") == "encoder"].assign(**score)
+    gates = log.assign(open_encoder=[[[0.5] * 8] * 3, [[0.9] * 8] * 3])
+    logs = {"baseline": log, "baseline/seed2": log, "pruned/encoder_lambda0.01": gates}
+    return make.tables(
+        models={NASTY: models, "EN-RU": make.sweep(6, 8, lambdas=()), "Halves": task},
+        heads={NASTY: analysed, "EN-RU": make.heads(6, 8, relations=("nsubj", "det"))},
+        logs={NASTY: logs, "Halves": logs},
+        ablation={NASTY: ablated, "Halves": of_task},
+        relations={NASTY: make.relations(), "EN-RU": make.relations(relations=("nsubj", "det"))},
+    )
 
 
-def test_every_module_writes_all_its_formats_with_any_title(run_all):
-    for name, stem in run_all([NASTY, "EN-RU"]).items():
-        for suffix in ("md", "tex", "html") if name.startswith("table") else ("pdf", "svg", "png"):
-            assert stem.with_name(f"{name}.{suffix}").stat().st_size > 500, (name, suffix)
-        assert len(pd.read_csv(stem.with_name(f"{name}.csv"))) > 0
+@pytest.fixture
+def bare(make) -> Tables:
+    """The baseline of one corpus."""
+    log = pd.DataFrame({"update": [5], "loss": [4.0], "dev_loss": [3.0]})
+    known = {"heads": make.heads(), "relations": make.relations(), "logs": log}
+    return make.tables(**{name: {"EN-FR": table} for name, table in known.items()})
 
 
-def test_titles_are_shown_as_they_are_and_never_as_mathematics(make):
-    figure = figure7.draw(figure7.numbers({NASTY: make.scores()}))
-    assert any(NASTY in text.replace("\n", " ") for text in make.texts(figure))
-    figure.draw_without_rendering()  # an unpaired $ would be an error for mathematics
+def written(stage, tables: Tables, result: Result) -> Path:
+    stem = stage(result.module, tables, SETTINGS.get(result.stem), kind=str(Path(result.stem).parent))
+    files = stem.parent.glob(f"{stem.name}.*")
+    assert {path.suffix[1:] for path in files if path.stat().st_size} == set(result.suffixes)
+    return stem
+
+
+@EACH
+def test_every_result_is_made_in_all_its_formats_with_any_title(result: Result, everything, stage) -> None:
+    rows = pd.read_csv(written(stage, everything, result).with_suffix(".csv"))
+    if "corpus" in rows and len(rows):
+        assert rows["corpus"].str.contains(NASTY, regex=False).any() or set(rows["corpus"]) <= {"EN-RU", "Halves"}
+    # Without the files that they read beside the tables, some have nothing to show.
+    assert len(rows) > 0 or {"data_card", "persons", "figure5", "speed", "task_speed"} & {Path(result.stem).name}
+
+
+@EACH
+def test_every_result_can_be_asked_for_where_nothing_is_pruned(result: Result, bare, stage) -> None:
+    written(stage, bare, result)
+
+
+@pytest.mark.parametrize("module", ["beyond.controls", "michel.alone", "beyond.speed"])
+def test_a_table_says_that_it_has_nothing_to_show(bare, stage, module: str) -> None:
+    bare = bare._replace(models=bare.models.assign(kind="checkpoint"))
+    assert "| nothing to show |" in stage(module, bare, kind="tables").with_suffix(".md").read_text()
 
 
 @pytest.mark.parametrize("module", ["figure1", "figure6"])
-def test_bytes_do_not_depend_on_the_run(module, write, make, tmp_path):
-    heads = write("heads.parquet", make.heads())
+def test_bytes_do_not_depend_on_the_run(module: str, bare, stage, tmp_path: Path) -> None:
+    stage(f"voita.{module}", bare)
     command = [sys.executable, "-m", "specialized_heads.report.make", f"specialized_heads.report.voita.{module}"]
-    if module == "figure1":
-        command += ["--heads", str(heads), "--settings", '{"titles": ["EN-FR"]}']
     made = []
     for run in ("1", "2"):
         path = os.pathsep.join(filter(None, sys.path))
         environment = os.environ | {"PYTHONHASHSEED": run, "SOURCE_DATE_EPOCH": run, "PYTHONPATH": path}
-        subprocess.run([*command, "--output", str(tmp_path / run / "f")], env=environment, check=True)
-        made.append({suffix: (tmp_path / run / f"f.{suffix}").read_bytes() for suffix in ("pdf", "svg", "png", "csv")})
-    for suffix in made[0]:
-        assert made[0][suffix] == made[1][suffix], suffix
-    assert b"CreationDate" not in made[0]["pdf"]
-    assert b"<dc:date>" not in made[0]["svg"]
+        folder = tmp_path / run / "figures"
+        files = ["--data", str(tmp_path / "data"), "--output", str(folder / "f")]
+        subprocess.run([*command, *files], env=environment, check=True)
+        made.append({suffix: (folder / f"f.{suffix}").read_bytes() for suffix in ("pdf", "svg", "png", "csv")})
+    assert made[0] == made[1]
+    assert b"CreationDate" not in made[0]["pdf"] and b"<dc:date>" not in made[0]["svg"]
 
 
-def test_fonts_of_figures_are_embedded_as_outlines(tmp_path):
-    output.save_figure(tmp_path / "one", pd.DataFrame({"x": [1]}), lambda: style.message_figure("λ 50% → “è”"))
-    fonts = re.findall(rb"/Subtype /(Type3|Type42|TrueType|CIDFontType2|Type1)\b", (tmp_path / "one.pdf").read_bytes())
-    assert fonts and b"Type3" not in fonts
+def saved(folder: Path, suffix: str, **columns: list[str]) -> list[str]:
+    """The lines of a table in one of its formats."""
+    shown = pd.DataFrame(columns)
+    output.save_table(folder / "table", shown, shown, caption="50% of $x$ {caption} & <i>", notes=["a|b"])
+    return (folder / f"table.{suffix}").read_text(encoding="utf-8").splitlines()
 
 
-def test_figures_have_the_width_of_a_column(make):
-    heads = cells.ranked_heads({"EN-FR": make.heads()})
-    assert figure1.draw(heads, titles=["EN-FR"]).get_figwidth() == style.DOUBLE
-    assert figure2.draw(heads, titles=["EN-FR"]).get_figwidth() == style.SINGLE
-
-
-def test_the_style_does_not_depend_on_the_users_settings():
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black"}):
-        with style.sheet():
-            assert matplotlib.rcParams["font.size"] == 7
-            assert matplotlib.rcParams["axes.facecolor"] == "white"
-        assert matplotlib.rcParams["font.size"] == 30
-
-
-def test_each_function_has_its_own_colour_and_hatch():
-    assert list(style.FUNCTIONS) == ["positional", "syntactic", "rare words", "other"]
-    assert len({fill.colour for fill in style.FUNCTIONS.values()}) == 4
-    assert len({fill.hatch for fill in style.FUNCTIONS.values()}) == 4
-    axes = Figure().add_subplot()
-    style.function_cell(axes, ["positional", "rare words"], left=0, bottom=0, width=1, height=1)
-    first, second, frame = axes.patches
-    assert to_hex(first.get_facecolor()).upper() == style.FUNCTIONS["positional"].colour
-    assert to_hex(second.get_facecolor()).upper() == style.FUNCTIONS["rare words"].colour
-    assert first.get_width() == second.get_width() == 0.5
-    assert (first.get_hatch(), second.get_hatch()) == ("/////", "xxxxx")
-    assert not frame.get_fill()
-
-
-def test_latex_has_no_special_letter_left():
+def test_latex_has_no_special_letter_left(tmp_path: Path) -> None:
     assert output.escape_latex(r"50% & $x_1$ #{a}~\^") == (
         r"50\% \& \$x\_1\$ \#\{a\}\textasciitilde{}\textbackslash{}\textasciicircum{}"
     )
     assert output.escape_latex("v→s <0.001 λ −1") == r"v$\to$s \textless{}0.001 $\lambda$ $-$1"
-
-
-def test_no_row_gives_the_end_of_the_line_above_an_option(tmp_path):
-    shown = pd.DataFrame({"corpus": ["[news] EN-RU", "* EN-RU", "EN-RU [news]"], "n": ["1", "2", "3"]})
-    output.save_table(tmp_path / "table", shown, shown, caption="Titles")
-    lines = (tmp_path / "table.tex").read_text(encoding="utf-8").splitlines()
+    # No row gives the end of the line above an option.
+    lines = saved(tmp_path, "tex", corpus=["[news] EN-RU", "* EN-RU", "EN-RU [news]"], n=["1", "2", "3"])
     rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
     assert rows == [r"{}[news] EN-RU & 1 \\", r"{}* EN-RU & 2 \\", r"EN-RU [news] & 3 \\"]
 
 
-def test_markdown_cells_keep_their_columns(tmp_path):
-    shown = pd.DataFrame({"corpus": ["a | b_c"], "BLEU": ["27.1 [26, 28]"]})
-    output.save_table(tmp_path / "table", shown, shown, caption="50% of $x$")
-    caption, _, header, rule, row = (tmp_path / "table.md").read_text(encoding="utf-8").splitlines()
-    assert caption == r"50% of \$x\$"
+def test_markdown_cells_keep_their_columns(tmp_path: Path) -> None:
+    caption, _, header, rule, row, _, note = saved(tmp_path, "md", corpus=["a | b_c"], BLEU=["27.1 [26, 28]"])
+    assert caption == r"50% of \$x\$ \{caption\} &amp; &lt;i>"
     assert (header, rule) == ("| corpus | BLEU |", "| --- | --- |")
-    assert row == r"| a \| b\_c | 27.1 \[26, 28\] |"
+    assert (row, note) == (r"| a \| b\_c | 27.1 \[26, 28\] |", r"a\|b")
 
 
-def test_mistakes_in_the_inputs_are_named(write, make, tmp_path):
-    path = write("heads.parquet", make.heads().drop(columns="functions"))
-    for wrong, message in ((path, "column functions is missing"), (tmp_path / "none.parquet", "no such file")):
-        with pytest.raises(UserError, match=message):
-            Files(HEAD_COLUMNS).several([wrong], ["EN-FR"])
-    with pytest.raises(UserError, match="settings: titles: 2 titles for 1 files; give one per file"):
-        Files(HEAD_COLUMNS).several([path], ["EN-FR", "EN-RU"])
-    with pytest.raises(UserError, match="two are the same"):
-        Files(HEAD_COLUMNS).several([path, path], ["EN-FR", "EN-FR"])
-
-
-@pytest.mark.parametrize("name", ["front", "training_curves", "models", "environment"])
-def test_what_sums_up_has_a_caption_of_one_sentence(name):
-    (line,) = (CAPTIONS / f"{name}.rst").read_text(encoding="utf-8").splitlines()
-    assert line.endswith(".")
-    assert ("differs" in line) == (name == "environment")  # made anew, it is not the same
-
-
-@pytest.mark.parametrize("kind, number", [("figure", n) for n in range(1, 11)] + [("table", 1), ("table", 2)])
-def test_every_figure_and_table_has_a_caption_of_one_sentence(kind, number):
-    (line,) = (CAPTIONS / f"{kind}{number}.rst").read_text(encoding="utf-8").splitlines()
-    assert f"(Voita et al. 2019, {kind} {number}" in line and line.endswith(").")
+def test_pages_show_text_as_it_is(tmp_path: Path) -> None:
+    page = "\n".join(saved(tmp_path, "html", a=["<script>x</script>", "1,000"], n=["", "2"]))
+    assert "<script" not in page and "http" not in page
+    assert "{caption} &amp; &lt;i&gt;</p>" in page
+    # A column of numbers alone is aligned to the right.
+    assert "td:nth-child(2) { text-align: right; }" in page and "td:nth-child(1)" not in page
+    assert page.index("</table>") < page.index("<p>a|b</p>")

@@ -1,10 +1,13 @@
 """Tables of an experiment whose claims are known: a baseline of 30 BLEU, pruned models, single heads removed."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from math import nan
 
 import pandas as pd
 
+from specialized_heads.experiment.names import columns
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.report.claims.evidence import Evidence
 
@@ -16,33 +19,45 @@ ENCODER = {
     0.01: [(1, 1), (1, 2), (1, 3), (1, 7), (1, 5), (1, 6), (2, 5), (2, 6), (2, 7), (2, 8), (3, 4), (3, 5)],
     0.02: [(1, 2), (1, 4), (1, 5)],
 }
+TARGETS = {"lam": float, "target_heads": float}
+SAME = {"metric": "BLEU", "chrf": 50.0, "signature": "s", "signature_tokenised": "t", "signature_chrf": "c"}
+SAME |= {"parameters": 10_000, "parameters_without_embeddings": 6000, "dev_loss": 3.25, "sentences": 1000}
+SAME |= {
+    "beam": 4,
+    "length_penalty": 1.0,
+    "max_length_ratio": 2.0,
+    "updates": 900,
+    "p_value": 0.5,
+    "gates_decided": nan,
+}
+SAME |= {"source": "embedded", "source_language": "en", "target_language": "fr"}
 
 
-def model(
-    kind: str, scope: str, lam: float, seed: int, loss: float, kept: list[list[int]], *, decided: float = 1.0, **other
-) -> dict:
-    """A row of scores: this much BLEU below a baseline of 30, with an interval of half a point to both sides."""
-    row = {"kind": kind, "scope": scope, "lam": lam, "asked": nan, "seed": seed, "sentences": 1000, "p_value": 0.5}
-    row |= {"updates": 140 if kind == "pruned" else 900, "gates_decided": decided if kind == "pruned" else nan}
-    row |= {"bleu": 30 - loss, "bleu_low": 29 - loss, "bleu_high": 31 - loss, "bleu_tokenised": 31.5 - loss}
-    for name, layers in zip(KINDS, kept, strict=True):
-        row |= {f"{name}_heads": layers, f"{name}_total": sum(layers)}
-    ends = (nan, nan, nan) if kind == "baseline" else (-loss, -loss - 0.5, -loss + 0.5)
-    return row | dict(zip(("difference", "difference_low", "difference_high"), ends, strict=True)) | other
+def model(name: str = "baseline", kept: list[list[int]] = WHOLE, *, seed: int = 1, loss: float = 0.0, **more) -> dict:
+    """A row of the table of models: this much BLEU below 30, the difference with half a point to both sides."""
+    row = columns(name, seed) | SAME | {"bleu_tokenised": 31.5 - loss}
+    for end, add in {"": 0, "_low": -1, "_high": 1}.items():
+        row |= {f"bleu{end}": 30 - loss + add, f"difference{end}": -loss + add / 2}
+    if name == "baseline":
+        row |= dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"), nan)
+    if row["kind"] == "pruned":
+        row |= {"updates": 140, "gates_decided": 1.0}
+    for kind, layers in zip(KINDS, kept, strict=True):
+        row |= {f"{kind}_layers": layers, f"{kind}_heads": sum(layers)}
+    return row | more
 
 
 def scores(*extra: dict, seed: int = 1, gain: float = 0.1, decided: float = 1.0) -> pd.DataFrame:
     """A baseline, a λ 0 control of each scope with this gain, two models pruned in the encoder and two in all types."""
-    rows = [
-        model("baseline", "", nan, seed, 0, WHOLE),
-        *(model("pruned", scope, 0.0, seed, -gain, WHOLE, decided=0.0) for scope in ("encoder", "all")),
-        model("pruned", "encoder", 0.01, seed, 0.2, [[6, 4, 2], *WHOLE[1:]], decided=decided),
-        model("pruned", "encoder", 0.02, seed, 1.0, [[3, 0, 0], *WHOLE[1:]], decided=decided),
-        model("pruned", "all", 0.01, seed, 0.1, ALL_TYPES[0.01], decided=decided),
-        model("pruned", "all", 0.03, seed, 0.7, ALL_TYPES[0.03], decided=decided),
-        *extra,
+    pruned = [
+        model("pruned/encoder_lambda0.01", [[6, 4, 2], *WHOLE[1:]], loss=0.2),
+        model("pruned/encoder_lambda0.02", [[3, 0, 0], *WHOLE[1:]], loss=1.0),
+        model("pruned/all_lambda0.01", ALL_TYPES[0.01], loss=0.1),
+        model("pruned/all_lambda0.03", ALL_TYPES[0.03], loss=0.7),
     ]
-    return pd.DataFrame(rows)
+    controls = [model(f"pruned/{scope}_lambda0", loss=-gain, gates_decided=0.0) for scope in ("encoder", "all")]
+    rows = [model(), *controls, *(row | {"gates_decided": decided} for row in pruned)]
+    return pd.DataFrame([*(row | {"seed": seed} for row in rows), *extra]).astype(TARGETS)
 
 
 def left(heads: pd.DataFrame, counts: list[list[int]]) -> pd.DataFrame:
@@ -55,31 +70,27 @@ def all_heads(
     heads: pd.DataFrame, *, seed: int = 1, all_types: dict[float, list[list[int]]] | None = None
 ) -> pd.DataFrame:
     """These heads as the baseline's, and those of the pruned models."""
-    for end, shift in (("margin_low", -0.03), ("margin_high", 0.03)):
-        for column in [name for name in heads if name.endswith("_margin")]:
-            heads[column.removesuffix("margin") + end] = heads[column] + shift
-    tables = [heads.assign(kind="baseline", scope="", lam=nan)]
+    tables = {"baseline": heads}
     for lam, names in ENCODER.items():
         kept = [row.type != "encoder" or (row.layer, row.head) in names for row in heads.itertuples()]
-        tables.append(heads[kept].assign(kind="pruned", scope="encoder", lam=lam))
+        tables[f"pruned/encoder_lambda{lam}"] = heads[kept]
     for lam, counts in (all_types or ALL_TYPES).items():
-        tables.append(left(heads, counts).assign(kind="pruned", scope="all", lam=lam))
-    return pd.concat(tables, ignore_index=True).assign(asked=nan, seed=seed)
+        tables[f"pruned/all_lambda{lam}"] = left(heads, counts)
+    frames = [table.assign(**columns(name, seed)).astype(TARGETS) for name, table in tables.items()]
+    return pd.concat(frames, ignore_index=True)
 
 
-def ablation() -> pd.DataFrame:
+def ablation(*, kinds: Iterable[str] = KINDS, on: str = "test") -> pd.DataFrame:
     """Single heads of a model of BLEU 30: each costs as much as its number says; two of the encoder's are significant."""
     rows = []
-    for kind in KINDS:
-        for layer in (1, 2, 3):
-            for head in range(1, 9):
-                row = {"type": kind, "layer": layer, "head": head, "bleu_full": 30.0, "sentences": 1000, "seed": 1}
-                loss = 0.1 * head + (0.01 * layer)
-                sure = kind == "encoder" and layer == 1 and head > 6
-                rows.append(row | delta("without", loss, p_value=0.001 if sure else 0.4))
-                alone = 12.0 + head if (kind, layer) == ("cross", 3) else layer + 0.1 * head
-                rows.append(row | delta("alone", alone, p_value=0.001))
-    return pd.DataFrame(rows).assign(moment=pd.NA)
+    for kind, layer, head in product(kinds, (1, 2, 3), range(1, 9)):
+        row = {"type": kind, "layer": layer, "head": head}
+        sure = kind == "encoder" and layer == 1 and head > 6
+        rows.append(row | delta("without", 0.1 * head + 0.01 * layer, p_value=0.001 if sure else 0.4))
+        alone = 12.0 + head if (kind, layer) == ("cross", 3) else layer + 0.1 * head
+        rows.append(row | delta("alone", alone, p_value=0.001))
+    same = {"bleu_full": 30.0, "sentences": 1000, "metric": "BLEU", "systematic": False, "measured_on": on}
+    return pd.DataFrame(rows).assign(**same, kind="baseline", seed=1, second="development set")
 
 
 def delta(what: str, loss: float, *, p_value: float) -> dict:
@@ -90,23 +101,21 @@ def delta(what: str, loss: float, *, p_value: float) -> dict:
 def systematic() -> pd.DataFrame:
     """BLEU of 30 as heads are removed: at the end of training nothing is lost up to half of them, early it falls at once."""
     rows = []
-    for moment, full in ((100, 0.5), (300, 10.0), (pd.NA, 30.0)):
-        for pruned, heads in (("all", 72), ("encoder", 24), ("decoder", 24), ("cross", 24)):
-            for tenth in range(11):
-                share = tenth / 10
-                kept = 1 - share if moment is not pd.NA or pruned == "cross" else min(1.0, 2 * (1 - share))
-                row = {"pruned": pruned, "removed": round(share * heads), "heads": heads, "share": share}
-                ends = {
-                    f"delta{end}": full * (kept - 1) + add for end, add in (("", 0), ("_low", -0.3), ("_high", 0.3))
-                }
-                row |= {"bleu": full * kept, "bleu_full": full, "p_value": 0.5, "sentences": 1000}
-                rows.append(row | ends | {"seed": 1, "moment": moment})
-    return pd.DataFrame(rows).astype({"moment": "Int64"})
+    groups = {"all": 72, "encoder": 24, "decoder": 24, "cross": 24}
+    for (update, full), what, tenth in product(((100, 0.5), (300, 10.0), (pd.NA, 30.0)), groups, range(11)):
+        share, heads = tenth / 10, groups[what]
+        kept = 1 - share if update is not pd.NA or what == "cross" else min(1.0, 2 * (1 - share))
+        row = {"what": what, "removed": round(share * heads), "heads": heads, "share": share, "update": update}
+        for end, add in {"": 0, "_low": -0.3, "_high": 0.3}.items():
+            row |= {f"delta{end}": full * (kept - 1) + add, f"bleu{end}": full * kept + add}
+        rows.append(row | {"kind": "baseline" if update is pd.NA else "checkpoint", "bleu_full": full})
+    same = {"p_value": 0.5, "sentences": 1000, "metric": "BLEU", "systematic": True, "measured_on": "test"}
+    return pd.DataFrame(rows).assign(**same, seed=1).astype({"update": "Int64"})
 
 
 def evidence_of(heads: pd.DataFrame) -> Evidence:
     """All of it together, for heads of a model with three layers of eight."""
-    tables = {"single": ablation(), "second": ablation(), "systematic": systematic()}
+    tables = {"single": ablation(), "second": ablation(on="second"), "systematic": systematic()}
     corpus = {"title": "a", "stands_for": "", "pruned": True, "least_arcs": 30}
     return Evidence(**corpus, scores=scores(), heads=all_heads(heads), **tables)
 

@@ -77,21 +77,15 @@ def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
     if corpus in experiment.tasks:
         second = "mismatched test set" if experiment.tasks[corpus].source.second else "development set"
         return {"second": second} if table == "ablation" else {}
-    values = experiment.corpora[corpus]
+    values, shared = experiment.corpora[corpus], experiment.for_corpus(corpus)
     match table:
         case "models":
-            decoding = experiment.for_corpus(corpus).decoding.model_dump()
-            return (
-                {"source": values.source.kind}
-                | values.model_dump(include={"source_language", "target_language"})
-                | decoding
-            )
+            pair = values.model_dump(include={"source_language", "target_language"})
+            return {"source": values.source.kind} | pair | shared.decoding.model_dump()
         case "ablation":
             return {"second": "development set"}
         case "relations":
-            return {"least_arcs": LEAST_ARCS} | experiment.for_corpus(corpus).heads.model_dump(
-                include={"syntactic_margin"}
-            )
+            return {"least_arcs": LEAST_ARCS} | shared.heads.model_dump(include={"syntactic_margin"})
     return {}
 
 

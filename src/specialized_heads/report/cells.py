@@ -13,7 +13,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import FigureBase
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, encoder_heads, first_seed
+from specialized_heads.report.data import Tables, encoder_heads, first_seed, stack
 
 CELL_HEIGHT = 0.2  # inches
 SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
@@ -34,9 +34,9 @@ def ranked_heads(tables: Tables, corpora: Iterable[str]) -> pd.DataFrame:
         heads = heads.sort_values(["layer", "relevance", "head"], ascending=[True, False, True])
         total = heads["relevance"].abs().groupby(heads["layer"]).transform("sum")
         heads["relevance"] /= total.where(total > 0, 1.0)
-        heads = heads.assign(rank=heads.groupby("layer").cumcount() + 1).reindex(columns=COLUMNS)
-        frames.append((heads if len(heads) else pd.DataFrame([{}], columns=COLUMNS)).assign(corpus=corpus))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=COLUMNS)
+        heads = heads.assign(rank=heads.groupby("layer").cumcount() + 1)
+        frames.append((heads if len(heads) else pd.DataFrame([{}])).assign(corpus=corpus))
+    return stack(frames, COLUMNS).astype(dict.fromkeys(("layer", "rank", "head"), "Int64"))
 
 
 def value_grid(

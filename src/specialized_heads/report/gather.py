@@ -67,9 +67,8 @@ BLEU = "BLEU"  # the score of translation; that of a classification task is in t
 class Settings(stage.Section):
     table: Literal["models", "heads", "logs", "ablation", "relations"]
     experiment: str
-    corpora: dict[
-        str, dict[str, str | float | None]
-    ]  # columns that are the same in all rows of a corpus, such as its title
+    # Columns that are the same in all rows of a corpus, such as its title.
+    corpora: dict[str, dict[str, str | int | float | None]]
     files: dict[str, list[tuple[str, str, int]]]  # by pattern below the experiment's folder: corpus, model and seed
     by_rule: list[str] = []  # corpora whose baselines have several rules of relevance
 

@@ -14,6 +14,8 @@ drawn, any other is a table.
 import sys
 from importlib import import_module
 
+import pandas as pd
+
 from specialized_heads.report import data
 from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import arguments, run
@@ -32,9 +34,8 @@ def main() -> None:
         return
     caption = module.caption(rows) if hasattr(module, "caption") else module.CAPTION
     notes = module.notes(rows) if hasattr(module, "notes") else []
-    save_table(
-        args.output, written, module.shown(rows), caption=caption, notes=notes, tints=getattr(module, "TINTS", {})
-    )
+    shown = module.shown(rows) if len(rows) else pd.DataFrame(columns=["nothing to show"])
+    save_table(args.output, written, shown, caption=caption, notes=notes, tints=getattr(module, "TINTS", {}))
 
 
 if __name__ == "__main__":

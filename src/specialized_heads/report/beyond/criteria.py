@@ -113,8 +113,6 @@ def _series(axes: Axes, series: pd.DataFrame, *, look: style.Series) -> None:
 
 def shown(points: pd.DataFrame) -> pd.DataFrame:
     """The table as text: one row per corpus, scope, number of heads and criterion; corpus and n where there are several."""
-    if points.empty:
-        return pd.DataFrame(columns=["scope", "heads", "criterion"])
     rows = []
     keys = ["corpus", "scope", "heads", "criterion"]
     for key, same in points.groupby(keys, sort=False):

@@ -43,7 +43,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     followed = tables.heads.loc[tables.heads["kind"] == "checkpoint", "corpus"].unique()
     logs = tables.logs[(tables.logs["kind"] == "baseline") & tables.logs["corpus"].isin(followed)]
     for point in logs.dropna(subset="dev_loss").itertuples():
-        rows.append([point.corpus, point.seed, point.update, "loss", "", point.dev_loss])
+        rows.append([point.corpus, point.seed, point.update, "loss", "", point.dev_loss, None, None, None])
     ends = logs.groupby(["corpus", "seed"])["update"].max()
     heads = tables.heads[tables.heads["kind"].isin(["checkpoint", "baseline"]) & tables.heads["corpus"].isin(followed)]
     margins = tables.relations.groupby("corpus")["syntactic_margin"].first()

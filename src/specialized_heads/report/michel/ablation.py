@@ -84,15 +84,15 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
 
 def shown(heads: pd.DataFrame) -> pd.DataFrame:
     """The table as text: a row per corpus, attention type and layer, a column per head; empty where there is no head."""
-    metric = score_name(heads) if len(heads) else "BLEU"
-    names = [str(head) for head in range(1, int(heads["head"].max()) + 1)] if len(heads) else []
+    metric = score_name(heads)
+    names = [str(head) for head in range(1, int(heads["head"].max()) + 1)]
     rows = []
     for (corpus, kind, layer), same in heads.groupby(["corpus", "type", "layer"], sort=False):
         row = {"corpus": corpus, metric: f"{same['bleu_full'].iloc[0]:.1f}", "type": style.TYPES[kind][0]}
         for head in same.itertuples():
             row[str(head.head)] = value_text(head.delta, digits=2, sign=True) + "*" * head.significant
         rows.append(row | {"layer": str(layer)})
-    return pd.DataFrame(rows, columns=["corpus", metric, "type", "layer", *names]).fillna("")
+    return pd.DataFrame(rows, columns=["corpus", metric, "type", "layer", *names], dtype=object).fillna("")
 
 
 def caption(heads: pd.DataFrame) -> str:
