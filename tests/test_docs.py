@@ -27,6 +27,7 @@ NEW = {
     "heads/viewer.html",
     "corpus/readers/jsonl.py",
     "report/beyond/entropy.py",
+    "heads/first_token.py",
     "tests/report/test_report_entropy.py",
     "figures/entropy",
     "figures/entropy.pdf",

@@ -14,7 +14,6 @@ PRUNED = ["encoder_lambda0.01", "encoder_lambda1", "encoder_heads6", "encoder_he
     ("kind", "names"),
     [
         ("pruned", PRUNED),
-        ("soft", PRUNED),
         ("scratch", RETRAINED),
         ("count", RETRAINED),
         ("checkpoint", ["update40"]),

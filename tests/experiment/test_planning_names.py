@@ -10,7 +10,7 @@ NAMES = {
     "baseline": Name("baseline"),
     "checkpoint/update500": Name("checkpoint", update=500),
     "pruned/encoder_lambda0.01": Name("pruned", "encoder", Target(lam=0.01)),
-    "soft/all_lambda1e-05": Name("soft", "all", Target(lam=1e-5)),
+    "count/all_lambda1e-05": Name("count", "all", Target(lam=1e-5)),
     "scratch/all_heads0": Name("scratch", "all", Target(heads=0)),
     "cut/relevance_encoder_heads6": Name("cut", "encoder", Target(heads=6), "relevance"),
 }

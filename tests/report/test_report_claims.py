@@ -22,15 +22,16 @@ LOSS = {"accepted": (-inf, 2.0)}
         (Measured(0.5), HALF, Verdict.REPRODUCED),
         (Measured(2.0, 1.0, 3.0), LOSS, Verdict.REPRODUCED),
         (Measured(2.0, 1.0, 3.0, sufficient=False), LOSS, Verdict.PARTLY),
-        (Measured(2.1, 1.0, 3.0), LOSS, Verdict.PARTLY),
+        (Measured(2.1, 1.0, 3.0), LOSS, Verdict.INCONCLUSIVE),
         (Measured(2.1, 2.05, 3.0), LOSS, Verdict.NOT_REPRODUCED),
-        (Measured(0.4, 0.3, 0.6), HALF, Verdict.PARTLY),
+        (Measured(0.4, 0.3, 0.6), HALF, Verdict.INCONCLUSIVE),
         (Measured(0.4), HALF, Verdict.NOT_REPRODUCED),  # no interval
         (Measured(0.3, 0.1, 0.5), LARGER, Verdict.REPRODUCED),
         (Measured(0.3, 0.1, 0.5, sufficient=False), LARGER, Verdict.PARTLY),
         (Measured(0.03, -0.68, 0.74), LARGER, Verdict.PARTLY),
         (Measured(0.3), LARGER, Verdict.PARTLY),  # no interval, no certainty
-        (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.NOT_REPRODUCED),
+        (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.INCONCLUSIVE),
+        (Measured(-0.2, -0.3, -0.1), LARGER, Verdict.NOT_REPRODUCED),
     ],
 )
 def test_verdicts(measured: Measured, claim: dict, verdict: Verdict) -> None:

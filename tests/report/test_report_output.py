@@ -24,7 +24,7 @@ def everything(make) -> Tables:
     analysed = {"baseline": heads.assign(relevance_z_plus=heads["relevance"], halves_z_plus=0.5)}
     analysed |= dict.fromkeys(("checkpoint/update5", "checkpoint/update9", "baseline/seed2"), heads)
     analysed |= {"pruned/encoder_lambda0.01": make.without(heads, 5), "pruned/all_heads12": heads.iloc[::6]}
-    others = ("soft/all_lambda0.01", "count/all_lambda0.01", "checkpoint/update9", "pruned/all_heads12")
+    others = ("count/all_lambda0.01", "checkpoint/update9", "pruned/all_heads12")
     others += ("cut/importance_encoder_heads5", "finetuned/importance_encoder_heads5")
     models = make.sweep(seeds=(1, 2), retrain=("all", "encoder")) + [make.model(name, loss=2.0) for name in others]
     score = {"metric": "accuracy", "majority": 5.0}

@@ -141,7 +141,7 @@ def mixed(make) -> Tables:
         kept = [[4, 4], FULL, FULL]
         rows += [make.model(f"pruned/{scope}_lambda{lam}", kept, loss=1.0) for lam in (0.001, 0.01)]
         rows += [make.model(f"pruned/{scope}_heads{n}", [[n, 0], FULL, FULL], loss=2.0 - n) for n in (2, 1)]
-        for kind in ("soft/", "count/", "regularised/", "cut/random_", "finetuned/random_"):
+        for kind in ("count/", "regularised/", "cut/random_", "finetuned/random_"):
             rows += [make.model(f"{kind}{scope}_{target}", kept, loss=25) for target in ("heads2", "lambda0.001")]
     rows.append(make.model("scratch/all_heads2", [[2, 0], FULL, FULL], loss=5.5))
     return make.tables(models={"EN-FR": rows})

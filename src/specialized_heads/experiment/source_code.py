@@ -11,7 +11,7 @@ from specialized_heads.stage import file_hash
 PACKAGE = Path(specialized_heads.__file__).parent
 # Results depend on the configuration through the settings of their stages alone: an edit of the modules that define its keys
 # changes nothing.
-CONFIGURATION = [PACKAGE / "config" / name for name in ("experiment.py", "sections.py")]
+CONFIGURATION = [PACKAGE / "experiment" / name for name in ("configuration.py", "sections.py")]
 
 
 def files_of(module: str) -> list[Path]:

@@ -77,6 +77,6 @@ def _all_or_none(rows: list[dict[str, Any]], scope: str, penalty: float, updates
         return None
     closed = f"all {len(rows)} gates" if len(gone) == len(kept) else f"all gates of type {' and '.join(gone)}"
     return (
-        f"{closed} closed at λ {penalty:g}; if that is not wanted, try a smaller λ, "
-        f"a lower pruning.gate_learning_rate, or {target}"
+        f"{closed} closed at λ {penalty:g}; if that is not wanted, try a smaller λ or a lower "
+        f"pruning.gate_learning_rate, or {target}"
     )
