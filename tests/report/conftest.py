@@ -77,7 +77,7 @@ def relations_table(*, relations=RELATIONS, empty=()) -> pd.DataFrame:
         known["baseline_accuracy"] = counts.max() / counts.sum()
         none = {"arcs": 0, "offsets": [], "counts": [], "baseline_offset": 0, "baseline_accuracy": None}
         rows.append({"relation": relation, "direction": direction} | (none if relation in empty else known))
-    return pd.DataFrame(rows).assign(least_arcs=30, positional_share=0.9, syntactic_margin=0.1, rare_share=0.5)
+    return pd.DataFrame(rows).assign(least_arcs=30, syntactic_margin=0.1)
 
 
 def sweep(
