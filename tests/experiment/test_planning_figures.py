@@ -65,7 +65,8 @@ def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None
     for name in ("cut/gates_encoder_heads2", "checkpoint/update40", "baseline"):
         folder = f"results/e/a/models/{name}/seed4"
         assert f"{folder}/score.json" in files["models"]
-        assert (f"{folder}/log.jsonl" in files["logs"]) == (name == "baseline")  # the others are not trained
+        logged = [f"{folder}/log.jsonl" in files[table] for table in ("logs", "models")]
+        assert logged == [name == "baseline"] * 2  # the others are not trained
     assert "results/e/a/systematic/checkpoint/update40/seed3.parquet" in files["ablation"]
     assert not any("/b/" in path for path in files["ablation"])  # which is not pruned
     rules = experiment.heads.model_copy(update={"relevance_rules": ["z_plus", "epsilon"]})

@@ -96,7 +96,7 @@ def sweep(
             for number, lam in enumerate(lambdas, start=1):
                 own = [max(0, heads - 2 * number - (layer + seed) % 3) for layer in range(layers)]
                 kept = [own, full, full] if scope == "encoder" else [own, own[::-1], [max(own)] * layers]
-                loss = 0.3 * number - 0.2 * seed
+                loss = 0.3 * number - 0.1 * seed**2
                 rows.append(model(f"pruned/{scope}_lambda{lam}", kept, seed=seed, loss=loss, p_value=0.02 * number))
                 if scope in retrain:
                     rows.append(model(f"scratch/{scope}_lambda{lam}", kept, seed=seed, loss=loss + 0.4))

@@ -63,10 +63,8 @@ def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:
     assert (cell["BLEU"], cell["n"], cell["p"]) == (f"{bleu.mean():.1f} ± {bleu.std():.1f}", "3", "0.200")
 
 
-@pytest.mark.parametrize("left_out", [{"kind": "finetuned"}, {"criterion": "gates"}, {"kind": "cut"}])
-def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(compared, make, left_out: dict[str, str]) -> None:
+def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(compared) -> None:
     tables = compared(1)
-    [(column, value)] = left_out.items()
-    points = criteria.numbers(tables._replace(models=tables.models[tables.models[column] != value]))
-    assert points.empty if value == "cut" else "pruned" not in set(points["criterion"])
-    assert (criteria.NOTHING in make.texts(criteria.draw(points))) == points.empty
+    for column, value in {"kind": "finetuned", "criterion": "gates"}.items():
+        points = criteria.numbers(tables._replace(models=tables.models[tables.models[column] != value]))
+        assert len(points) and "pruned" not in set(points["criterion"])
