@@ -28,7 +28,6 @@ def remark_on(gates: list[dict], **target: object) -> str | None:
         (rows([-1.0, 3.0, 2.0]), {"penalty": 0.01}),
         (rows([-1.0, 3.0, 2.0, -2.0], kept=2), {"heads": 2}),
         (rows([1.0] * 6 + [-2.0] * 4, kept=4), {"heads": 4}),  # near the number
-        (rows([3.0, 3.0], decided=0), {"penalty": 0.0}),  # all heads are meant to stay
         (rows([3.0, 3.0], kept=2), {"heads": 2}),
         (rows([-3.0] * 4 + [3.0], decided=4), {"penalty": 0.01}),  # 80% are decided
     ],

@@ -1,7 +1,6 @@
 """Remarks on pruning that failed: gates that all stayed open, all closed, hardly moved or ended undecided, and what to do.
 
 The common causes are a λ that is off by a small factor and gates that are too slow, or too fast for the weights to follow.
-With λ 0 all heads are meant to stay.
 """
 
 from collections.abc import Iterable
@@ -30,7 +29,7 @@ def remark(
         init: log α at the start.
         updates: the configuration key of the number of updates.
     """
-    if not rows or penalty == 0 or heads == len(rows):
+    if not rows or heads == len(rows):
         return None
     farthest = max(abs(row["log_alpha"] - init) for row in rows)
     if farthest < MIN_MOVE:

@@ -2,8 +2,8 @@
 
 Section 6. Scope "encoder" prunes the encoder's self-attention and freezes everything after the encoder: decoder, target
 embeddings and softmax stay bit for bit the same. Scope "all" prunes the three attention types and trains all weights. The
-penalty has a given λ, or one controlled to reach a number of heads (`penalty`). The last weights are kept; the penalised
-loss selects no model.
+penalty has a given λ, or one controlled to reach a number of heads (`penalty`). With λ 0 there are no gates, whose noise would
+close some. The last weights are kept; the penalised loss selects no model.
 
 The development losses with soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O, and with gates of 0 or 1 show what
 rounding costs. They are measured where the heads are chosen: with a given λ at the end, with a number of heads earlier.
@@ -19,7 +19,7 @@ from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.collapse import decided_share, remark
 from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
-from specialized_heads.pruning.scopes import SCOPES, remove_heads
+from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import distributed
@@ -108,15 +108,16 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
     Raises:
         UserError: the target number of heads is larger than the number of gated heads.
     """
-    attach_gates(model, scope=settings.scope)
-    gated = sum(len(a.heads) for a in model.attentions() if a.gate is not None)
+    if settings.penalty != 0:
+        attach_gates(model, scope=settings.scope)
+    whole = len(heads_of(model.architecture, scope=settings.scope))
     updates = decision = settings.training.updates
     if settings.heads is None:
         penalty, fix_gates = Lambda(settings.penalty), None
-    elif settings.heads > gated:
+    elif settings.heads > whole:
         raise stage.UserError(
-            f"settings: heads: {settings.heads} heads were asked for, but the model has {gated} in scope "
-            f"{settings.scope}; ask for {gated} at most"
+            f"settings: heads: {settings.heads} heads were asked for, but the model has {whole} in scope "
+            f"{settings.scope}; ask for {whole} at most"
         )
     else:
         penalty = HeadCountController(settings.heads, updates)
@@ -147,20 +148,23 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         fold_soft_gates(deciding)
         target = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
         text = remark(rows, init=LOG_ALPHA, updates=updates_key, **target)
-        kept, open_ = (sum(row["kept"] for row in rows), sum(row["log_alpha"] > 0 for row in rows))
+        remove_heads(model, {(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
+        kept = len(heads_of(model.architecture, scope=settings.scope))
+        open_ = sum(row["log_alpha"] > 0 for row in rows)
         certainty = {
             "expected": sum(row["p_open"] for row in rows),  # open heads: L_C
             "decided": decided_share(rows),
             "loss_hard": loss_hard,
             "loss_soft": evaluate(deciding, data.dev),
         }
-        stage.log.info("%d of %d heads kept; log α above 0: %d", kept, len(rows), open_)
+        stage.log.info("%d of %d heads kept; log α above 0: %d", kept, whole, open_)
         if text:
             stage.log.info("%s", text)
         summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
         stage.write_json(files.gates, {**target, **summary, "rows": rows})
-        training = {**files.settings, "matmul_precision": used, "data_hash": data.hash, "gates": certainty}
-        remove_heads(model, {(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
+        training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
+        if settings.penalty != 0:
+            training["gates"] = certainty
         save(model, files.output, training=training)
         finish(files.state)
 
