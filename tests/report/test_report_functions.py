@@ -309,14 +309,3 @@ def test_subjects_without_part_of_speech_are_said(stage, tmp_path):
     line = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()[4]
     note = "2 subjects without a universal part of speech, counted as other unless personal pronouns"
     assert line == f"| English | 3 | 33.3 | 0.0 | 0.0 | 0.0 | 33.3 | 33.3 | {note} |"
-
-
-def test_persons_of_a_language_without_a_list_are_said_to_be_unknown(stage, tmp_path):
-    for name, trees in (("en", [subject("I", "PRON")]), ("de", [subject("ich", "PRON")]), ("none", [[]])):
-        write_parses(tmp_path / name, trees)
-    settings = {"titles": ["English", "German", "empty"], "languages": ["en", "de", "en"]}
-    stem = stage("persons", settings, parses=[tmp_path / name for name in ("en", "de", "none")])
-    lines = stem.with_suffix(".md").read_text(encoding="utf-8").splitlines()
-    assert lines[4] == "| English | 1 | 100.0 | 0.0 | 0.0 | 0.0 | 0.0 | 0.0 |  |"
-    assert lines[5] == "| German | 1 | – | – | – | – | – | – | no list of pronouns for language de |"
-    assert lines[6] == "| empty | 0 | – | – | – | – | – | – |  |"
