@@ -92,6 +92,21 @@ def test_describe_says_heads_size_and_score(exported: Path) -> None:
     assert rows == [["encoder", "0", "2", "2"], ["decoder", "4", "4", "8"], ["cross", "4", "4", "8"]]
 
 
+def test_a_kept_baseline_is_described_and_translates() -> None:
+    baseline = Path(__file__).parents[1] / "resources/baselines/tatoeba_en_de/seed1"
+    printed = run("describe", baseline).stdout.decode()
+    assert "baseline, seed 1, of tatoeba_en_de\nen to de" in printed
+    assert printed.splitlines()[-3].split() == ["encoder", *["8"] * 6, "48"]
+    assert run("translate", baseline, "--device", "cpu", given=b"Where is the dog?").stdout == b"Wo ist der Hund?\n"
+
+
+def test_a_damaged_kept_baseline_ends_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "baseline.json").write_text("{}")
+    done = run("describe", tmp_path)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"baseline.json: " in done.stderr
+
+
 def test_a_reader_that_has_gone_is_no_error(exported: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -16,7 +16,7 @@ from specialized_heads.stage import UserError, disk_errors, one_line
 LONGEST_LINE = 1_000_000  # bytes; bounds the memory for a line without end
 CHUNK = 1 << 16
 DEVICES = ("auto", "cpu", "cuda")
-EXPORTED = "folder of an exported model"
+EXPORTED = "folder of an exported model or of a kept baseline"
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
 
 
@@ -150,12 +150,17 @@ def _describe(args: argparse.Namespace) -> None:
     from specialized_heads.model.architecture import KINDS
 
     card = read_card(args.model)
-    scores = card.scores
-    interval = f"[{scores.bleu_low:.1f}, {scores.bleu_high:.1f}]"
+    scores, origin = "kept baseline: no scores", card.corpus
+    if card.scores:
+        interval = f"[{card.scores.bleu_low:.1f}, {card.scores.bleu_high:.1f}]"
+        scores = (
+            f"BLEU {card.scores.bleu:.1f} {interval} on {card.scores.sentences:,} sentences ({card.scores.signature})"
+        )
+        origin = f"{card.corpus} in experiment {card.experiment}"
     for line in (
-        f"{card.model}, seed {card.seed}, of {card.corpus} in experiment {card.experiment}",
+        f"{card.model}, seed {card.seed}, of {origin}",
         f"{card.source_language} to {card.target_language}, preprocessing: {card.preprocess}, beam {card.decoding.beam}",
-        f"BLEU {scores.bleu:.1f} {interval} on {scores.sentences:,} sentences ({scores.signature})",
+        scores,
         f"{card.parameters:,} parameters, {card.bytes / 1e6:.1f} MB, written by version {card.version}",
     ):
         print(one_line(line))

@@ -2,7 +2,7 @@
 
 A pruned model has a smaller weight file. The description records the languages, the preprocessing and the beam search.
 Loading a folder executes none of its content and checks everything against the description before allocating memory, so a
-folder from an unknown source can be wrong but not harmful.
+folder from an unknown source can be wrong but not harmful. Kept baselines (`training.given`) load in the same way.
 
     from specialized_heads.export import load_exported
     translator = load_exported("path/to/folder")
@@ -24,11 +24,14 @@ from specialized_heads.corpus.bpe import encode_ids
 from specialized_heads.corpus.normalise import normalise
 from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD, UNKNOWN
+from specialized_heads.experiment import kept
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import Architecture
-from specialized_heads.model.checkpoint import load_on
+from specialized_heads.model.checkpoint import architecture_from, load_on, shapes
 from specialized_heads.model.decoding import translate_all
+from specialized_heads.model.devices import choose_device
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.training import given
 
 FORMAT = 1
 WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"
@@ -90,7 +93,7 @@ class Card(Settings):
     architecture: Architecture
     parameters: int
     bytes: int  # of the weight file
-    scores: Scores
+    scores: Scores | None  # None: a kept baseline
     data_hash: str  # of the training and development data
     sha256: dict[str, str]  # of the other files
 
@@ -152,7 +155,7 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
     """Read an exported model.
 
     Args:
-        folder: written by this stage.
+        folder: written by this stage, or of a kept baseline.
         device: auto, cpu or cuda.
         beam: hypotheses per sentence; None: as in the experiment.
 
@@ -160,12 +163,17 @@ def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None 
         UserError: a file is missing, damaged, or does not match the description.
     """
     folder = Path(folder)
-    card = check_files(folder)
+    if _is_kept(folder):
+        card, vocabularies = read_card(folder), given.VOCABULARIES
+        model = given.load_kept(folder)[1].to(choose_device(device))
+    else:
+        card, vocabularies = check_files(folder), (SOURCE, TARGET)
+        model = load_on(folder / WEIGHTS, device)
     return Translator(
         card=card,
-        model=load_on(folder / WEIGHTS, device),
-        source=_vocabulary(folder / SOURCE, card.architecture, "source"),
-        target=_vocabulary(folder / TARGET, card.architecture, "target"),
+        model=model,
+        source=_vocabulary(folder / vocabularies[0], card.architecture, "source"),
+        target=_vocabulary(folder / vocabularies[1], card.architecture, "target"),
         decoding=card.decoding if beam is None else card.decoding.model_copy(update={"beam": beam}),
     )
 
@@ -183,10 +191,12 @@ def check_files(folder: Path) -> Card:
 
 
 def read_card(folder: Path) -> Card:
-    """Read and validate the description of an exported model; anything else is a `UserError`."""
+    """Read and validate the description of an exported model or a kept baseline; anything else is a `UserError`."""
     path = folder / DESCRIPTION
     if not folder.is_dir():
         raise stage.UserError(f"{folder}: no such folder")
+    if _is_kept(folder):
+        return _kept_card(folder)
     if path.is_file() and path.stat().st_size > 1_000_000:
         raise stage.UserError(f"{path}: too large for the description of a model")
     values = stage.read_json(path)
@@ -200,6 +210,39 @@ def read_card(folder: Path) -> Card:
         return Card.model_validate(values)
     except pydantic.ValidationError as error:
         raise stage.UserError(f"{path}: {stage.first_line(error)}") from None
+
+
+def _is_kept(folder: Path) -> bool:
+    return not (folder / DESCRIPTION).exists() and (folder / kept.DESCRIPTION).is_file()
+
+
+def _kept_card(folder: Path) -> Card:
+    """What a kept baseline says of itself; its scores are not kept."""
+    about = kept.read_kept(folder)
+    try:
+        architecture = architecture_from(about.architecture)
+        return Card(
+            format=FORMAT,
+            version=about.version,
+            experiment="",
+            corpus=folder.resolve().parent.name,
+            model="baseline",
+            seed=about.settings["seed"],
+            source_language=about.corpus["source_language"],
+            target_language=about.corpus["target_language"],
+            entities=about.corpus["filters"]["entities"],
+            preprocess=about.settings["vocabulary"]["preprocess"],
+            decoding=Decoding(),
+            architecture=architecture,
+            parameters=sum(shape.numel() for shape in shapes(architecture).values()),
+            bytes=(folder / given.WEIGHTS).stat().st_size,
+            scores=None,
+            data_hash=about.data_hash,
+            sha256=about.sha256,
+        )
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        problem = f"{folder / kept.DESCRIPTION}: not the description of this folder ({stage.one_line(error)})"
+        raise stage.UserError(f"{problem}; restore the folder from the repository") from None
 
 
 def _vocabulary(path: Path, sizes: Architecture, side: Literal["source", "target"]) -> SentencePieceProcessor:

@@ -182,6 +182,24 @@ def test_the_default_configuration_is_read_before_snakemake_does(folder: Path) -
     assert "Traceback" not in done.stdout
 
 
+def test_a_mistake_in_an_option_is_not_blamed_on_the_file_alone(folder: Path) -> None:
+    (folder / "my.yaml").write_text(GOOD, encoding="utf-8")
+    done = snakemake(folder, "--dry-run", "--configfile", "my.yaml", "--config", "trainning=3")
+    assert "\nmy.yaml with --config trainning: trainning: unknown key; nearest known key: training" in done.stdout
+
+
+def test_the_plan_does_not_print_the_configuration(folder: Path) -> None:
+    (folder / "my.yaml").write_text(GOOD, encoding="utf-8")
+    for name in ("pairs.tsv", "trees.conllu"):
+        (folder / name).touch()
+    made, given = "results/test/configuration.yaml", ("--configfile", "my.yaml")
+    assert snakemake(folder, made, *given).returncode == 0
+    assert "Nothing to be done" in snakemake(folder, made, "--dry-run", *given).stdout
+    plan = snakemake(folder, made, "--dry-run", *given, "--config", "device=cpu").stdout
+    assert "Params have changed" in plan
+    assert "One" not in plan  # the title of the corpus
+
+
 PATHS = [
     '-dash  it\'s "quoted" $(touch payload) `touch payload`; touch payload.tsv',
     "--option",

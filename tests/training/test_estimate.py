@@ -41,11 +41,21 @@ def test_what_only_pruned_corpora_must_obey_does_not_stop_the_estimate_of_others
 
 
 def test_the_time_is_that_of_real_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
     assert 0 <= estimate.seconds_per_update(load(VALUES)) < 60
-    monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment: 20.0)
+    monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment, *, busy: 20.0)
     assert estimate.estimate(load(VALUES)).startswith("600 updates of training: about 3 hours on ")
-    monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment: 0.2)
-    assert "600 updates of training: about 2 minutes on 1 CPU threads in fp32" in estimate.estimate(load(VALUES))
+    monkeypatch.setattr(estimate, "seconds_per_update", lambda experiment, *, busy: 0.2)
+    said = estimate.estimate(load(VALUES))
+    assert "600 updates of training: about 2 minutes on one CPU thread in fp32" in said
+    assert "busy" not in said
+
+
+def test_on_a_busy_machine_cpu_time_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (9.0, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("time.perf_counter", lambda: pytest.fail("wall time"))
+    assert "the machine is busy now (load 9.0 on 2 cores)" in estimate.estimate(load(VALUES))
 
 
 def test_the_trainings_of_bert_are_said_to_be_left_out() -> None:

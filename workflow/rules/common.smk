@@ -1,6 +1,7 @@
 # What the other files share: the experiment, and how a job gets its files, its settings and the hash of its code. What there is to
 # make is decided in src/specialized_heads/experiment.
 
+import hashlib
 import json
 import os
 import re
@@ -24,7 +25,7 @@ PROJECT = ROOT if IMPORTED else os.path.relpath(ROOT)
 RESOURCES = os.path.normpath(f"{PROJECT}/resources")
 
 try:
-    experiment = load(config, origin=", ".join(CONFIGURED))
+    experiment = load(config, origin=" ".join(CONFIGURED))
     check_given(experiment, root=Path(ROOT))
     FETCHED = inputs.fetched(experiment)
     SUPPLIED = inputs.supplied(experiment, resources=RESOURCES, root=PROJECT)

@@ -55,3 +55,5 @@ try:
         read(Path(file))
 except UserError as error:
     raise WorkflowError(one_line(error)) from None
+if not IMPORTED and workflow.config_settings.config:
+    CONFIGURED.append(f"with --config {' '.join(workflow.config_settings.config)}")

@@ -110,4 +110,3 @@ use rule stage as tokens with:
         "results/{experiment}/{corpus}/benchmarks/tokens_{split}.tsv"
     params:
         **stage("corpus.tokens", stages.tokens),
-

@@ -69,4 +69,6 @@ use rule stage as configuration with:
     params:
         module="report.configuration",
         code=code("report.configuration"),
-        settings=constant(**experiment.model_dump(mode="json")),
+        digest=hashlib.sha256(experiment.model_dump_json().encode()).hexdigest(),
+        # Since it takes `output`, Snakemake neither compares nor prints it, twice, for each change.
+        settings=lambda wildcards, output: json.dumps(experiment.model_dump(mode="json"), ensure_ascii=False),

@@ -89,12 +89,13 @@ def train(
             run.step(batches)
             due = any(run.update % interval == 0 for interval in (plan.log_every, plan.evaluate_every, plan.updates))
             if due or run.update in plan.checkpoints:
+                speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 if context.is_main:
                     kept.check(state)
                 record = run.record()
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
-                speed = (run.tokens - tokens_before) / (time.monotonic() - started)
+                started, tokens_before = time.monotonic(), run.tokens
                 log.info("%s, %.0f %s/s", _line(record, plan), speed, run.objective.unit)
             if context.is_main and time.monotonic() - saved > SAVE_SECONDS and run.update < plan.updates:
                 run.save(fingerprint)

@@ -17,7 +17,8 @@ FILES = ("cards", "counts")
 CAPTION = (
     "Data card: source, licence and size of each corpus, and the pairs removed by reading, cleaning and splitting, each counted "
     "under the first reason that applied. The pairs read include pages and blocks that yielded no pairs. Lengths are in "
-    "words separated by white space."
+    "words separated by white space. No group is divided between sets: it is a document or, in text without documents, the pairs "
+    "that share a sentence."
 )
 SPLITS = ("train", "dev", "test", "analysis")
 DETAILS = ("sha256", "address", "characters")  # too long, or too many, for the table
@@ -45,7 +46,7 @@ def quantities(card: dict[str, Any], counts: dict[str, Any]) -> Iterator[tuple[s
     for split in SPLITS:
         sizes = counts["splits"][split]
         yield split, "pairs", sizes["pairs"]
-        yield split, "documents", sizes["groups"]
+        yield split, "groups", sizes["groups"]
         for side in ("source", "target"):
             yield split, f"{side} words", sizes[f"{side}_words"]
             yield split, f"{side} characters", sizes[f"{side}_characters"]

@@ -66,19 +66,24 @@ def person_of(word: Word, forms: dict[str, str]) -> str:
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text, one row per corpus."""
+    """The table as text, one row per corpus whose language has a list of pronouns."""
     lines = []
-    for title, same in rows.groupby("corpus", sort=False):
+    for title, same in rows.dropna(subset="count").groupby("corpus", sort=False):
         first = same.iloc[0]
         line = {"corpus": title, "subjects": f"{first['subjects']:,}"}
         for person, share in zip(same["person"], same["share"], strict=True):
             line[person] = "–" if pd.isna(share) else f"{100 * share:.1f}"
         line["note"] = ""
-        if pd.isna(first["count"]):
-            line["note"] = f"no list of pronouns for language {first['language']}"
-        elif first["untagged"]:
+        if first["untagged"]:
             untagged = f"{first['untagged']:,} subjects without a universal part of speech"
             line["note"] = f"{untagged}, counted as other unless personal pronouns"
         lines.append(line)
-    table = pd.DataFrame(lines)
+    table = pd.DataFrame(lines, columns=["corpus", "subjects", *PERSONS, "note"])
     return table if table["note"].any() else table.drop(columns="note")
+
+
+def notes(rows: pd.DataFrame) -> list[str]:
+    """The corpora that the table leaves out."""
+    unknown = rows[rows["count"].isna()].drop_duplicates("corpus")
+    named = [f"{row.corpus} ({row.language})" for row in unknown.itertuples()]
+    return [f"Without a list of pronouns for their language, and left out: {', '.join(named)}."] if named else []
