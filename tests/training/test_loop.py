@@ -83,7 +83,7 @@ def finished(
     """Weights and log after training; a number is a constant λ."""
     folder.mkdir(exist_ok=True)
     if isinstance(penalty, float):
-        penalty = Lambda(penalty, 0)
+        penalty = Lambda(penalty)
 
     def fix(update: int, gates: list[HardConcrete]) -> None:
         if isinstance(penalty, HeadCountController) and update == penalty.decision:
@@ -177,7 +177,7 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data: Data, mon
         fingerprint(model=other_weights),
         fingerprint(plan=changed(PLAN, seed=2)),
         fingerprint(data=replace(data, hash="another")),
-        fingerprint(penalty=Lambda(0.1, 0)),
+        fingerprint(penalty=Lambda(0.1)),
         fingerprint(penalty=HeadCountController(2, PLAN.updates)),
         fingerprint(penalty=HeadCountController(3, PLAN.updates)),
         fingerprint(context=DistributedContext(0, 2)),
