@@ -48,11 +48,14 @@ def main() -> None:
     argument("--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights")
     argument("--check", type=Path, metavar="FILE", help="sentences whose translations are compared with ours")
     argument = command("analyse", _analyse, help="write the table of heads and the attention viewer for a text")
-    argument("model", type=Path, metavar="MODEL", help="folder of an exported or a published model")
-    argument("--text", type=Path, required=True, help="source sentences, one per line")
+    argument(
+        "model", type=Path, metavar="MODEL", help="folder of an exported or a published model, or of a kept baseline"
+    )
+    argument("--text", type=Path, help="source sentences, one per line (default: those of --trees)")
     argument("--translations", type=Path, help="line by line (default: the model translates the text)")
     argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
-    argument("--parser", choices=("none", "stanza"), default="none", help="for the source side")
+    argument("--parser", choices=("none", "stanza", "conllu"), default="none", help="for the source side")
+    argument("--trees", type=Path, metavar="FILE", help="CoNLL-U file, for --parser conllu")
     sides = {"nargs": 2, "metavar": ("SOURCE", "TARGET")}
     argument("--languages", default=("en", "en"), help="language codes", **sides)
     tags = "language tags, such as eng_Latn deu_Latn; of Marian models the source's alone, such as '>>fra<<'"
@@ -187,7 +190,7 @@ def _analyse(args: argparse.Namespace) -> None:
         raise UserError(
             f"--tags: {len(args.tags)} tags; give that of the source and, if the model has one, of the target"
         )
-    options = {name: getattr(args, name) for name in ("translations", "parser", "languages", "device")}
+    options = {name: getattr(args, name) for name in ("translations", "parser", "trees", "languages", "device")}
     table = analyse(args.model, args.text, args.output, tags=(*args.tags, None, None)[:2], **options)
     print(summary(table))
     print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")

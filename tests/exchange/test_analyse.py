@@ -13,7 +13,7 @@ from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.exchange import analyse as analysis
 from specialized_heads.exchange.analyse import analyse, summary
 from specialized_heads.export import load_exported
-from specialized_heads.stage import UserError
+from specialized_heads.stage import UserError, read_json
 
 TEXTS = [" ".join(WORDS[start : start + 3]) for start in range(0, 60, 3)]
 
@@ -36,6 +36,21 @@ def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
     assert any(line in page for line in TEXTS)
     assert "confidence" in summary(table)
     assert (tmp_path / "out" / "heads.csv").is_file()
+
+
+def test_the_sentences_and_relations_of_trees_are_analysed(exported: Path, tmp_path: Path) -> None:
+    trees = tmp_path / "trees.conllu"
+    rows = "1\t{}\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\t{}\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    trees.write_text("".join(rows.format(*line.split()[:2]) for line in TEXTS), encoding="utf-8")
+    table = analyse(exported, None, tmp_path / "out", parser="conllu", trees=trees, device="cpu")
+    assert read_json(tmp_path / "out/heads.json")["arcs"]["nsubj"] == read_json(tmp_path / "out/heads.json")["aligned"]
+    assert read_json(tmp_path / "out/parses.json")["sentences_parsed"] == len(TEXTS)
+    assert table.is_file()
+    for wrong in ({"parser": "conllu"}, {"trees": trees}):
+        with pytest.raises(UserError, match="--trees FILE and --parser conllu need each other"):
+            analyse(exported, None, tmp_path / "out", **wrong)
+    with pytest.raises(UserError, match="--text: missing"):
+        analyse(exported, None, tmp_path / "out")
 
 
 def test_only_line_feeds_end_a_sentence(text: Path) -> None:

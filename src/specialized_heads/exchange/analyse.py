@@ -27,6 +27,7 @@ from specialized_heads.experiment.stages import FUNCTION_KEYS
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer
+from specialized_heads.parsing.conllu import read_trees
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.tables import read_table, write_table
 
@@ -37,11 +38,12 @@ SHOWN = ("layer", "head", "confidence", "relevance", "positional_offset", "posit
 
 def analyse(
     folder: Path,
-    text: Path,
+    text: Path | None,
     output: Path,
     *,
     translations: Path | None = None,
     parser: str = "none",
+    trees: Path | None = None,
     languages: tuple[str, str] = ("en", "en"),
     tags: tuple[str | None, str | None] = (None, None),
     device: str = "auto",
@@ -50,10 +52,11 @@ def analyse(
 
     Args:
         folder: of the model, in any format that `import_model` reads.
-        text: source sentences, one per line.
+        text: source sentences, one per line; None: those of the trees.
         output: the folder; it keeps what the stages made.
         translations: of the text, line by line; None: the model translates.
-        parser: none or stanza.
+        parser: none, stanza or conllu.
+        trees: CoNLL-U file, for conllu alone.
         languages: of source and target.
         tags: source and target tag, for models that have them.
         device: auto, cpu or cuda.
@@ -61,13 +64,17 @@ def analyse(
     Raises:
         UserError: a file cannot be read, or a stage fails.
     """
+    if (parser == "conllu") != bool(trees):
+        raise stage.UserError("--trees FILE and --parser conllu need each other; give both or neither")
+    if not (text := text or trees):
+        raise stage.UserError("--text: missing; name a file of sentences, or trees with --parser conllu --trees FILE")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name another folder") from None
     if output.samefile(folder):
         raise stage.UserError(f"{output}: holds the model, which the analysis would overwrite; name another folder")
-    sources = _lines(text)
+    sources = _texts(text) if text == trees else _lines(text)
     targets = _lines(translations) if translations else None
     files = {name: output / name for name in ("model.safetensors", "source.model", "target.model", "tokens.json")}
     weights, source_model, target_model, special = files.values()
@@ -92,13 +99,15 @@ def analyse(
     if parser == "none":
         write_parses(parses, [_words(line) for line in sources])
     else:
-        settings = {"engine": parser, "language": languages[0]}
-        _run("parsing.parse", settings, text=pairs, output=parses, report=output / "parses.json")
+        settings, given = {"engine": parser, "language": languages[0]}, {}
+        if trees:
+            settings, given = settings | {"path": str(trees)}, {"resource": trees}
+        _run("parsing.parse", settings, **given, text=pairs, output=parses, report=output / "parses.json")
     heads = Heads(viewer_sentences=VIEWED).model_dump()
     relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
-    measured = {name: heads[name] for name in heads if name.startswith("relevance_") or name == "bootstrap"}
+    measured = {"rules": heads["relevance_rules"][:1], "device": device}
     outputs = {"output": relevance, "report": output / "relevance.json"}
-    _run("heads.relevance.measure", {"heads": measured, "device": device}, model=weights, dev=tokens, **outputs)
+    _run("heads.relevance.measure", measured, model=weights, dev=tokens, **outputs)
     job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
     functions = {name: heads[name] for name in FUNCTION_KEYS}
@@ -129,6 +138,14 @@ def _lines(path: Path) -> list[str]:
     if not lines:
         raise stage.UserError(f"{path}: has no sentences")
     return lines
+
+
+def _texts(trees: Path) -> list[str]:
+    """The sentences of a CoNLL-U file, normalised as in the clean stage."""
+    texts = [normalise(tree.text, entities=False)[0] for tree in read_trees(trees)]
+    if "" in texts:
+        raise stage.UserError(f"{trees}: sentence {texts.index('') + 1} has no text; remove it, and its translation")
+    return texts
 
 
 def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:

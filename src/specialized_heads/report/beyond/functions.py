@@ -22,8 +22,8 @@ CAPTION = (
 def numbers(tables: Tables) -> pd.DataFrame:
     """One row per baseline.
 
-    heads: of the encoder; `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and relation;
-    positional, syntactic, rare_words: heads with this label.
+    heads: of the encoder; labelled: those with a function; `share_<offset>`: the largest share at each neighbour; margin: the
+    largest, with interval and relation; positional, syntactic, rare_words: heads with this label.
     """
     rows = []
     baselines = tables.translation().query("kind == 'baseline'")
@@ -31,7 +31,11 @@ def numbers(tables: Tables) -> pd.DataFrame:
         heads = tables.of(model.corpus).analysed(model.corpus, "baseline")
         encoder = heads[(heads["seed"] == model.seed) & (heads["type"] == "encoder")]
         row = {"corpus": model.corpus, "seed": model.seed, "updates": model.updates}
-        row |= {"dev_loss": model.dev_loss, "heads": len(encoder)}
+        row |= {
+            "dev_loss": model.dev_loss,
+            "heads": len(encoder),
+            "labelled": int((encoder["functions"].map(len) > 0).sum()),
+        }
         row |= encoder[list(SHARES)].max().to_dict()
         margins = encoder[[c for c in encoder.columns if c.endswith(tuple(f"{d}_margin" for d in DIRECTIONS))]]
         head, column = margins.stack().idxmax()
@@ -66,6 +70,17 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             line[f"{function.name} heads"] = between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
         lines.append(line)
     return pd.DataFrame(lines)
+
+
+def notes(rows: pd.DataFrame) -> list[str]:
+    """How many heads of each baseline have a function and, if none has, why that is likely."""
+    lines = []
+    for row in rows.itertuples():
+        line = f"{row.corpus}, seed {row.seed}: {row.labelled} of {row.heads} encoder heads have a function"
+        if not row.labelled:
+            line += f"; most likely {row.updates:,} updates of training are few, or the model is small"
+        lines.append(f"{line}.")
+    return lines
 
 
 def _column(function: Function) -> str:
