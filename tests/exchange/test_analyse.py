@@ -26,7 +26,7 @@ def text(tmp_path: Path) -> Path:
 
 
 def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
-    exported: Path, text: Path, tmp_path: Path
+    exported: Path, text: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = analyse(exported, text, tmp_path / "out", translations=text, device="cpu")
     heads = pq.read_table(table).to_pandas()
@@ -34,6 +34,8 @@ def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
     assert not heads["functions"].map(lambda labels: "syntactic" in labels).any()  # no parser
     page = (tmp_path / "out" / "viewer.html").read_text(encoding="utf-8")
     assert any(line in page for line in TEXTS)
+    assert all(part in page for part in ('"pruned/encoder_heads2"', "20 sentences"))
+    assert "come from 20 sentences" in caplog.text
     assert "confidence" in summary(table)
     assert (tmp_path / "out" / "heads.csv").is_file()
 
@@ -80,6 +82,24 @@ def test_a_model_of_lower_case_tokens_is_given_them(
     expected = load_exported(tmp_path / "lower", device="cpu").encode(text.read_text().splitlines())
     assert [tokens.source_ids(number).tolist() for number in range(len(tokens))] == expected
     assert tokens.tokens.unknown not in np.concatenate(expected)
+
+
+def test_a_line_of_too_many_subwords_is_skipped_or_refused(
+    exported: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stop(module: str, settings: dict, **files: Path) -> None:
+        raise InterruptedError(pq.read_table(files["text"]).num_rows)
+
+    monkeypatch.setattr(analysis, "_run", stop)
+    whole, long = text.read_text(), tmp_path / "long.txt"
+    long.write_text(f"{whole}{' '.join(WORDS * 30)}\n{TEXTS[0]}\n")
+    with pytest.raises(InterruptedError, match="21"):
+        analyse(exported, long, tmp_path / "out", device="cpu")
+    assert "skips 1 of 22 lines, which have more than 256 subwords; the first is line 21" in caplog.text
+    text.write_text(whole + "a\nb\n")
+    for paths in ((long, text), (text, long)):
+        with pytest.raises(UserError, match="long.txt: line 21 has more than 256 subwords; split or remove"):
+            analyse(exported, paths[0], tmp_path / "out", translations=paths[1])
 
 
 def test_the_model_itself_is_never_overwritten(exported: Path, text: Path) -> None:

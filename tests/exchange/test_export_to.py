@@ -33,6 +33,14 @@ def test_ctranslate2_translates_an_uneven_model_as_ours(exported: Path, tmp_path
     assert str(comparison) in (tmp_path / "ct2" / "README.md").read_text()
 
 
+def test_lines_that_are_empty_or_too_long_are_counted_not_compared(
+    imported: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = ["\u200b", WORDS[0], "\u00a0\u00ad", " ".join(WORDS * 30)]
+    assert export_to(imported, tmp_path / "ct2", to="ctranslate2", texts=texts).sentences == 1
+    assert "3 of 4 lines are empty or have more than 256 subwords" in caplog.text
+
+
 def test_quantisation_leaves_the_original_as_it_is(exported: Path, tmp_path: Path) -> None:
     translator = load_exported(exported, device="cpu")
     before = {name: weight.clone() for name, weight in weights_of(translator.model).items()}

@@ -134,7 +134,9 @@ def test_missing_models_are_a_mistake_of_the_user(shared: Path, tmp_path: Path) 
         where = {"language": language, "directory": str(directory), "package": package}
         with pytest.raises(UserError, match="parser.download"):
             stanza_engine.fetch(**where, download=False)
-        with pytest.raises(UserError, match="--forcerun parser_models"):
+        with pytest.raises(
+            UserError, match=rf"Fetch them \(python -c .*stanza.download\('{language}', model_dir='{directory}'"
+        ):
             stanza_engine.load_pipeline(**where)
 
 

@@ -1,7 +1,8 @@
 """Analyse the heads of a model on a text without a configuration: the table of heads and the attention viewer.
 
 This runs the stages of the pipeline, each in its own process, in one folder. If no translations are given, the model translates
-the text. Without a parser, words are separated at white space, and no head can be syntactic.
+the text, without lines of more than `LONGEST` subwords. Without a parser, words are separated at white space, and no head can be
+syntactic.
 """
 
 import json
@@ -16,14 +17,16 @@ from typing import Any
 import pyarrow as pa
 
 from specialized_heads import stage
-from specialized_heads.corpus.bpe import load_bpe
+from specialized_heads.corpus.bpe import encode_ids, load_bpe
 from specialized_heads.corpus.normalise import normalise
-from specialized_heads.corpus.preprocess import apply, undo
+from specialized_heads.corpus.preprocess import Mode, apply, undo
 from specialized_heads.corpus.readers.local import text_lines
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.exchange.import_model import read_model
+from specialized_heads.exchange.reading import CONFIG
 from specialized_heads.experiment.sections import Decoding, Heads
 from specialized_heads.experiment.stages import FUNCTION_KEYS
+from specialized_heads.export import DESCRIPTION, LONGEST, read_card
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.transformer import Transformer
@@ -32,6 +35,7 @@ from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.tables import read_table, write_table
 
 VIEWED = 20  # sentences in the viewer
+FEW = 100  # with fewer sentences, labels of heads are uncertain
 WORD = re.compile(r"\S+")
 SHOWN = ("layer", "head", "confidence", "relevance", "positional_offset", "positional_share", "rarest")
 
@@ -76,6 +80,10 @@ def analyse(
         raise stage.UserError(f"{output}: holds the model, which the analysis would overwrite; name another folder")
     sources = _texts(text) if text == trees else _lines(text)
     targets = _lines(translations) if translations else None
+    if targets is not None and len(targets) != len(sources):
+        raise stage.UserError(
+            f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence"
+        )
     files = {name: output / name for name in ("model.safetensors", "source.model", "target.model", "tokens.json")}
     weights, source_model, target_model, special = files.values()
     model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])
@@ -84,13 +92,24 @@ def analyse(
         path.write_bytes(content)
     stage.write_json(special, asdict(tokenisers.tokens))
     mode = tokenisers.preprocess
+    long = _too_long(text, sources, source_model, language=languages[0], mode=mode)
     if targets is None:
+        if long:
+            said = "%s: skips %d of %d lines, which have more than %d subwords; the first is line %d"
+            stage.log.warning(said, text, len(long), len(sources), LONGEST, long[0])
+            sources = [line for number, line in enumerate(sources, start=1) if number not in set(long)]
         read = apply(sources, language=languages[0], mode=mode)
         targets = undo(_translate(model, read, source_model, target_model), language=languages[1], mode=mode)
-    if len(targets) != len(sources):
-        raise stage.UserError(
-            f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence"
-        )
+    else:
+        also = _too_long(translations, targets, target_model, language=languages[1], mode=mode)
+        for path, numbers in ((text, long), (translations, also)):
+            if numbers:
+                raise stage.UserError(
+                    f"{path}: line {numbers[0]} has more than {LONGEST} subwords; split or remove it on both sides"
+                )
+    if len(sources) < FEW:
+        said = "%s: the labels of heads are uncertain, because they come from %d sentences; give at least %d"
+        stage.log.warning(said, text, len(sources), FEW)
     pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
     write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
     text_settings = {"preprocess": mode, "source_language": languages[0], "target_language": languages[1]}
@@ -116,7 +135,10 @@ def analyse(
     _run("heads.analyse", job | {"heads": functions}, **inputs, **more, **outputs)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
     bpe = {"source-bpe": source_model, "target-bpe": target_model}
-    viewed = job | {"sentences": VIEWED, "title": folder.name, "model": "baseline", "alone": True}
+    exported = (folder / DESCRIPTION).is_file() and not (folder / CONFIG).exists()
+    name = read_card(folder).model if exported else "imported model"
+    title = f"{folder.resolve().name}, {len(sources)} sentences"
+    viewed = job | {"sentences": VIEWED, "title": title, "model": name, "alone": True}
     _run("viewer.page", viewed, models=bpe, **inputs, heads=table, output=page)
     return table
 
@@ -148,6 +170,16 @@ def _texts(trees: Path) -> list[str]:
     return texts
 
 
+def _too_long(path: Path, lines: list[str], model: Path, *, language: str, mode: Mode) -> list[int]:
+    """The lines of a file, from 1, with more than `LONGEST` subwords; a line without any is a `UserError`."""
+    rows = encode_ids(apply(lines, language=language, mode=mode), load_bpe(model))
+    if [] in rows:
+        raise stage.UserError(
+            f"{path}: line {rows.index([]) + 1} is empty for this model; remove it, and its translation"
+        )
+    return [number for number, row in enumerate(rows, start=1) if len(row) > LONGEST]
+
+
 def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:
     ids, lengths = encode(sources, load_bpe(source_model), model.architecture.tokens)
     rows, start = [], 0
@@ -170,6 +202,7 @@ def _words(line: str) -> list[Word]:
 def _run(module: str, settings: dict[str, Any], *, models: dict[str, Path] | None = None, **files: Path) -> None:
     """Run a stage; its last line of error becomes a `UserError`."""
     options = [part for name, path in ((models or {}) | files).items() for part in (f"--{name}", str(path))]
+    print(f"{module} ...", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", f"specialized_heads.{module}", *options, "--settings", json.dumps(settings)]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:

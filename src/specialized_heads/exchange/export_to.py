@@ -100,7 +100,11 @@ def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float
     """
     translator = load_exported(folder, device="cpu")
     _check_free(output)
-    sources = [ids for ids in translator.encode(texts) if 0 < len(ids) <= LONGEST]
+    tags = len(translator.model.architecture.tokens.source_tags)
+    sources = [ids for ids in translator.encode(texts) if tags < len(ids) <= LONGEST]
+    if left_out := len(texts) - len(sources):
+        said = "%d of %d lines are empty or have more than %d subwords, and are not compared"
+        stage.log.warning(said, left_out, len(texts), LONGEST)
     # An earlier export stays until this one is complete.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export") as made:
         place = Path(made, output.name)

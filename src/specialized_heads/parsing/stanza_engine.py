@@ -31,8 +31,9 @@ def load_pipeline(*, language: str, directory: str | None, package: str) -> stan
     Raises:
         UserError: there are no such models, or they are damaged.
     """
-    remedy = "Run snakemake with --forcerun parser_models and parser.download: true, or check parser.directory and parser.package"
-    return _build(language=language, directory=directory, package=package, method=None, remedy=remedy)
+    where = {"language": language, "directory": directory, "package": package}
+    remedy = f"Fetch them ({_download(**where)}); in an experiment, check parser.directory and parser.package as well"
+    return _build(**where, method=None, remedy=remedy)
 
 
 def fetch(*, language: str, directory: str | None, package: str, download: bool) -> stanza.Pipeline:
@@ -45,12 +46,17 @@ def fetch(*, language: str, directory: str | None, package: str, download: bool)
         if not download:
             raise
     log.info("fetching %s", _what(**where))
-    wanted = f"'{without_region(language)}', model_dir='DIR', package='{package}', processors='{','.join(PROCESSORS)}'"
+    download = _download(**where | {"directory": "DIR"})
     remedy = (
-        f'They could not be fetched; fetch them where there is a network (python -c "import stanza; stanza.download({wanted})"), '
+        f"They could not be fetched; fetch them where there is a network ({download}), "
         "copy the folder here and set parser.directory to it"
     )
     return _build(**where, method="reuse_resources", remedy=remedy)
+
+
+def _download(*, language: str, directory: str | None, package: str) -> str:
+    options = f"model_dir='{_resources(directory)}', package='{package}', processors='{','.join(PROCESSORS)}'"
+    return f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
 
 
 def _what(*, language: str, directory: str | None, package: str) -> str:

@@ -22,6 +22,7 @@ const NAMES = {
   eos_weight: "Attention on </s>",
   positional_share: "Largest weights at one offset",
   positional_share_raw: "Largest weights at that offset, of all tokens",
+  positional_chance: "… if a token were drawn at random",
   "share_-1": "… on the previous token",
   "share_+0": "… on the token itself",
   "share_+1": "… on the next token",
@@ -357,8 +358,8 @@ function start() {
   byId("title").textContent = `${DATA.title}: ${DATA.model}`;
   byId("summary").textContent =
     `Seed ${DATA.seed}. ${DATA.heads.length} heads, ${labelled} of them with a function. ` +
-    `The first ${DATA.sentences.length} sentences of the analysis set that are parsed, aligned and of readable length` +
-    (DATA.sentences.length < DATA.wanted ? ` (${DATA.wanted} were requested).` : ".");
+    `Sentences shown: ${DATA.sentences.length}` + (DATA.sentences.length < DATA.wanted ? ` of ${DATA.wanted} requested` : "") +
+    ", the first of the analysis set that are parsed, aligned and of readable length.";
   DATA.sentences.forEach((sentence, position) => {
     byId("sentence").append(element("option", { value: position }, `${position + 1}. ${sentence.text}`));
   });
