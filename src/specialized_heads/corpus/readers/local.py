@@ -138,7 +138,7 @@ def _tsv_rows(
         if (last := max(required)) > len(cells):
             what = f"no column {last}" if len(cells) > 1 else "no tab"
             raise UserError(
-                f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the source's `columns`"
+                f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the `columns` given"
             )
         if len(cells) != width and max(columns) <= len(cells):
             other.append(number)
