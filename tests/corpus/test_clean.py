@@ -142,12 +142,12 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
         (*GOOD, "news", "test"),
         ("Tom", "Tom", "", "test"),
         ("A cat sleeps on the mat today.", "Un", "", "dev"),
-        ("A cat.", "", "", "test"),
+        ("A cat.", "\u200b", "", "test"),
         ("A cat sleeps.", "", "", "analysis"),
         ("A cat sleeps.", "Un", "", "analysis"),
         ("A cat sleeps on the mat today.", "", "", "analysis"),
         ("Кот спит.", "", "", "analysis"),
-        ("", "Un chat.", "", "analysis"),
+        ("\u200b", "Un chat.", "", "analysis"),
     ]
     kept, counts = cleaned(*rows, min_words=2, max_words=5, script=0.5, near_duplicates=False)
     assert [row[3] for row in kept] == ["", "dev", "dev", "test", "test", "dev", "analysis", "analysis"]

@@ -70,6 +70,13 @@ class Local(Section):
         description="pairs: TSV (source TAB target, optionally TAB document) or parquet (columns source, target, "
         "optionally document), plain or .gz, .xz, .zst, .zip; relative to the working directory",
     )
+    columns: Distinct[Annotated[int, Field(ge=1)]] = Field(
+        [1, 2, 3],
+        min_length=2,
+        max_length=3,
+        description="columns of a TSV, counted from 1: source, target and, for group_by 'document', document; the same for the "
+        "held-out sets",
+    )
     source_path: FilePath | None = Field(
         None, description="instead of path: source sentences, one per line, plain or packed"
     )
@@ -79,7 +86,7 @@ class Local(Section):
     )
     test: FilePath | None = Field(None, description="your test set, in the same format")
     analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
-    group_by: Unit = Field("sentence", description=GROUP_BY + "; the third column names the document")
+    group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
     licence: str = Field("not stated", description="shown in the data card")
 
@@ -91,6 +98,8 @@ class Local(Section):
             raise ValueError("give either path, or source_path and target_path")
         if self.group_by == "document" and self.path is None:
             raise ValueError("group_by document needs path: files of sentences have no column of documents")
+        if self.group_by == "document" and len(self.columns) < 3:
+            raise ValueError("group_by document needs a third number in columns, that of the document")
         return self
 
     def files(self) -> dict[str, str]:

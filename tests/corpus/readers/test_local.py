@@ -16,13 +16,15 @@ from specialized_heads.corpus.readers import local
 from specialized_heads.experiment.sources import Local
 from specialized_heads.stage import UserError
 
-TSV = "\ufeffA cat.\tКот.\tbook\tmore\r\n\nA dog.\tПёс.\tletters\n"
+TSV = "\ufeffA cat.\tКот.\tbook\tmore\r\n\nA dog.\tПёс.\tletters\t\n"
 ROWS = [("A cat.", "Кот.", "book", ""), ("A dog.", "Пёс.", "letters", "")]
 
 
 def counted(**source: Any) -> tuple[list[tuple[str, ...]], Counter[str]]:
     """The rows of a source (source, target, document, set), and the counts of what is dropped."""
-    chosen = Local.model_validate({"kind": "local"} | {key: str(value) for key, value in source.items()})
+    chosen = Local.model_validate(
+        {"kind": "local"} | {k: str(v) if isinstance(v, Path) else v for k, v in source.items()}
+    )
     files, counts = [Path(path) for path in chosen.files().values()], Counter[str]()
     blocks = list(local.read(chosen, files, source_language="en", target_language="ru", counts=counts))
     assert all(batch.schema == SCHEMA for batch in blocks)
@@ -38,6 +40,14 @@ def test_tab_separated_pairs(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(TSV.encode()))
     assert counted(path=path, group_by="document") == (ROWS, {"blank_line": 1})
     assert [row[2] for row in read(path=path)] == ["", ""]
+
+
+def test_columns_are_chosen_and_a_tab_inside_a_text_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "own.tsv"
+    path.write_text("1\tA cat.\t7\tКот.\tbook\n2\tA\tdog.\t8\tПёс.\tbook\n3\tA dog.\t9\tПёс.\tletters\n")
+    rows, counts = counted(path=path, columns=[2, 4, 5], group_by="document")
+    assert ([row[:3] for row in rows], counts) == ([row[:3] for row in ROWS], {"other_columns": 1})
+    assert [row[:3] for row in read(path=path, columns=[4, 2])] == [(b, a, "") for a, b, *_ in ROWS]
 
 
 @pytest.mark.parametrize("packing", ["", ".zip"])
@@ -76,11 +86,11 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "own.tsv").write_text("a\tb\tbook\n")
     (tmp_path / "dev.tsv").write_text("c\td\tletters\n")
     pq.write_table(pa.table({"source": ["e"], "target": ["f"]}), tmp_path / "test.parquet")
-    (tmp_path / "analysis.txt").write_text("g\nh\ti\n")
+    (tmp_path / "analysis.txt").write_text("g\nh\n")
     paths = {"dev": "dev.tsv", "test": "test.parquet", "analysis": "analysis.txt", "path": "own.tsv"}
     paths = {key: tmp_path / name for key, name in paths.items()}
     sentences = [("a", "b", "", ""), ("c", "d", "", "dev"), ("e", "f", "", "test")]
-    sentences += [("g", "", "", "analysis"), ("h", "i", "", "analysis")]
+    sentences += [("g", "", "", "analysis"), ("h", "", "", "analysis")]
     assert read(**paths) == sentences
     # A held-out set without documents is one.
     documents = ["book", "letters", "test\n", "analysis\n", "analysis\n"]  # no column holds a line feed
@@ -97,7 +107,11 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "group_by", "message"),
     [
-        (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab"),
+        (
+            b"A cat.\tUn chat.\n\nA dog. Un chien.\n",
+            "sentence",
+            r"own\.tsv: line 3: no tab; .*`columns`",
+        ),
         (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", r"line 2: not UTF-8"),
         (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", r"line 1: a carriage return within .* line feed"),
@@ -107,6 +121,9 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
             "sentence",
             r"line 1: a NUL or escape character, as in text in UTF-16",
         ),
+        (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n", "sentence", r"column 1 has no letter .*`columns`"),
+        (b"A cat.\t7\tUn chat.\n", "sentence", r"column 2 has no letter .*`columns`"),
+        (b"A\tcat.\tUn chat.\n" + b"A dog.\tUn chien.\n" * 2, "sentence", r"first line has 3 .* 2 of 3 .* line 2;"),
         (b"", "sentence", r"own\.tsv: the file is empty"),
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],
@@ -179,8 +196,12 @@ def test_missing_files(tmp_path: Path) -> None:
         {"source_path": "b"},
         {"path": "a", "target_path": "c"},
         {"source_path": "b", "target_path": "c", "group_by": "document"},
+        {"path": "a", "columns": [2]},
+        {"path": "a", "columns": [2, 2]},
+        {"path": "a", "columns": [0, 1]},
+        {"path": "a", "columns": [2, 4], "group_by": "document"},
     ],
 )
-def test_a_configuration_that_names_no_one_way_to_read(keys: dict[str, str]) -> None:
+def test_a_configuration_that_names_no_one_way_to_read(keys: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Local.model_validate({"kind": "local"} | keys)

@@ -2,9 +2,10 @@
 
 A file of pairs is TSV (source TAB target, optionally TAB document) or parquet (columns `source`, `target`, optionally
 `document`); any file may be packed (`archives`). Held-out sets can be files of pairs too. Of an analysis set only the source
-side is used, so its lines need no target. Further columns are ignored.
+side is used, so its lines need no target. `columns` says which columns of a TSV are read; the others are ignored.
 
-Blank lines, and rows in which a text is null, are not pairs; they are counted.
+Blank lines, rows in which a text is null, and lines with another number of columns than the first (a tab inside a text) are not
+pairs; they are counted.
 """
 
 import tempfile
@@ -40,7 +41,7 @@ def read(
 
     Args:
         files: those of `source.files()`, in its order.
-        counts: gains `blank_line` (also where both sides of a pair are blank) and `null`.
+        counts: gains `blank_line` (also where both sides of a pair are blank), `null` and `other_columns`.
 
     Raises:
         UserError: a file is missing, empty, damaged or in another format (with the line or row).
@@ -54,7 +55,8 @@ def read(
             yield from read_two_texts(path, paths["target_path"], counts=counts)
         elif key != "target_path":
             set_ = "" if key == "path" else key
-            yield from read_pairs_file(path, group_by=source.group_by, counts=counts, set_=set_)
+            how = {"columns": source.columns, "group_by": source.group_by, "counts": counts, "set_": set_}
+            yield from read_pairs_file(path, **how)
 
 
 def provenance(source: Local, files: Sequence[Path]) -> dict[str, Any]:
@@ -62,13 +64,16 @@ def provenance(source: Local, files: Sequence[Path]) -> dict[str, Any]:
     return {"licence": source.licence, "citation": ""}
 
 
-def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: str = "") -> Iterator[pa.RecordBatch]:
+def read_pairs_file(
+    path: Path, *, columns: Sequence[int], group_by: Unit, counts: Counter[str], set_: str
+) -> Iterator[pa.RecordBatch]:
     """The blocks of a file of pairs, all of one set.
 
     Args:
         path: parquet if its name (without packing; in an archive, the name of its file) ends in .parquet, else TSV.
-        group_by: `document` needs the third column; `sentence` leaves the documents empty. A held-out set without documents
-            is one document.
+        columns: of a TSV, from 1: source, target, document.
+        group_by: `document` needs the column of documents; `sentence` leaves the documents empty. A held-out set without
+            documents is one document.
         counts: as for `read`.
         set_: `analysis` needs no targets.
     """
@@ -77,13 +82,14 @@ def read_pairs_file(path: Path, *, group_by: Unit, counts: Counter[str], set_: s
         raise UserError(f"{path}: its content is a {suffix} file; rename it to end in {suffix}")
     inner = data_member(path) if kind in ARCHIVES else path.stem if kind else path.name
     nulls = pairs = 0
+    read = 3 if group_by == "document" else 2
 
     def rows() -> Iterator[tuple[str, str, str]]:
         nonlocal nulls, pairs
         if inner.lower().endswith(".parquet"):
-            found = _parquet_rows(path, columns=COLUMNS if group_by == "document" else COLUMNS[:2], set_=set_)
+            found = _parquet_rows(path, columns=COLUMNS[:read], set_=set_)
         else:
-            found = _tsv_rows(path, counts=counts, set_=set_)
+            found = _tsv_rows(path, columns=columns[:read], counts=counts, set_=set_)
         for where, source, target, document in found:
             target = target or "" if set_ == "analysis" else target
             if source is None or target is None:
@@ -117,17 +123,41 @@ def text_lines(path: Path) -> Iterator[str]:
         yield line
 
 
-def _tsv_rows(path: Path, *, counts: Counter[str], set_: str) -> Iterator[tuple[str, str, str, str]]:
+def _tsv_rows(
+    path: Path, *, columns: Sequence[int], counts: Counter[str], set_: str
+) -> Iterator[tuple[str, str, str, str]]:
     """Place, source, target and document of each line."""
+    width, kept, other, lettered = 0, 0, [], set()
+    required = columns[:1] if set_ == "analysis" else columns[:2]
     for number, line in enumerate(text_lines(path), start=1):
         if not line.strip():
             counts["blank_line"] += 1
             continue
-        source, *rest = line.split("\t")
-        if not rest and set_ != "analysis":
-            raise UserError(f"{path}: line {number}: no tab; each line must be source TAB target (TAB document)")
-        target, document, *_ = [*rest, "", ""]
+        cells = line.split("\t")
+        width = width or len(cells)
+        if (last := max(required)) > len(cells):
+            what = f"no column {last}" if len(cells) > 1 else "no tab"
+            raise UserError(
+                f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the `columns` given"
+            )
+        if len(cells) != width and max(columns) <= len(cells):
+            other.append(number)
+            continue
+        source, target, document, *_ = [cells[c - 1] if c <= len(cells) else "" for c in columns] + [""]
+        kept += 1
+        lettered.update(c for c in required if any(map(str.isalpha, cells[c - 1])))
         yield f"line {number}", source, target, document.strip()
+    if len(other) > kept:
+        raise UserError(
+            f"{path}: the first line has {width} columns, but {len(other)} of {len(other) + kept} lines have another number, the "
+            f"first of them line {other[0]}; remove tabs within texts"
+        )
+    if kept and (numbers := sorted(set(required) - lettered)):
+        raise UserError(
+            f"{path}: column {numbers[0]} has no letter in any line; set `columns` of the source, such as [2, 4]"
+        )
+    if other:
+        counts["other_columns"] += len(other)
 
 
 def _parquet_rows(path: Path, *, columns: Sequence[str], set_: str) -> Iterator[tuple[str, str, str, str]]:
