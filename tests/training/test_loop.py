@@ -1,6 +1,8 @@
 """The training loop: what a kill may not change, what a state may be used for, and what the loss and its records are."""
 
+import itertools
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -302,6 +304,17 @@ def test_records(gated, data: Data, tmp_path: Path) -> None:
     assert records[-1]["open"]["cross.1"] == pytest.approx(open_.tolist(), abs=1e-4)
     tokens = [r["tokens"] for r in records]
     assert tokens == sorted(set(tokens))
+
+
+def test_the_speed_is_that_since_the_last_line_of_the_log(
+    tiny_model, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = itertools.count()
+    monkeypatch.setattr(loop.time, "monotonic", lambda: (number := next(calls)) + 1e6 * (number > 1))  # a slow start
+    caplog.set_level("INFO")
+    finished(tiny_model(), PLAN, data, tmp_path, penalty=None)
+    first, *_, last = re.findall(r"(\d+) target tokens/s", caplog.text)
+    assert int(first) == 0 < int(last)
 
 
 def test_the_recorded_loss_is_per_target_token(tiny_model, data: Data, tmp_path: Path) -> None:

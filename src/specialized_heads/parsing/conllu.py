@@ -53,7 +53,7 @@ def read_trees(path: Path) -> list[Tree]:
     """
     trees = [_tree(block, path) for block in _blocks(path)]
     if not trees:
-        raise UserError(f"{path}: no sentence in it; parser.path must name a CoNLL-U file")
+        raise UserError(f"{path}: no sentence in it; name a CoNLL-U file of parsed sentences")
     return trees
 
 
