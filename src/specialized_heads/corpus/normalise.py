@@ -18,7 +18,8 @@ from html.entities import html5
 # Prepended_Concatenation_Mark: Arabic, Syriac and Kaithi) are visible; other format characters (soft hyphen, zero-width space,
 # byte-order mark, directional marks) are not.
 SIGNS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
-KEPT_FORMAT_CHARACTERS = f"\u200c\u200d{SIGNS}"
+JOINERS = "\u200c\u200d"
+KEPT_FORMAT_CHARACTERS = f"{JOINERS}{SIGNS}"
 # HTML allows entities without a semicolon, but these may be names or parts of an address ("R&D", "?a=1&copy=2").
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ENCODED_TIMES = 3
@@ -76,5 +77,5 @@ def normalise(text: str, *, entities: bool) -> tuple[str, set[str]]:
             text = step(text)
         if text != before:
             changed.add(name)
-    # Invisible characters may have separated spaces.
-    return single_spaces(text), changed
+    # Invisible characters may have separated spaces; joiners that join nothing are no text.
+    return single_spaces(text) if text.strip(f" {JOINERS}") else "", changed
