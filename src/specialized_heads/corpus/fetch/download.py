@@ -13,6 +13,7 @@ import contextlib
 import http.client
 import os
 import re
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -137,6 +138,11 @@ def request(url: str, output: Path, wanted: Wanted) -> None:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, FileNotFoundError):
             raise UserError(f"{url}: no such file; {remedies(output)}") from None
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            raise UserError(
+                f"{url}: the server's certificate is not trusted ({reason.verify_message}); if your network has its own "
+                f"authority, set SSL_CERT_FILE, or {remedies(output)}"
+            ) from None
         silent = isinstance(reason, TimeoutError)
         raise Interrupted(f"no byte for {TIMEOUT:g} seconds" if silent else f"connection failed ({reason})") from None
 
