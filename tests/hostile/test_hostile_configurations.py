@@ -107,12 +107,12 @@ CONFIGURATIONS = {
 def test_configurations(run, refused, folder: Path, name: str) -> None:
     content, *expected = CONFIGURATIONS[name]
     (folder / "my.yaml").write_bytes(content)
-    refused(run.command("config.file", ["config_file", "my.yaml"]), *expected)
+    refused(run.command("experiment.file", ["config_file", "my.yaml"]), *expected)
 
 
 def test_a_good_configuration_is_accepted(run, folder: Path) -> None:
     (folder / "my.yaml").write_text(GOOD)
-    outcome = run.command("config.file", ["config_file", "my.yaml"])
+    outcome = run.command("experiment.file", ["config_file", "my.yaml"])
     assert (outcome.status, outcome.said) == (0, "")
 
 
@@ -123,8 +123,8 @@ def test_no_corpus_takes_the_name_of_another_folder_of_results() -> None:
 
 
 def test_no_configuration_to_check(run, refused, folder: Path) -> None:
-    refused(run.command("config.file", ["config_file", "none.yaml"]), "none.yaml: cannot be read", "check the path")
-    refused(run.command("config.file", ["config_file"]), "name a file")
+    refused(run.command("experiment.file", ["config_file", "none.yaml"]), "none.yaml: cannot be read", "check the path")
+    refused(run.command("experiment.file", ["config_file"]), "name a file")
 
 
 def test_a_configuration_is_not_taken_for_the_file_of_the_schema(folder: Path) -> None:
