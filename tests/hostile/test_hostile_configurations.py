@@ -211,6 +211,7 @@ def test_paths_that_are_odd_but_legal_are_read(folder: Path) -> None:
     """A raw stage per corpus, in one run of Snakemake."""
     values = yaml.safe_load(GOOD)
     first = values["corpora"].pop("first")
+    (folder / "trees.conllu").touch()
     for number, path in enumerate(PATHS):
         (folder / path).write_text(f"one {number}\tun {number}\n", encoding="utf-8")
         source = {"source": {"kind": "local", "path": path}, "title": f"{number} {path}"}
