@@ -7,6 +7,8 @@ import pytest
 import yaml
 from workflows import ROOT, Run, Workflow, run_once
 
+from specialized_heads.report.claims.claim import Verdict
+
 TINY = {"updates": 10, "batch_tokens": 500, "micro_batch_tokens": 500, "warmup": 2, "precision": "fp32"}
 
 
@@ -37,7 +39,7 @@ def test_everything_is_made_and_judged(bert_run: tuple[Workflow, Run]) -> None:
         assert (folder / "figures" / f"{name}.pdf").is_file(), name
     claims = pd.read_csv(folder / "claims.csv")
     assert set(claims["corpus"]) == {"Halves"} and len(claims) == 6
-    assert claims["verdict"].isin(["reproduced", "partly", "not reproduced", "not testable"]).all()
+    assert claims["verdict"].isin(list(Verdict)).all()
     single = pd.read_csv(folder / "figures" / "ablation.csv")
     assert len(single) == 4 and {"score", "score_full"} <= set(single)
     table = pd.read_csv(folder / "tables" / "tasks.csv")
