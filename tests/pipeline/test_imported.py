@@ -34,7 +34,7 @@ def test_an_imported_model_is_analysed_pruned_and_exported(experiment) -> None:
     workflow = project.configured(values)
     run = workflow.run()
     assert run.status == 0, run.printed
-    assert {"import_model", "given_bpe", "given_baseline", "prune", "view_heads", "claims"} <= run.rules
+    assert {"import_model", "given_bpe", "given_baseline", "prune", "view_heads", "table"} <= run.rules
     assert not {"bpe", "train_baseline"} & run.rules
     results = project.root / "results" / "theirs"
     heads = pq.read_table(results / CORPUS / "heads/baseline/seed1.parquet").to_pandas()
