@@ -115,7 +115,7 @@ def figure_flags(wildcards, input, output):
 def shown(path):
     """A file that the report shows, with the docstring of the module that makes it."""
     result = lambda wildcards: figures.BY_STEM[wildcards.stem]
-    labels = {"Result": lambda wildcards: result(wildcards).label}
+    labels = lambda wildcards: {"Result": result(wildcards).label}
     return report(
         path, caption="../report/result.rst", category=lambda wildcards: result(wildcards).category, labels=labels
     )
