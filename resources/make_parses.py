@@ -32,11 +32,11 @@ import numpy as np
 import spacy
 import yaml
 
+from specialized_heads.corpus import clean, split
+from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.experiment import experiment as config
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
-from specialized_heads.corpus import clean, split
-from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.parsing.relation_names import STANFORD
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import file_hash, log, read_json, run, write_file, write_json
