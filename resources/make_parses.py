@@ -34,7 +34,7 @@ import yaml
 
 from specialized_heads.corpus import clean, split
 from specialized_heads.corpus.pairs import read_pairs
-from specialized_heads.experiment import experiment as config
+from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
 from specialized_heads.parsing.relation_names import STANFORD
