@@ -136,7 +136,9 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
         if had and share <= left + NEAR and (share_kept == 1 or share >= left - NEAR):
             kept.setdefault(seed, []).append(share_kept)
             functions.append(len(had))
-    require(kept, f"the baseline has no function, or no pruned model has about {left:.0%} of its heads")
+    require(
+        kept, f"the baseline has no function, or no pruned model with decided gates has about {left:.0%} of its heads"
+    )
     return Measured(float(np.mean([max(shares) for shares in kept.values()])), n=min(functions), of="functions")
 
 

@@ -43,7 +43,7 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
 def require_near(shares: np.ndarray, share: float) -> None:
     """Raise `NotTestable` if the models on both sides of this share of heads are too far apart to interpolate."""
     below, above = shares[shares <= share + ROUNDING].max(), shares[shares >= share - ROUNDING].min()
-    too_far = f"no model between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}"
+    too_far = f"no model with decided gates between {below:.0%} and {above:.0%} of the heads, too far from {share:.0%}"
     require(above - below <= WIDEST, too_far)
 
 
