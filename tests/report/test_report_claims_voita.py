@@ -7,8 +7,9 @@ from math import nan
 import numpy as np
 import pandas as pd
 import pytest
-from claim_tables import ALL_TYPES, WHOLE, model, scores, seeds
+from claim_tables import ALL_TYPES, TARGETS, WHOLE, model, scores, seeds
 
+from specialized_heads.experiment.names import columns
 from specialized_heads.report.claims import of_heads, of_scores, voita
 from specialized_heads.report.claims.claim import Measured, Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
@@ -99,6 +100,19 @@ def test_gates_must_be_decided(evidence: Evidence) -> None:
     for decided, expected in ((0.8, Verdict.REPRODUCED), (0.79, Verdict.NOT_REPRODUCED)):
         assert verdict("gates_decided", replace(evidence, scores=scores(decided=decided))) == expected
     assert "fixes their gates" in reason(of_scores.gates_decided, evidence, scores=table.assign(target_heads=3.0))
+
+
+@pytest.mark.parametrize(("closing", "judged"), [(20, False), (49, False), (50, True)])
+def test_gates_that_their_rate_forces_shut_are_not_decided_by_the_loss(evidence, closing: int, judged: bool) -> None:
+    # One model of two heads, whose first gate closes at this update; all others of the tables have no log.
+    run = columns("pruned/encoder_lambda0.01", 1)
+    opened = [(0, 0.9), (closing - 1, 0.5), (closing, 0.09), (140, 0.01)]
+    logs = pd.DataFrame([run | {"update": update, "open_encoder": [[first, 0.95]]} for update, first in opened])
+    logged = replace(evidence, logs=logs.astype(TARGETS))
+    if judged:
+        assert of_scores.gates_decided(logged) == of_scores.gates_decided(evidence)
+    else:
+        assert f"within {closing} updates: their rate forces" in reason(of_scores.gates_decided, logged)
 
 
 def test_numbers_of_one_of_the_papers_corpora_do_not_judge_other_data(evidence: Evidence) -> None:
