@@ -32,7 +32,7 @@ from specialized_heads.experiment.sections import (
     Training,
     Vocabulary,
 )
-from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
+from specialized_heads.experiment.sources import Distinct, Downloads, FilePath, Source, Title
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -58,6 +58,11 @@ class Baseline(Section):
         None, description="imported: token before every source sentence, such as eng_Latn, __en__ or >>fra<<"
     )
     target_tag: str | None = Field(None, description="imported: first token of every translation")
+    analysis: FilePath | None = Field(
+        None,
+        description="text whose trees and heads are analysed instead of the held-out sentences: one sentence per line, plain or "
+        "packed; the parser needs trees of it (conllu) or makes them (stanza)",
+    )
 
 
 class Corpus(Section):
@@ -139,6 +144,11 @@ class Experiment(Section):
                 raise ValueError(
                     f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza "
                     f"or conllu, or override it for this corpus"
+                )
+            if corpus.baseline and corpus.baseline.analysis and self.for_corpus(name).parser.engine == "embedded":
+                raise ValueError(
+                    f"corpora.{name}.baseline.analysis: your text has no embedded parses; override parser.engine: stanza or "
+                    "conllu for this corpus"
                 )
         return self
 
