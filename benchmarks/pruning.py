@@ -61,8 +61,8 @@ class Recipe:
         changed = {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
         changed |= {name: getattr(self, name) for name in ("updates", "optimizer", "batch_tokens", "join")}
         changed |= {"warmup": min(training["warmup"], self.updates // 10), "log_every": self.updates // 60}
-        gates = {"scope": self.scope, "penalty": self.lam, "gate_learning_rate": self.gate_rate}
-        others = {"heads": None, "device": "cpu"}
+        gates = {"scope": self.scope, "lam": self.lam, "gate_learning_rate": self.gate_rate}
+        others = {"target_heads": None, "device": "cpu"}
         own = {name: getattr(self, name) for name in ("seed", "gate_seed", "dropout")}
         return {"training": training | changed} | gates | others | own
 

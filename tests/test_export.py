@@ -89,8 +89,8 @@ def test_a_model_with_wide_heads_is_trained_pruned_exported_and_translates(
     )
     settings = common | {
         "scope": "all",
-        "penalty": None,
-        "heads": 3,
+        "lam": None,
+        "target_heads": 3,
         "dropout": 0.1,
     }
     files = outputs("pruned") | {"gates": tmp_path / "gates.json"}

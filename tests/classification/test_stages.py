@@ -177,7 +177,13 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     assert times["heads"].tolist() == [4, 2, 4, 2] and (times["speed"] > 0).all() and times["gain"].notna().sum() == 2
 
     written = outputs(tmp_path / "pruned") | {"gates": tmp_path / "gates.json"}
-    settings = PRUNING | {"scope": "all", "penalty": None, "heads": 1, "gate_learning_rate": 0.5, "training": LEARNING}
+    settings = PRUNING | {
+        "scope": "all",
+        "lam": None,
+        "target_heads": 1,
+        "gate_learning_rate": 0.5,
+        "training": LEARNING,
+    }
     call(prune, settings=settings, baseline=model, train=task["train"], dev=task["dev"], **written)
     assert sum(map(len, load(written["output"]).architecture.encoder)) == 1
     assert len(json.loads(written["gates"].read_text())["rows"]) == 4

@@ -12,8 +12,8 @@ def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
     by_lambda, by_count = (
         stages.prune(experiment, **JOB, scope="encoder", target=target) for target in ("lambda0.01", "heads6")
     )
-    assert (by_lambda["penalty"], by_lambda["heads"]) == (0.01, None)
-    assert (by_count["penalty"], by_count["heads"]) == (None, 6)
+    assert (by_lambda["lam"], by_lambda["target_heads"]) == (0.01, None)
+    assert (by_count["lam"], by_count["target_heads"]) == (None, 6)
     settings = stages.regularised(experiment, **JOB, scope="all", target="lambda1e-05")
     assert (by_lambda["seed"], settings["training"]["updates"]) == (3, 25)
     # The log of a training with gates has twenty lines.

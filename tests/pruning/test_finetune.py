@@ -69,7 +69,7 @@ def test_it_trains_as_pruning_does(call, files: dict, monkeypatch, tmp_path: Pat
     run()
     more = {"gates": tmp_path / "gates"}
     baseline = {name if name != "model" else "baseline": path for name, path in files.items()}
-    settings = PRUNING | {"penalty": 0.0, "gate_learning_rate": 0.0}
+    settings = PRUNING | {"lam": 0.0, "gate_learning_rate": 0.0}
     call(prune, settings=settings, **baseline, **outputs(tmp_path / "pruned"), **more)
     (plan, trained, data), (expected, gated, same) = seen
     assert vars(plan) == vars(expected)

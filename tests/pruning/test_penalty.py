@@ -20,7 +20,7 @@ def weights(penalty: HeadCountController, updates: int, *log_alpha: float) -> li
     """λ of each update, the gates being constant."""
     values = []
     for update in range(1, updates + 1):
-        values.append(penalty.weight)
+        values.append(penalty.lam)
         penalty.advance(update, gates(*log_alpha) if log_alpha else [])
     return values
 

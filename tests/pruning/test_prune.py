@@ -31,7 +31,7 @@ DECODING = {"beam": 2, "length_penalty": 1.0, "max_length_ratio": 2.0}
 def pruned(
     call, token_file, sentences, tmp_path: Path, tiny_model
 ) -> Callable[..., tuple[Transformer, Transformer, list[dict], dict]]:
-    """`pruned(penalty=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the log."""
+    """`pruned(lam=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the log."""
 
     def run(stage: ModuleType = prune, **settings: object) -> tuple[Transformer, Transformer, list[dict], dict]:
         save(tiny_model(), tmp_path / "baseline.safetensors", training={})
@@ -53,7 +53,7 @@ def pruned(
 
 
 def test_scope_encoder_leaves_the_decoder_bit_for_bit(pruned) -> None:
-    before, after, _, _ = pruned(penalty=0.05)
+    before, after, _, _ = pruned(lam=0.05)
     for name, differs in changed(before, after).items():
         assert differs == name.startswith(("source_embedding", "encoder")), name
     frozen = ("decoder.1.cross.output", "decoder_norm.weight", "target_embedding", "output_embedding")
@@ -61,7 +61,7 @@ def test_scope_encoder_leaves_the_decoder_bit_for_bit(pruned) -> None:
 
 
 def test_scope_all_changes_everything(pruned) -> None:
-    before, after, gates, _ = pruned(scope="all", penalty=None, heads=12)
+    before, after, gates, _ = pruned(scope="all", lam=None, target_heads=12)
     assert all(changed(before, after).values())
     assert len(changed(before, after)) == len(list(before.parameters()))
     assert {row["type"] for row in gates} == set(KINDS)
@@ -69,7 +69,7 @@ def test_scope_all_changes_everything(pruned) -> None:
 
 @pytest.mark.parametrize("scope, kept", [("encoder", 4), ("all", 12)])
 def test_without_penalty_there_are_no_gates_and_all_heads_stay(pruned, tmp_path: Path, scope: str, kept: int) -> None:
-    before, after, gates, record = pruned(scope=scope, penalty=0.0, gate_learning_rate=5.0)
+    before, after, gates, record = pruned(scope=scope, lam=0.0, gate_learning_rate=5.0)
     assert after.architecture == before.architecture
     assert any(changed(before, after).values())
     assert (gates, read_json(tmp_path / "gates.json")["kept"]) == ([], kept)
@@ -82,7 +82,7 @@ def test_a_huge_penalty_removes_all_heads_says_so_and_the_model_still_translates
     pruned, scope: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    before, after, gates, _ = pruned(scope=scope, penalty=100.0)
+    before, after, gates, _ = pruned(scope=scope, lam=100.0)
     assert after.architecture.encoder == ((), ())
     if scope == "all":
         assert after.architecture.decoder == after.architecture.cross == ((), ())
@@ -96,14 +96,14 @@ def test_a_huge_penalty_removes_all_heads_says_so_and_the_model_still_translates
 
 
 def test_more_penalty_opens_fewer_gates(pruned) -> None:
-    expected = [sum(row["p_open"] for row in pruned(scope="all", penalty=penalty)[2]) for penalty in (1e-9, 3.0)]
+    expected = [sum(row["p_open"] for row in pruned(scope="all", lam=lam)[2]) for lam in (1e-9, 3.0)]
     assert expected[0] > expected[1] + 3
 
 
 def test_rows_of_the_gates_and_the_logged_loss_are_those_of_the_pruned_model(
     pruned, store, sentences, tmp_path: Path
 ) -> None:
-    _, after, gates, record = pruned(scope="all", penalty=0.1, gate_learning_rate=0.6)
+    _, after, gates, record = pruned(scope="all", lam=0.1, gate_learning_rate=0.6)
     assert [(row["type"], row["layer"], row["head"]) for row in gates] == [
         (kind, layer, head) for kind in KINDS for layer in (1, 2) for head in (1, 2)
     ]
@@ -116,7 +116,7 @@ def test_rows_of_the_gates_and_the_logged_loss_are_those_of_the_pruned_model(
         logged = record["open"][f"{row['type']}.{row['layer']}"][row["head"] - 1]
         assert row["p_open"] == pytest.approx(logged, abs=1e-4)
     assert record["dev_loss"] == pytest.approx(evaluate(after, store(*sentences(10, seed=2))), rel=1e-5)
-    assert read_json(tmp_path / "model.json")["training"]["penalty"] == 0.1
+    assert read_json(tmp_path / "model.json")["training"]["lam"] == 0.1
 
 
 def test_rows_of_gates_that_are_open_closed_decided_or_not(tiny_model) -> None:
@@ -138,14 +138,19 @@ def test_exactly_the_target_number_of_heads_stays_those_with_the_largest_log_alp
     pruned, store, sentences, tmp_path: Path, scope: str, counts: tuple[int, ...]
 ) -> None:
     for count in counts:
-        before, after, rows, record = pruned(scope=scope, penalty=None, heads=count)
+        before, after, rows, record = pruned(scope=scope, lam=None, target_heads=count)
         left = {kind: sum(map(len, getattr(after.architecture, kind))) for kind in KINDS}
         assert sum(left.values()) == count + (8 if scope == "encoder" else 0)
         kept = [row["log_alpha"] for row in rows if row["kept"]]
         assert sorted(kept) == sorted(row["log_alpha"] for row in rows)[len(rows) - count :]
         assert record["dev_loss"] == pytest.approx(evaluate(after, store(*sentences(10, seed=2))), rel=1e-5)
         written = read_json(tmp_path / "gates.json")
-        assert (written["scope"], written["penalty"], written["heads"], written["kept"]) == (scope, None, count, count)
+        assert (written["scope"], written["lam"], written["target_heads"], written["kept"]) == (
+            scope,
+            None,
+            count,
+            count,
+        )
         assert written["decided"] == sum(row["decided"] for row in rows) / len(rows)
         assert written["gates_open"] == sum(row["log_alpha"] > 0 for row in rows)
         assert written["decided_after"] == 12
@@ -158,7 +163,7 @@ def test_exactly_the_target_number_of_heads_stays_those_with_the_largest_log_alp
 def test_the_controller_leads_the_gates_near_the_target(pruned, tmp_path: Path) -> None:
     training = SETTINGS["training"] | {"updates": 200}
     for count in (3, 9):
-        pruned(scope="all", penalty=None, heads=count, training=training, gate_learning_rate=0.3)
+        pruned(scope="all", lam=None, target_heads=count, training=training, gate_learning_rate=0.3)
         written = read_json(tmp_path / "gates.json")
         assert abs(written["gates_open"] - count) <= 2, count
         assert "were open when" not in (written["collapse"] or "")
@@ -166,16 +171,16 @@ def test_the_controller_leads_the_gates_near_the_target(pruned, tmp_path: Path) 
 
 def test_more_heads_than_there_are(pruned) -> None:
     with pytest.raises(UserError, match="5 heads were asked for, but the model has 4 in scope encoder"):
-        pruned(penalty=None, heads=5)
+        pruned(lam=None, target_heads=5)
 
 
-@pytest.mark.parametrize("target", [{"penalty": 0.05}, {"penalty": None, "heads": 2}])
+@pytest.mark.parametrize("target", [{"lam": 0.05}, {"lam": None, "target_heads": 2}])
 def test_what_rounding_the_gates_costs(pruned, store, sentences, tmp_path: Path, target: dict) -> None:
     _, hard, rows, _ = pruned(**target, gate_learning_rate=0.2)
     for row in rows:
         assert row["soft"] == pytest.approx(float(soft(torch.tensor(row["log_alpha"]))))
     written, dev = read_json(tmp_path / "gates.json"), store(*sentences(10, seed=2))
-    if target["penalty"] is not None:
+    if target["lam"] is not None:
         assert written["loss_hard"] == pytest.approx(evaluate(hard, dev), rel=1e-5)
     assert written["loss_hard"] != written["loss_soft"]
     assert written["expected"] == pytest.approx(sum(row["p_open"] for row in rows))
@@ -208,12 +213,12 @@ def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:
 
 def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path) -> None:
     names = ("model.safetensors", "model.json", "gates.json", "log.jsonl")
-    pruned(scope="all", penalty=None, heads=5)
+    pruned(scope="all", lam=None, target_heads=5)
     expected = [(tmp_path / name).read_bytes() for name in names]
     with killed_at(75):  # after the decision
-        pruned(scope="all", penalty=None, heads=5)
+        pruned(scope="all", lam=None, target_heads=5)
     assert (tmp_path / "state/state.pt").exists()
-    pruned(scope="all", penalty=None, heads=5)
+    pruned(scope="all", lam=None, target_heads=5)
     assert [(tmp_path / name).read_bytes() for name in names] == expected
 
 
@@ -229,7 +234,7 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(
 
     train_gates = prune.train_gates
     monkeypatch.setattr(regularised, "train_gates", look)
-    before, after, rows, _ = pruned(regularised, penalty=None, heads=1)
+    before, after, rows, _ = pruned(regularised, lam=None, target_heads=1)
     first = Transformer(before.architecture, dropout=0.1)
     initialise(first, seed=1)
     assert all(torch.equal(weight, seen[0][name]) for name, weight in first.named_parameters())
@@ -237,7 +242,7 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(
     assert all(changed(first, after).values())
 
 
-@pytest.mark.parametrize("target", [{"penalty": 0.1}, {"penalty": None, "heads": 0}])
+@pytest.mark.parametrize("target", [{"lam": 0.1}, {"lam": None, "target_heads": 0}])
 def test_a_model_without_any_heads_to_prune(pruned, tiny_model, monkeypatch: pytest.MonkeyPatch, target: dict) -> None:
     bare = tiny_model()
     bare.keep_heads({"encoder": [[], []]})

@@ -28,8 +28,8 @@ PRUNING = {  # settings of the stage `prune`
     "dropout": 0.1,
     "training": TRAINING,
     "device": "cpu",
-    "penalty": 0.01,
-    "heads": None,
+    "lam": 0.01,
+    "target_heads": None,
     "gate_learning_rate": 0.3,
 }
 

@@ -20,8 +20,8 @@ from specialized_heads.training.parallel import DistributedContext, distributed
 
 SETTINGS = PRUNING | {
     "scope": "all",
-    "penalty": None,
-    "heads": 5,
+    "lam": None,
+    "target_heads": 5,
     # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are those of one process.
     "training": TRAINING | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
 }

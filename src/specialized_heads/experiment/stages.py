@@ -75,8 +75,8 @@ def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, se
     values = experiment.for_corpus(corpus)
     aim = Target.parse(target)
     return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | {
-        "penalty": aim.lam,
-        "heads": aim.heads,
+        "lam": aim.lam,
+        "target_heads": aim.heads,
         "gate_learning_rate": values.pruning.gate_learning_rate,
     }
 

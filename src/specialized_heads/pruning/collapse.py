@@ -17,19 +17,19 @@ def decided_share(rows: Iterable[dict[str, Any]]) -> float:
 
 
 def remark(
-    rows: list[dict[str, Any]], *, scope: str, penalty: float | None, heads: int | None, init: float, updates: str
+    rows: list[dict[str, Any]], *, scope: str, lam: float | None, target_heads: int | None, init: float, updates: str
 ) -> str | None:
     """What went wrong with the gates, and what to do about it; None if nothing did.
 
     Args:
         rows: one per gated head, with type, log_alpha, decided and kept.
         scope: "encoder" or "all".
-        penalty: λ, or None with a target number of heads.
-        heads: that number, or None.
+        lam: λ, or None with a target number of heads.
+        target_heads: that number, or None.
         init: log α at the start.
         updates: the configuration key of the number of updates.
     """
-    if not rows or heads == len(rows):
+    if not rows or target_heads == len(rows):
         return None
     farthest = max(abs(row["log_alpha"] - init) for row in rows)
     if farthest < MIN_MOVE:
@@ -37,7 +37,11 @@ def remark(
             f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise pruning.gate_learning_rate "
             f"or {updates}"
         )
-    collapse = _wrong_number(rows, heads, updates) if heads is not None else _all_or_none(rows, scope, penalty, updates)
+    collapse = (
+        _wrong_number(rows, target_heads, updates)
+        if target_heads is not None
+        else _all_or_none(rows, scope, lam, updates)
+    )
     return "; ".join(filter(None, [collapse, _undecided(rows, updates)])) or None
 
 
@@ -50,25 +54,25 @@ def _undecided(rows: list[dict[str, Any]], updates: str) -> str | None:
     )
 
 
-def _wrong_number(rows: list[dict[str, Any]], heads: int, updates: str) -> str | None:
+def _wrong_number(rows: list[dict[str, Any]], target_heads: int, updates: str) -> str | None:
     open_ = sum(row["log_alpha"] > 0 for row in rows)
-    if abs(open_ - heads) <= max(2, len(rows) // 10):
+    if abs(open_ - target_heads) <= max(2, len(rows) // 10):
         return None
-    faster = "pruning.gate_learning_rate or " if open_ > heads else ""
+    faster = "pruning.gate_learning_rate or " if open_ > target_heads else ""
     return (
-        f"{open_} of {len(rows)} gates were open when {heads} heads were chosen: the penalty had not reached that "
+        f"{open_} of {len(rows)} gates were open when {target_heads} heads were chosen: the penalty had not reached that "
         f"number, and the order of log α alone decided; raise {faster}{updates}"
     )
 
 
-def _all_or_none(rows: list[dict[str, Any]], scope: str, penalty: float, updates: str) -> str | None:
+def _all_or_none(rows: list[dict[str, Any]], scope: str, lam: float, updates: str) -> str | None:
     target = f"set a number of heads (pruning.{'heads' if scope == 'encoder' else 'heads_all'})"
     kept: dict[str, list[bool]] = {}
     for row in rows:
         kept.setdefault(row["type"], []).append(row["kept"])
     if all(map(all, kept.values())):
         return (
-            f"no gate closed at λ {penalty:g}; try a larger λ, a higher pruning.gate_learning_rate or more "
+            f"no gate closed at λ {lam:g}; try a larger λ, a higher pruning.gate_learning_rate or more "
             f"{updates}, or {target}"
         )
     gone = [kind for kind, decisions in kept.items() if not any(decisions)]
@@ -76,6 +80,6 @@ def _all_or_none(rows: list[dict[str, Any]], scope: str, penalty: float, updates
         return None
     closed = f"all {len(rows)} gates" if len(gone) == len(kept) else f"all gates of type {' and '.join(gone)}"
     return (
-        f"{closed} closed at λ {penalty:g}; if that is not wanted, try a smaller λ or a lower "
+        f"{closed} closed at λ {lam:g}; if that is not wanted, try a smaller λ or a lower "
         f"pruning.gate_learning_rate, or {target}"
     )

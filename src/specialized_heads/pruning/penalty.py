@@ -29,7 +29,7 @@ PROPORTIONAL, INTEGRAL = 0.07, 2.0
 class Lambda:
     """A constant λ."""
 
-    weight: float
+    lam: float
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
         """Leave λ as it is."""
@@ -39,12 +39,12 @@ class Lambda:
 class HeadCountController:
     """Sets λ so that the number of open heads follows the target.
 
-    `weight` and `integral` are its state, which a resumed run restores.
+    `lam` and `integral` are its state, which a resumed run restores.
     """
 
     heads: int
     updates: int  # of the whole run
-    weight: float = 0.0
+    lam: float = 0.0
     integral: float = 0.0
 
     @property
@@ -55,7 +55,7 @@ class HeadCountController:
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
         """Set λ of the next update."""
         if update >= self.decision:
-            self.weight = 0.0
+            self.lam = 0.0
             return
         log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
         share = min(1.0, update / (REACHED * self.updates))
@@ -63,7 +63,7 @@ class HeadCountController:
         median = sample(log_alpha, torch.full_like(log_alpha, 0.5))
         error = (float(median.sum()) - target) / len(log_alpha)
         self.integral += error / self.updates
-        self.weight = PROPORTIONAL * error + INTEGRAL * self.integral
+        self.lam = PROPORTIONAL * error + INTEGRAL * self.integral
 
 
 def fix_largest(gates: list[HardConcrete], count: int) -> None:

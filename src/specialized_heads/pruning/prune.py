@@ -34,8 +34,8 @@ class Settings(stage.Section):
     seed: int
     gate_seed: int | None = None  # of the gates' noise; None: `seed`
     scope: Literal["encoder", "all"]
-    penalty: float | None  # λ; None: controlled to reach `heads`
-    heads: int | None  # target number of heads of the scope; None: as many as λ leaves
+    lam: float | None  # None: controlled to reach `target_heads`
+    target_heads: int | None  # of the scope; None: as many as λ leaves
     dropout: float
     training: Training
     gate_learning_rate: float
@@ -108,24 +108,24 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
     Raises:
         UserError: the target number of heads is larger than the number of gated heads.
     """
-    if settings.penalty != 0:
+    if settings.lam != 0:
         attach_gates(model, scope=settings.scope)
     whole = len(heads_of(model.architecture, scope=settings.scope))
     updates = decision = settings.training.updates
-    if settings.heads is None:
-        penalty, fix_gates = Lambda(settings.penalty), None
-    elif settings.heads > whole:
+    if settings.target_heads is None:
+        penalty, fix_gates = Lambda(settings.lam), None
+    elif settings.target_heads > whole:
         raise stage.UserError(
-            f"settings: heads: {settings.heads} heads were asked for, but the model has {whole} in scope "
+            f"settings: target_heads: {settings.target_heads} heads were asked for, but the model has {whole} in scope "
             f"{settings.scope}; ask for {whole} at most"
         )
     else:
-        penalty = HeadCountController(settings.heads, updates)
+        penalty = HeadCountController(settings.target_heads, updates)
         decision = penalty.decision
 
         def fix_gates(update: int, gates: list[HardConcrete]) -> None:
             if update == decision:
-                fix_largest(gates, settings.heads)
+                fix_largest(gates, settings.target_heads)
 
     plan = Plan(
         seed=settings.seed,
@@ -146,7 +146,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         rows = gate_rows(deciding, model)
         loss_hard = evaluate(deciding, data.dev)
         fold_soft_gates(deciding)
-        target = {"scope": settings.scope, "penalty": settings.penalty, "heads": settings.heads}
+        target = {"scope": settings.scope, "lam": settings.lam, "target_heads": settings.target_heads}
         text = remark(rows, init=LOG_ALPHA, updates=updates_key, **target)
         remove_heads(model, {(row["type"], row["layer"], row["head"]) for row in rows if not row["kept"]})
         kept = len(heads_of(model.architecture, scope=settings.scope))
@@ -163,7 +163,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
         stage.write_json(files.gates, {**target, **summary, "rows": rows})
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
-        if settings.penalty != 0:
+        if settings.lam != 0:
             training["gates"] = certainty
         save(model, files.output, training=training)
         finish(files.state)

@@ -222,7 +222,7 @@ class _Run:
         self.context.all_reduce(self.gradient)
         self.loss += self.update_loss
         if self.penalty is not None:
-            (self.penalty.weight * expected_open(self.gates)).backward()  # λ·L_C, section 6.1
+            (self.penalty.lam * expected_open(self.gates)).backward()  # λ·L_C, section 6.1
         self.update, self.epoch, self.position = self.update + 1, update.epoch, update.position + 1
         rate = self.rate(self.update)
         for optimizer in self.optimizers:

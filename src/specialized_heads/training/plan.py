@@ -22,7 +22,7 @@ class Plan(Training):
 class Penalty(Protocol):
     """Sparsity penalty on the gates. Its attributes are plain numbers, which are saved with the state of the run."""
 
-    weight: float  # λ at the next update
+    lam: float  # λ at the next update
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
         """Set the weight for the next update, after update number `update`."""
