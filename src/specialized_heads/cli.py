@@ -65,6 +65,10 @@ def main() -> None:
     argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
     argument = command("estimate", _estimate, help="say how long the trainings of an experiment take on this machine")
     argument("configuration", type=Path, metavar="FILE", help="such as config.yaml")
+    argument = command("claims", _claims, help="judge the claims of both papers over several experiments")
+    argument("data", type=Path, nargs="+", metavar="DATA", help="folders of tables, such as results/default/data")
+    argument("--notes", type=Path, metavar="FILE", help="CSV with the columns claim and note")
+    argument("--output", type=Path, default=Path("evidence"), metavar="NAME", help="writes NAME.md and NAME.csv")
     args = parser.parse_args()
     try:
         if sys.stdout is None:
@@ -202,6 +206,12 @@ def _estimate(args: argparse.Namespace) -> None:
     from specialized_heads.training.estimate import estimate
 
     print(estimate(load(read(args.configuration))))
+
+
+def _claims(args: argparse.Namespace) -> None:
+    from specialized_heads.report.claims.across import write
+
+    print(write(args.data, output=args.output, notes=args.notes))
 
 
 def _convert(args: argparse.Namespace) -> None:

@@ -71,7 +71,7 @@ def bert(task) -> Evidence:
     ("name", "value", "changed"),
     [
         ("no_loss_bert", 0.0, {"systematic": steps(safe=0.1)}),
-        ("bert_single", 0.0, {"single": single(0.5)}),
+        ("bert_single", 0.0, {"single": single(p_value=0.001)}),
         ("bert_alone", 0.0, {"single": single(best=-1.1)}),
         ("bert_two_sets", 1.0, {"second": single(-0.1)}),
         ("bert_few", -0.8, {"systematic": steps(floor=75.0)}),
@@ -82,8 +82,8 @@ def test_another_table_is_another_verdict(bert: Evidence, name: str, value: floa
     claim = CLAIMS[name]
     measured = claim.measure(bert)
     assert measured.value == pytest.approx(value)
-    assert judge(measured, claim.accepted) is Verdict.REPRODUCED
-    assert judge(claim.measure(replace(bert, **changed)), claim.accepted) is not Verdict.REPRODUCED
+    assert judge(measured, claim.accepted, unit=claim.unit) is Verdict.REPRODUCED
+    assert judge(claim.measure(replace(bert, **changed)), claim.accepted, unit=claim.unit) is not Verdict.REPRODUCED
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_another_table_is_another_verdict(bert: Evidence, name: str, value: floa
         ("no_loss_bert", {"majority": 77.0}),  # less than 5 points learned
         ("no_loss_bert", {"of": "translation"}),
         ("bert_single", {"single": single()[:0]}),
-        ("bert_single", {"single": single(sentences=2000)}),  # 1.5 points could not be seen
+        ("bert_single", {"single": single(half=1.2)}),  # 1.5 points could not be seen
         ("bert_single", {"metric": "f1"}),
         ("bert_alone", {"single": single(half=1.0)}),  # nor could 1 point
         ("bert_two_sets", {"second": single()[:0]}),
@@ -111,8 +111,10 @@ def test_the_evidence_is_that_of_one_task(bert: Evidence, task) -> None:
     # Heads on held-out examples are no second set.
     with pytest.raises(NotTestable, match="no mismatched set"):
         CLAIMS["bert_two_sets"].measure(evidence_of_task(task(second_bleu=nan).of("Halves"), speed=SPEED))
-    second = replace(bert, single=pd.concat([single(), single(0.5, best=-0.4, seed=2)], ignore_index=True))
-    assert CLAIMS["bert_single"].measure(second).value == pytest.approx((0 + 5) / 16)
+    second = replace(
+        bert, single=pd.concat([single(), single(0.5, best=-0.4, seed=2, p_value=0.001)], ignore_index=True)
+    )
+    assert CLAIMS["bert_single"].measure(second).value == pytest.approx((0 + 8) / 16)
     worst = CLAIMS["bert_alone"].measure(second)
     assert (worst.value, worst.low, worst.n) == (pytest.approx(-0.4), pytest.approx(-0.9), 2)  # means of 0 and -0.8
 

@@ -8,11 +8,12 @@ from math import inf
 import pytest
 
 from specialized_heads.report.claims import michel, of_ablation, voita
-from specialized_heads.report.claims.claim import Measured, Verdict, judge, proportion
+from specialized_heads.report.claims.claim import Measured, Unit, Verdict, judge, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 
 LARGER = {"accepted": (0.01, inf), "directed": True}  # takes the whole interval
-HALF = {"accepted": (0.5, 1.0)}
+HALF = {"accepted": (0.4, 1.0)}
+SHARES = {"accepted": (0.5, 1.0), "unit": Unit.SHARE}
 LOSS = {"accepted": (-inf, 2.0)}
 
 
@@ -20,18 +21,24 @@ LOSS = {"accepted": (-inf, 2.0)}
     ("measured", "claim", "verdict"),
     [
         (Measured(0.5), HALF, Verdict.REPRODUCED),
-        (Measured(2.0, 1.0, 3.0), LOSS, Verdict.REPRODUCED),
-        (Measured(2.0, 1.0, 3.0, sufficient=False), LOSS, Verdict.PARTLY),
+        (Measured(1.9, 1.0, 3.0), LOSS, Verdict.REPRODUCED),
+        (Measured(1.9, 1.0, 3.0, sufficient=False), LOSS, Verdict.PARTLY),
         (Measured(2.1, 1.0, 3.0), LOSS, Verdict.INCONCLUSIVE),
         (Measured(2.1, 2.05, 3.0), LOSS, Verdict.NOT_REPRODUCED),
-        (Measured(0.4, 0.3, 0.6), HALF, Verdict.INCONCLUSIVE),
-        (Measured(0.4), HALF, Verdict.NOT_REPRODUCED),  # no interval
+        (Measured(0.3, 0.2, 0.6), HALF, Verdict.INCONCLUSIVE),
+        (Measured(0.3), HALF, Verdict.NOT_REPRODUCED),  # no interval
         (Measured(0.3, 0.1, 0.5), LARGER, Verdict.REPRODUCED),
         (Measured(0.3, 0.1, 0.5, sufficient=False), LARGER, Verdict.PARTLY),
         (Measured(0.03, -0.68, 0.74), LARGER, Verdict.PARTLY),
         (Measured(0.3), LARGER, Verdict.PARTLY),  # no interval, no certainty
         (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.INCONCLUSIVE),
         (Measured(-0.2, -0.3, -0.1), LARGER, Verdict.NOT_REPRODUCED),
+        # Within a hundredth of a limit, the interval must be in the range too; where the limit is one of nature, it need not.
+        (Measured(1.995, 1.0, 3.0), LOSS, Verdict.PARTLY),
+        (Measured(1.995, 1.0, 2.0), LOSS, Verdict.REPRODUCED),
+        (Measured(1.985, 1.0, 3.0), LOSS, Verdict.REPRODUCED),
+        (Measured(0.505, 0.4, 0.6), SHARES, Verdict.PARTLY),
+        (Measured(1.0), SHARES, Verdict.REPRODUCED),
     ],
 )
 def test_verdicts(measured: Measured, claim: dict, verdict: Verdict) -> None:
@@ -89,8 +96,9 @@ def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
         (partial(END, kept=0.9), weak, "less than 5 BLEU"),
         (RANK, {"single": single[single["head"] == 1]}, "one head, which is all of it"),
         (of_ablation.two_sets, {"second": single.iloc[:0]}, "ablation.second"),
-        (LATER, {"scores": evidence.scores.assign(updates=300)}, "ablation.moments"),
-        (LATER, {"systematic": steps[steps["update"].isna()]}, "ablation.moments"),
+        (LATER, {"scores": evidence.scores.assign(updates=300)}, "does not yet translate"),
+        (LATER, {"systematic": steps[steps["update"].isna()]}, "at the end of training only .ablation.moments"),
+        (LATER, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
         (CROSS, {"systematic": steps[steps["share"].isin([0, 1])]}, "between 0% and 100%"),
         (CROSS, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
     ]
@@ -107,6 +115,6 @@ def test_the_papers_own_numbers_are_in_the_accepted_ranges() -> None:
     reported |= {"all_opensubtitles_6_9_13": -0.13, "obj_dependent_to_head": 0.38, "rarest_opensubtitles": 0.66}
     reported |= {"two_rarest_wmt": 0.5, "scratch_size": 0.43, "single": 8 / 96, "last_cross": -13.56 / 36.05}
     reported |= {"few_decoder": 30 / 36.05 - 1, "redundant_late": 0.4}
-    assert {name: judge(Measured(value), ranges[name]) for name, value in reported.items()} == dict.fromkeys(
-        reported, Verdict.REPRODUCED
-    )
+    # The paper's "above 50%" is the limit itself.
+    expected = dict.fromkeys(reported, Verdict.REPRODUCED) | {"two_rarest_wmt": Verdict.PARTLY}
+    assert {name: judge(Measured(value), ranges[name]) for name, value in reported.items()} == expected

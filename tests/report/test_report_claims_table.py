@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from specialized_heads.report.claims import michel, table, voita
+from specialized_heads.report.claims import across, michel, table, voita
 from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.report.data import Tables
+from specialized_heads.stage import UserError
 
 
 @pytest.fixture
@@ -72,6 +74,57 @@ def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence
     rows = table.judged([evidence, replace(evidence, title="b", pruned=False, scores=baseline)])
     on_heads = {claim.name for claim in voita.claims() if not claim.of_pruning}
     assert set(rows.loc[rows["corpus"] == "b", "claim"]) == on_heads
-    shown = table.shown(rows)
-    # A claim that no corpus can test for the same reason has one row.
-    assert (shown["corpus"] == "any").sum() == shown.loc[shown["corpus"] == "any", "claim"].nunique() > 0
+    # Readers see those that can be judged; the numbers have the others too.
+    assert len(table.shown(rows)) == (rows["verdict"] != "not testable").sum() < len(rows)
+    assert len(table.shown(rows[rows["verdict"] == "not testable"])) == 1
+
+
+@pytest.fixture
+def kept(tables, evidence: Evidence, tmp_path: Path):
+    """`kept("a", seeds=2, updates=140)`: the tables of an experiment of this name."""
+
+    def write(name: str, *, seeds: int = 1, updates: int = 140) -> Path:
+        given = tables({"EN-FR": evidence.heads})
+        numbers = range(1, seeds + 1)
+        frames = {key: [frame.assign(seed=seed) for seed in numbers] for key, frame in given._asdict().items()}
+        frames["models"] = [frame.assign(bleu=30.0) for frame in frames["models"]]
+        folder = tmp_path / name / "data"
+        folder.mkdir(parents=True)
+        for key, parts in frames.items():
+            frame = pd.concat(parts, ignore_index=True).assign(experiment=name, title="EN-FR")
+            if key == "models":
+                frame["updates"] = frame["updates"].where(frame["kind"] != "pruned", updates)
+            frame.to_parquet(folder / f"{key}.parquet")
+        return folder
+
+    return write
+
+
+def test_the_experiment_with_most_seeds_counts_then_that_with_most_updates(kept) -> None:
+    folders = [kept("short", updates=100), kept("long", updates=500), kept("seeds", seeds=2, updates=50)]
+    for given, expected in ((folders[:2], "long"), (folders[1::-1], "long"), (folders, "seeds")):
+        rows = across.chosen(across.judged(given))
+        judged = rows[rows["verdict"] != "not testable"].set_index("claim")["experiment"]
+        assert judged["specialised_survive"] == judged["gates_decided"] == expected
+        # All baselines had as many updates: the first that is given counts, unless another has more seeds.
+        assert judged["positional"] == ("seeds" if len(given) > 2 else given[0].parent.name)
+    every = {claim.name for claims in table.PAPERS.values() for claim in claims()}
+    assert set(rows["claim"]) == every and rows["claim"].is_unique  # one corpus
+    assert set(rows.loc[rows["claim"].str.startswith("bert_"), "reason"]) == {
+        "no experiment has a classification model"
+    }
+
+
+def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_path: Path) -> None:
+    notes, output = tmp_path / "notes.csv", tmp_path / "docs" / "evidence"
+    notes.write_text("claim,note\nbaseline_wmt,config/paper.yaml would test it\n", encoding="utf-8")
+    counts = across.write([kept("a")], output=output, notes=notes)
+    page = (tmp_path / "docs" / "evidence.md").read_text(encoding="utf-8")
+    assert "[a](../a/claims.md), 1 seed, 140 updates" in page and "config/paper.yaml would test it; " in page
+    assert sum(line.startswith("| ") for line in page.splitlines()) == 2 * 2 + len(pd.read_csv(f"{output}.csv"))
+    assert "not testable" in counts
+    notes.write_text("claim,note\nbaseline_wtm,typing error\n", encoding="utf-8")
+    with pytest.raises(UserError, match="no claim baseline_wtm"):
+        across.write([kept("b")], output=output, notes=notes)
+    with pytest.raises(UserError, match="no models.parquet"):
+        across.judged([tmp_path])

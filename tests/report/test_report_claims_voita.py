@@ -22,7 +22,7 @@ SCRATCH = partial(of_scores.better_than, control="scratch", scope="all")
 
 def verdict(name: str, evidence: Evidence) -> Verdict:
     claim = CLAIMS[name]
-    return judge(claim.measure(evidence), claim.accepted, directed=claim.directed)
+    return judge(claim.measure(evidence), claim.accepted, directed=claim.directed, unit=claim.unit)
 
 
 def reason(measure: object, evidence: Evidence, **changed: object) -> str:
@@ -97,7 +97,7 @@ def test_gates_must_be_decided(evidence: Evidence) -> None:
     of_encoder = table["scope"].eq("encoder") & table["lam"].gt(0)
     mixed = replace(evidence, scores=table.assign(gates_decided=table["gates_decided"].where(~of_encoder, 0.2)))
     assert of_scores.gates_decided(mixed).value == pytest.approx((2 * 24 * 0.2 + 2 * 72) / 192)
-    for decided, expected in ((0.8, Verdict.REPRODUCED), (0.79, Verdict.NOT_REPRODUCED)):
+    for decided, expected in ((0.81, Verdict.REPRODUCED), (0.8, Verdict.PARTLY), (0.79, Verdict.NOT_REPRODUCED)):
         assert verdict("gates_decided", replace(evidence, scores=scores(decided=decided))) == expected
     assert "fixes their gates" in reason(of_scores.gates_decided, evidence, scores=table.assign(target_heads=3.0))
 
@@ -168,11 +168,26 @@ def test_the_best_head_for_a_function(evidence: Evidence) -> None:
     first = heads.loc[heads["layer"] == 1, "rarest"]
     assert of_heads.rare_words(evidence, column="rarest").value == pytest.approx(first.max())
     # The most positional head decides, whatever the others do.
-    for best, expected in ((0.9, Verdict.REPRODUCED), (0.89, Verdict.NOT_REPRODUCED)):
+    for best, expected in ((0.92, Verdict.REPRODUCED), (0.9, Verdict.PARTLY), (0.89, Verdict.NOT_REPRODUCED)):
         shares = evidence.heads["positional_share"].clip(upper=best).where(evidence.heads["head"] != 3, best)
         assert (
             verdict("positional", replace(evidence, heads=evidence.heads.assign(positional_share=shares))) == expected
         )
+
+
+def test_positional_heads_that_are_fixed_confirm_nothing(evidence: Evidence) -> None:
+    fixed = evidence.scores.assign(fixed_patterns=True)
+    for measure in (of_heads.positional_share, of_heads.positional_confidence):
+        measure(replace(evidence, scores=evidence.scores.assign(fixed_patterns=False)))
+        assert "fixed, not learned" in reason(measure, evidence, scores=fixed)
+
+
+def test_types_of_unequal_depth_are_not_compared(evidence: Evidence) -> None:
+    CLAIMS["encoder_first"].measure(evidence)
+    deeper = evidence.scores.assign(encoder_layers=[[8] * 6] * len(evidence.scores))
+    for name in ("encoder_first", "cross_last"):
+        assert "6 layers and the decoder 3" in reason(CLAIMS[name].measure, evidence, scores=deeper)
+    CLAIMS["decoder_low"].measure(replace(evidence, scores=deeper))
 
 
 def with_relevance(evidence: Evidence, *layers: list[float], **columns: object) -> Evidence:

@@ -84,6 +84,7 @@ def model(folder: Path, *, baselines: Path, kind: str, update: int | None) -> pd
     row |= {f"{kind}_heads": sum(map(len, architecture.get(kind, ()))) for kind in KINDS}
     row |= {f"{kind}_layers": [len(layer) for layer in architecture.get(kind, ())] for kind in KINDS}
     row |= {f"gates_{key}": training.get("gates", {}).get(key) for key in GATES}
+    row["fixed_patterns"] = bool(architecture.get("fixed_patterns"))
     row["parameters"] = described["parameters"]
     if "target_vocabulary" in architecture:
         matrices = {"all": 0, "output": 1}.get(architecture.get("tied"), 2)  # of the target, besides the source's

@@ -3,7 +3,8 @@
 The range is the paper's value with a tolerance. A value in the range reproduces the claim. A value outside does not, unless its
 interval reaches the range: then the evidence is inconclusive. A claim that one thing is larger than another is `directed`: chance
 alone gives half of all differences the right sign, so the whole interval must lie in the range. If only the value does, the claim
-is partly reproduced. So is one with a value in the range whose evidence is too thin (`Measured.sufficient`).
+is partly reproduced. So is one with a value in the range whose evidence is too thin (`Measured.sufficient`), or that is within a
+hundredth of a limit which its interval crosses: there, another test set would decide otherwise.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,9 @@ class Measured:
     sufficient: bool = True  # whether the evidence suffices for more than "partly"
 
 
+NEAR_LIMIT = 0.01  # of a share, a point or BLEU
+
+
 class Unit(StrEnum):
     """The unit of a value, which decides its format."""
 
@@ -62,6 +66,10 @@ class Unit(StrEnum):
         }[self]
         return minus(f"{100 * value if self is Unit.POINTS else value:{form}}")
 
+    def is_bound(self, value: float) -> bool:
+        """Whether no value of this unit can be beyond this one, whatever the evidence."""
+        return self is Unit.RANK or (self in (Unit.SHARE, Unit.CORRELATION, Unit.AREA) and value in (-1.0, 0.0, 1.0))
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -80,11 +88,15 @@ class Claim:
     directed: bool = False  # whether it only says that something is larger than something else
 
 
-def judge(measured: Measured, accepted: tuple[float, float], *, directed: bool = False) -> Verdict:
+def judge(
+    measured: Measured, accepted: tuple[float, float], *, directed: bool = False, unit: Unit = Unit.DIFFERENCE
+) -> Verdict:
     """The verdict on a claim that can be tested; see the module's docstring. A comparison with a missing interval fails."""
     low, high = accepted
     if low <= measured.value <= high:
-        certain = not directed or (low <= measured.low and measured.high <= high)
+        limits = [limit for limit in accepted if not unit.is_bound(limit)]
+        near = any(abs(measured.value - limit) < NEAR_LIMIT for limit in limits)
+        certain = not (directed or near) or (low <= measured.low and measured.high <= high)
         return Verdict.REPRODUCED if certain and measured.sufficient else Verdict.PARTLY
     reaches = measured.low <= high and measured.high >= low
     return Verdict.INCONCLUSIVE if reaches else Verdict.NOT_REPRODUCED

@@ -41,6 +41,7 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
 
 def positional_share(evidence: Evidence) -> Measured:
     """The share of argmaxes at one offset of the most positional encoder head, over the queries with a token there."""
+    _require_learned(evidence)
     heads = evidence.baseline_heads().dropna(subset="positional_share")
     require(len(heads), "the model has no encoder heads")
     best = heads.loc[heads.groupby("seed")["positional_share"].idxmax()]
@@ -50,10 +51,17 @@ def positional_share(evidence: Evidence) -> Measured:
 
 def positional_confidence(evidence: Evidence) -> Measured:
     """The confidence of the least confident positional encoder head."""
+    _require_learned(evidence)
     heads = evidence.baseline_heads()
     heads = heads[[POSITIONAL in names for names in heads["functions"]]]
     require(len(heads), "no head is positional")
     return Measured(heads["confidence"].min(), n=len(heads), of="positional heads")
+
+
+def _require_learned(evidence: Evidence) -> None:
+    """Raise `NotTestable` for a model with fixed patterns, whose positional heads nobody needs to look for."""
+    fixed = "fixed_patterns" in evidence.scores and evidence.baselines()["fixed_patterns"].any()
+    require(not fixed, "the positional heads are fixed, not learned (model.fixed_patterns)")
 
 
 def rare_words(evidence: Evidence, *, column: str) -> Measured:
@@ -181,6 +189,12 @@ def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:
 
     Of the contrasts with the two other types, the weaker one.
     """
+    first = evidence.baselines().iloc[0]
+    depths = {name: len(first[f"{name}_layers"]) for name in KINDS}
+    unequal = (
+        f"the encoder has {depths['encoder']} layers and the decoder {depths['decoder']}: unequal depths do not compare"
+    )
+    require(len(set(depths.values())) == 1, unequal)
     heads, contrasts = evidence.survival("all"), []
     for other in (other for other in KINDS if other != kind):
         pair = heads[heads["type"].isin([kind, other])]

@@ -34,18 +34,21 @@ CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
     "confirms the claim, and the verdict. Reproduced: our value is in the range; if a claim only says that one thing is larger "
     "than another, the whole interval must be in the range. Partly: only the value is in the range, or the evidence is too thin. "
-    "Inconclusive: our value is outside, but its interval reaches the range. Not testable: the notes give the "
-    "reason. With several seeds, values and intervals are means over seeds, while heads and models are counted over all seeds. "
-    "Losses by pruning are measured against the baseline if it is converged, otherwise against a model trained for as long with "
-    "λ 0. Losses of a classifier by pruning are relative to what it has learned: its score less that of the most frequent label."
+    "Inconclusive: our value is outside, but its interval reaches the range. Claims that this experiment cannot test are only "
+    "in claims.csv, with the reason. With several seeds, values and intervals are means over seeds, while heads and models are "
+    "counted over all seeds. Losses by pruning are measured against the baseline if it is converged, otherwise against a model "
+    "trained for as long with λ 0. Losses of a classifier by pruning are relative to what it has learned: its score less that of "
+    "the most frequent label."
 )
 
 
-def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
-    """`judged` of the evidence of each corpus and task; `speed`: of tasks."""
+def numbers(tables: Tables, speed: dict[str, Path | pd.DataFrame]) -> pd.DataFrame:
+    """`judged` of the evidence of each corpus and task; `speed`: of tasks, as a file or a table."""
     every = [evidence_of(tables.of(corpus)) for corpus in tables.corpora()]
     for task in tables.tasks()["corpus"].unique():
-        measured = read_table(speed[task]).to_pandas() if task in speed else pd.DataFrame()
+        measured = speed.get(task, pd.DataFrame())
+        if isinstance(measured, Path):
+            measured = read_table(measured).to_pandas()
         every.append(evidence_of_task(tables.of(task), speed=measured))
     return judged(every)
 
@@ -106,7 +109,7 @@ def row(claim: Claim, evidence: Evidence) -> dict[str, object]:
     """A claim, the measured value and the verdict."""
     try:
         measured = claim.measure(evidence)
-        verdict = judge(measured, claim.accepted, directed=claim.directed)
+        verdict = judge(measured, claim.accepted, directed=claim.directed, unit=claim.unit)
         values = {**vars(measured), "reason": "", "verdict": verdict.value}
     except NotTestable as error:
         values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
@@ -115,27 +118,25 @@ def row(claim: Claim, evidence: Evidence) -> dict[str, object]:
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text. A claim that no corpus can test, for the same reason, has one row."""
+    """The claims that can be judged, as text."""
     table = []
-    for (paper, _), same in rows.groupby(["paper", "claim"], sort=False):
-        untestable = (same["verdict"] == Verdict.NOT_TESTABLE).all() and same["reason"].nunique() == 1
-        for values in same.head(1).assign(corpus="any").to_dict("records") if untestable else same.to_dict("records"):
-            unit = Unit(values["unit"])
-            table.append(
-                {
-                    "paper": paper,
-                    "section": values["section"],
-                    "claim": values["text"],
-                    "corpus": values["corpus"],
-                    "verdict": values["verdict"],
-                    "reported": values["reported"],
-                    "ours": _ours(values, unit),
-                    "n": _counted(values),
-                    "accepted": _range(values["accepted_low"], values["accepted_high"], unit),
-                    "notes": values["reason"] or values["note"],
-                }
-            )
-    return pd.DataFrame(table)
+    for values in rows[rows["verdict"] != Verdict.NOT_TESTABLE].to_dict("records"):
+        unit = Unit(values["unit"])
+        table.append(
+            {
+                "paper": values["paper"],
+                "section": values["section"],
+                "claim": values["text"],
+                "corpus": values["corpus"],
+                "verdict": values["verdict"],
+                "reported": values["reported"],
+                "ours": ours(values, unit),
+                "n": _counted(values),
+                "accepted": _range(values["accepted_low"], values["accepted_high"], unit),
+                "notes": values["note"],
+            }
+        )
+    return pd.DataFrame(table or {"claim": ["none can be judged"]})
 
 
 def caption(rows: pd.DataFrame) -> str:
@@ -147,7 +148,8 @@ def caption(rows: pd.DataFrame) -> str:
     return f"{CAPTION} {'; '.join(counts)}."
 
 
-def _ours(values: dict, unit: Unit) -> str:
+def ours(values: dict, unit: Unit) -> str:
+    """The measured value with its interval."""
     if pd.isna(values["value"]):
         return ""
     text = unit.text(values["value"])

@@ -1,8 +1,8 @@
 """Figure: are the same heads important on another set? (Michel et al. 2019, section 3.4).
 
 A point is a head: the difference in BLEU that its removal makes on the test set and on the second set. The panel states the
-correlation over all heads: Pearson's with a 95% interval and a p-value, and Spearman's; with several seeds, their mean and
-range. scipy's p-value of Pearson's r is that of a t test; ours comes from Fisher's z, like the interval.
+correlation over all heads: Pearson's with a 95% interval and a p-value, and Spearman's; with several seeds, the means of
+these. scipy's p-value of Pearson's r is that of a t test; ours comes from Fisher's z, like the interval.
 """
 
 import math
@@ -81,13 +81,13 @@ def _note(seeds: pd.DataFrame) -> str:
     """The correlation of each seed in words."""
     if seeds["pearson"].isna().all():
         return "no correlation: too few heads, or no effect"
-    names = {"pearson": "r", "spearman": "Spearman's ρ"}
     if len(seeds) > 1:
-        lines = [
-            f"{name} = {seeds[column].mean():.2f} [{seeds[column].min():.2f}, {seeds[column].max():.2f}]"
-            for column, name in names.items()
-        ]
-        return style.minus("\n".join([*lines, f"mean and range of {len(seeds)} seeds"]))
+        mean = seeds[CORRELATION].mean()
+        interval = f"[{mean['pearson_low']:.2f}, {mean['pearson_high']:.2f}]"
+        text = (
+            f"r = {mean['pearson']:.2f} {interval}\nSpearman's ρ = {mean['spearman']:.2f}\nmeans of {len(seeds)} seeds"
+        )
+        return style.minus(text)
     first = seeds.iloc[0]
     p = "< 0.001" if first["pearson_p"] < 0.001 else f"= {first['pearson_p']:.3f}"
     interval = f"[{first['pearson_low']:.2f}, {first['pearson_high']:.2f}]"

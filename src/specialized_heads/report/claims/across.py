@@ -1,0 +1,129 @@
+"""Judge the claims of both papers over several experiments: for each claim, the best evidence, its verdict and where it is.
+
+    specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
+
+Of the experiments that can judge a claim one counts, whatever its verdict: that with most seeds, then that with most updates (of
+pruning, or of the baseline where a claim needs no pruning), then the first one given.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from specialized_heads.report import data
+from specialized_heads.report.claims.claim import Unit, Verdict
+from specialized_heads.report.claims.table import COLUMNS as TABLE
+from specialized_heads.report.claims.table import PAPERS, numbers, ours
+from specialized_heads.report.output import escape_markdown
+from specialized_heads.stage import UserError, write_file
+
+RULE = (
+    "Every claim of both papers, judged by the experiment that has the best evidence for it: of those that can judge it, the one "
+    "with most seeds, then with most updates (of pruning, or of the baseline where no pruning is needed). The verdict plays no "
+    "part in the choice."
+)
+MORE = ["experiment", "folder", "seeds", "updates"]
+UNTESTED = {"verdict": Verdict.NOT_TESTABLE.value, "note": "", "folder": "", "experiment": ""}
+COLUMNS = ["claim", "paper", "here", "verdict", "evidence", "notes"]
+
+
+def judged(folders: Sequence[Path]) -> pd.DataFrame:
+    """The rows of `table.numbers` for each of these folders of tables, with `experiment`, `folder`, `seeds` and `updates`."""
+    frames = []
+    for folder in folders:
+        if missing := [name for name in data.Tables._fields if not (folder / f"{name}.parquet").is_file()]:
+            raise UserError(f"{folder}: no {missing[0]}.parquet; give folders such as results/default/data")
+        tables = data.load([folder])
+        rows = numbers(tables, _speed(folder))
+        models = tables.models.assign(pruned=tables.models["kind"].eq("pruned"))
+        size = models.groupby(["corpus", "pruned"]).agg(seeds=("seed", "nunique"), updates=("updates", "max"))
+        of_pruning = {claim.name: claim.of_pruning for claims in PAPERS.values() for claim in claims()}
+        for column in size:
+            known = size[column].to_dict()
+            places = zip(rows["corpus"], rows["claim"].map(of_pruning), strict=True)
+            rows[column] = [known.get(place, known.get((place[0], False), 0)) for place in places]
+        frames.append(rows.assign(experiment=tables.models["experiment"].iloc[0], folder=str(folder)))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _speed(folder: Path) -> dict[str, pd.DataFrame]:
+    """The speed of each task, which is kept as a table only."""
+    path = folder.parent / "tables" / "task_speed.csv"
+    return dict(list(pd.read_csv(path).groupby("task"))) if path.is_file() else {}
+
+
+def chosen(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the experiment that counts for each claim of `PAPERS`, or one row of a claim that none can judge."""
+    parts = []
+    for paper, claims in PAPERS.items():
+        for claim in claims():
+            same = rows[rows["claim"] == claim.name]
+            able = same[same["verdict"] != Verdict.NOT_TESTABLE]
+            best = able.sort_values(["seeds", "updates"], ascending=False, kind="stable").head(1)
+            absent = {"paper": paper, "reason": f"no experiment has a {claim.judged_on[0]} model"} | UNTESTED
+            unjudged = same.head(1) if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
+            parts.append(able[able["folder"].isin(best["folder"])] if len(able) else unjudged)
+    return pd.concat(parts, ignore_index=True)[[*TABLE, *MORE]].astype({"seeds": "Int64", "updates": "Int64"})
+
+
+def notes_of(path: Path | None) -> dict[str, str]:
+    """The note of each claim in a CSV file with the columns `claim` and `note`."""
+    if path is None:
+        return {}
+    notes = pd.read_csv(path, dtype=str, keep_default_na=False)
+    names = {claim.name for claims in PAPERS.values() for claim in claims()}
+    if unknown := sorted(set(notes["claim"]) - names):
+        raise UserError(f"{path}: there is no claim {unknown[0]}; correct its name")
+    return dict(zip(notes["claim"], notes["note"], strict=True))
+
+
+def page(rows: pd.DataFrame, *, output: Path, notes: dict[str, str]) -> str:
+    """The rows of `chosen` as a page in Markdown, with links that hold from the folder of `output`."""
+    counts = [f"# Does it hold?\n\n{RULE}\n"]
+    for paper, same in rows.groupby("paper", sort=False):
+        each = same.groupby("claim")["verdict"].agg(_together).value_counts()
+        counts.append(f"{paper}: " + ", ".join(f"{count} {verdict}" for verdict, count in each.items()) + ".\n")
+    lines = []
+    for paper, of_paper in rows.groupby("paper", sort=False):
+        lines += [f"\n## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
+        lines += [_line(same, notes.get(name, ""), output) for name, same in of_paper.groupby("claim", sort=False)]
+    return "\n".join([*counts, *lines, ""])
+
+
+def _line(same: pd.DataFrame, note: str, output: Path) -> str:
+    """The row of one claim: its values on the corpora of the experiment that counts."""
+    first, values, evidence, notes = same.iloc[0], "", "", [note, same["reason"].iloc[0]]
+    if first["verdict"] != Verdict.NOT_TESTABLE:
+        values = "; ".join(f"{row['corpus']}: {ours(row, Unit(row['unit']))}" for row in same.to_dict("records"))
+        where = os.path.relpath(Path(first["folder"]).parent / "claims.md", output.parent)
+        seeds = f"{first['seeds']} seed{'' if first['seeds'] == 1 else 's'}, {first['updates']:,} updates"
+        evidence, notes = f"[{escape_markdown(first['experiment'])}]({where}), {seeds}", [note, *same["note"].unique()]
+    cells = [
+        escape_markdown(f"{first['text']} ({first['section']})"),
+        escape_markdown(first["reported"]),
+        escape_markdown(values),
+        _together(same["verdict"], same["corpus"]),
+        evidence,
+        escape_markdown("; ".join(filter(None, notes))),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _together(verdicts: pd.Series, corpora: pd.Series | None = None) -> str:
+    """One verdict if all agree; else each with its corpus, or `mixed`."""
+    if verdicts.nunique() == 1:
+        return verdicts.iloc[0]
+    return "mixed" if corpora is None else ", ".join(f"{v} ({c})" for v, c in zip(verdicts, corpora, strict=True))
+
+
+def write(folders: Sequence[Path], *, output: Path, notes: Path | None) -> str:
+    """Write `output`.md and `output`.csv; return how many claims have each verdict."""
+    rows = chosen(judged(folders))
+    write_file(output.with_name(f"{output.name}.md"), page(rows, output=output, notes=notes_of(notes)))
+    write_file(
+        output.with_name(f"{output.name}.csv"), rows.drop(columns="folder").to_csv(index=False, lineterminator="\n")
+    )
+    each = rows.groupby("claim")["verdict"].agg(_together).value_counts()
+    return ", ".join(f"{count} {verdict}" for verdict, count in each.items())
