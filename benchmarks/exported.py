@@ -67,7 +67,6 @@ def under_ctranslate2(folder: Path, translator: Translator, quantization: str) -
             [[pieces(number) for number in ids] for ids in sources],
             max_batch_size=size,
             beam_size=settings.beam,
-            length_penalty=settings.length_penalty,
             min_decoding_length=0,
             max_decoding_length=int(settings.max_length_ratio * max(map(len, sources))) + 10,
         )

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "benchmarks" / "pruning"
 ABOUT = __doc__.split("\n\n")[-1].strip()
 SAMPLES = 1000  # random choices of heads
-DECODING = {"beam": 4, "length_penalty": 1.0, "max_length_ratio": 2.0}
+DECODING = {"beam": 4, "max_length_ratio": 2.0}
 
 
 @dataclass(frozen=True)

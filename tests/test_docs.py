@@ -156,9 +156,9 @@ def test_configuration_keys_exist(page: Path) -> None:
 def test_the_check_of_keys_finds_mistakes() -> None:
     assert problem("training.updats") == "training has no key updats"
     assert "integer" in problem("training.updates: many")
-    assert problem("source.overlp") == "source has no key overlp"
+    assert problem("source.limt") == "source has no key limt"
     assert problem("parser: {engin: stanza}")
-    assert problem("model.json") is problem("source.overlap") is problem("seeds: [1, 2]") is None
+    assert problem("model.json") is problem("source.limit") is problem("seeds: [1, 2]") is None
 
 
 # Commands

@@ -118,19 +118,10 @@ def test_text_is_normalised_as_that_of_training(exported: Path) -> None:
         "a\u200bi \u0600qa &amp;amp; e\u200b\u0301",
         "ai&nbsp;&zwsp;\x00",
     ]
-    clean = [normalise(text, entities=True)[0] for text in texts]
+    clean = [normalise(text)[0] for text in texts]
     translator = load_exported(exported, device="cpu")
     assert translator(texts) == translator(clean)
     assert translator("a&#105; qa") == translator("ai qa")
-
-
-def test_a_description_that_says_nothing_of_entities_leaves_them(exported: Path) -> None:
-    values = json.loads((exported / "model.json").read_text(encoding="utf-8"))
-    assert values.pop("entities") is True
-    (exported / "model.json").write_text(json.dumps(values), encoding="utf-8")
-    translator = load_exported(exported, device="cpu")
-    assert not translator.card.entities
-    assert translator("a&#105; qa") != translator("ai qa")
 
 
 def test_the_beam_can_be_chosen(exported: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, MAX_LENGTH_RATIO, Workload
+from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, MAX_LENGTH_RATIO, Workload
 from specialized_heads.model.checkpoint import load
 from specialized_heads.model.decoding import mapped, translate
 from specialized_heads.model.functional import prepare_cpu
@@ -69,7 +69,7 @@ class System:
         sources = self.workload.sources(self.workload.decode[number])
         size = -(-len(sources) // self.parallel)
         parts = [sources[start : start + size] for start in range(0, len(sources), size)]
-        settings = {"beam": BEAM, "length_penalty": LENGTH_PENALTY, "max_length_ratio": MAX_LENGTH_RATIO}
+        settings = {"beam": BEAM, "max_length_ratio": MAX_LENGTH_RATIO}
         with mapped(self.parallel) as map_:
             return [output for outputs in map_(partial(translate, self.model, **settings), parts) for output in outputs]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.engine import ours
-from benchmarks.engine.workload import BEAM, DROPOUT, LENGTH_PENALTY, MAX_LENGTH_RATIO, Size, Workload
+from benchmarks.engine.workload import BEAM, DROPOUT, MAX_LENGTH_RATIO, Size, Workload
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.bleu import bleu
@@ -60,7 +60,7 @@ class Corpus:
 
     def score(self, model: Transformer) -> tuple[float, float]:
         """Development loss, and BLEU of the test set."""
-        settings = {"beam": BEAM, "length_penalty": LENGTH_PENALTY, "max_length_ratio": MAX_LENGTH_RATIO}
+        settings = {"beam": BEAM, "max_length_ratio": MAX_LENGTH_RATIO}
         test, bpe = load_tokens(self.tokens("test")), load_bpe(self.folder / "bpe.target.model")
         sources = [test.source_ids(sentence).tolist() for sentence in range(len(test))]
         outputs = [bpe.decode(ids) for ids in translate_all(model.eval(), sources, **settings)]

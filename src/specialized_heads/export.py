@@ -68,7 +68,6 @@ class Settings(stage.Section):
     seed: int
     source_language: str
     target_language: str
-    entities: bool = False  # whether HTML entities are decoded; missing in older descriptions
     preprocess: Mode
     decoding: Decoding
 
@@ -133,7 +132,7 @@ class Translator:
         return [[*self.model.architecture.tokens.source_tags, *ids] for ids in self._encode(self._clean(texts))]
 
     def _clean(self, texts: list[str]) -> list[str]:
-        return [normalise(text, entities=self.card.entities)[0] for text in texts]
+        return [normalise(text)[0] for text in texts]
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         prepared = apply(texts, language=self.card.source_language, mode=self.card.preprocess)
@@ -230,7 +229,6 @@ def _kept_card(folder: Path) -> Card:
             seed=about.settings["seed"],
             source_language=about.corpus["source_language"],
             target_language=about.corpus["target_language"],
-            entities=about.corpus["filters"]["entities"],
             preprocess=about.settings["vocabulary"]["preprocess"],
             decoding=Decoding(),
             architecture=architecture,

@@ -44,7 +44,7 @@ def sources_of(corpus: object, number: int) -> list[list[int]]:
 
 
 def search(model: Transformer, sources: list[list[int]]) -> list[list[int]]:
-    return translate(model, sources, beam=4, length_penalty=1.0, max_length_ratio=2.0)
+    return translate(model, sources, beam=4, max_length_ratio=2.0)
 
 
 def test_the_formula_counts_the_operations_of_an_update(model: Transformer, store: Callable) -> None:

@@ -8,8 +8,8 @@ import pytest
 from specialized_heads.corpus.normalise import KEPT_FORMAT_CHARACTERS, normalise
 
 
-def normal(text: str, *, entities: bool = True) -> str:
-    return normalise(text, entities=entities)[0]
+def normal(text: str) -> str:
+    return normalise(text)[0]
 
 
 def test_what_is_changed_and_what_is_not() -> None:
@@ -24,7 +24,7 @@ def test_what_is_changed_and_what_is_not() -> None:
 
 @pytest.mark.parametrize("text", ["\u200b", "\u00a0\ufeff\u00ad", "\u200d \u200c", "\u2028"])
 def test_a_text_of_nothing_that_can_be_seen_is_empty(text: str) -> None:
-    assert normalise(text, entities=True)[0] == ""
+    assert normalise(text)[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,6 @@ def test_a_text_of_nothing_that_can_be_seen_is_empty(text: str) -> None:
 )
 def test_entities(text: str, expected: str) -> None:
     assert normal(text) == expected
-    plain = " ".join(text.split())
-    assert normal(text, entities=False) == plain
 
 
 @pytest.mark.parametrize(
@@ -58,7 +56,7 @@ def test_entities(text: str, expected: str) -> None:
     ],
 )
 def test_every_step_counts_the_texts_that_it_changes(text: str, steps: set[str]) -> None:
-    assert normalise(text, entities=True)[1] == steps
+    assert normalise(text)[1] == steps
 
 
 def test_no_character_is_left_that_must_go() -> None:

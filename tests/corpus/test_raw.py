@@ -38,12 +38,12 @@ def own(tmp_path: Path) -> Path:
 
 def test_a_file_of_ones_own(read, own: Path) -> None:
     own.write_text("a\tb\n\nc\td\n")
-    table, card = read({"kind": "local", "path": str(own), "licence": "CC0"}, [own])
+    table, card = read({"kind": "local", "path": str(own)}, [own])
     assert table.to_pydict() == {"source": ["a", "c"], "target": ["b", "d"], "document": ["", ""], "set": ["", ""]}
     assert card == {
         "kind": "local",
         "files": [{"file": "own.tsv", "bytes": 9, "sha256": hashlib.sha256(b"a\tb\n\nc\td\n").hexdigest()}],
-        "licence": "CC0",
+        "licence": "not stated",
         "citation": "",
         "read": 3,
         "dropped": {"blank_line": 1},
@@ -93,13 +93,11 @@ def test_a_mistake_leaves_no_file(read, own: Path, tmp_path: Path) -> None:
 
 
 def test_a_fetched_file_with_another_hash_is_refused(read, tmp_path: Path) -> None:
-    path = tmp_path / "en-ru.txt.zip"
+    path = tmp_path / "training-parallel-commoncrawl.tgz"
     path.write_bytes(b"PK")
-    source = {"kind": "opus", "corpus": "Tatoeba", "version": "v1", "sha256": "0" * 64}
-    with pytest.raises(
-        UserError, match=rf"zip: sha256 is [0-9a-f]{{64}}, expected {'0' * 64}; delete it and .*zip\.json"
-    ):
-        read(source, [path])
+    source = {"kind": "wmt", "train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]}
+    with pytest.raises(UserError, match=r"tgz: sha256 is \w{64}, expected \w{64}; delete it and .*tgz\.json"):
+        read(source, [path, path], languages=("en", "ru"))
 
 
 @pytest.mark.parametrize("name", ["tatoeba_en_fr", "tatoeba_en_de", "libreoffice_en_ru"])

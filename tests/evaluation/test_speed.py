@@ -12,7 +12,7 @@ from specialized_heads.model.checkpoint import save
 from specialized_heads.report.beyond import speed as table
 
 KEPT = {"encoder": [[1], []]}
-SETTINGS = {"batches": [1, 4], "decoding": {"beam": 2, "length_penalty": 1.0, "max_length_ratio": 1.0}, "device": "cpu"}
+SETTINGS = {"batches": [1, 4], "decoding": {"beam": 2, "max_length_ratio": 1.0}, "device": "cpu"}
 
 
 def test_a_masked_twin_encodes_as_the_pruned_model(tiny_model) -> None:

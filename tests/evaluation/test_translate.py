@@ -13,7 +13,7 @@ from specialized_heads.model import decoding
 from specialized_heads.model.checkpoint import load, save
 
 SETTINGS = {
-    "decoding": {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0},
+    "decoding": {"beam": 3, "max_length_ratio": 2.0},
     "preprocess": "none",
     "language": "en",
     "device": "cpu",

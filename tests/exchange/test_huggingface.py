@@ -98,7 +98,7 @@ def test_greedy_translations_are_those_of_transformers(name: str, saved) -> None
         given = torch.tensor([[*row, tokens.eos]])
         generated = model.generate(given, num_beams=1, do_sample=False, max_new_tokens=10)[0, 1:].tolist()
         expected = generated[: generated.index(tokens.eos)] if tokens.eos in generated else generated
-        assert translate(ours, [row], beam=1, length_penalty=1.0, max_length_ratio=0.0) == [expected]
+        assert translate(ours, [row], beam=1, max_length_ratio=0.0) == [expected]
 
 
 @pytest.mark.parametrize(("make", "tokens"), [(marian, MARIAN), (m2m, M2M)])
@@ -106,7 +106,7 @@ def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, t
     ours = load_folder(saved(make()), tokens)
     ours.keep_heads({"encoder": [[1, 3], []], "decoder": [[0], [2]], "cross": [[], [0, 1, 2]]})
     (tmp_path / "ours").mkdir()
-    write_folder(ours, tmp_path / "ours", beam=4, length_penalty=1.0)
+    write_folder(ours, tmp_path / "ours", beam=4)
     back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "ours").eval()
     source, target = sentences(tokens)
     expected = our_logits(ours, source, target)
@@ -116,14 +116,14 @@ def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, t
 def test_beam_search_of_transformers_finds_our_translations(saved, tmp_path: Path) -> None:
     ours = load_folder(saved(copying(marian())), MARIAN)
     (tmp_path / "ours").mkdir()
-    write_folder(ours, tmp_path / "ours", beam=4, length_penalty=1.0)
+    write_folder(ours, tmp_path / "ours", beam=4)
     back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "ours").eval()
     random = np.random.default_rng(1)
     for length in random.integers(1, 12, 40).tolist():
         ids = random.integers(3, SIZE - 1, length).tolist()
         given = torch.tensor([[*ids, MARIAN.eos]])
         theirs = back.generate(given, max_new_tokens=2 * length + 10)[0, 1:].tolist()
-        [translation] = translate(ours, [ids], beam=4, length_penalty=1.0, max_length_ratio=2.0)
+        [translation] = translate(ours, [ids], beam=4, max_length_ratio=2.0)
         assert [*translation, MARIAN.eos] == theirs
 
 
@@ -163,4 +163,4 @@ def test_what_a_format_cannot_hold_is_refused(options: dict, reason: str, tmp_pa
     model = Transformer(Architecture.full(layers=1, heads=4, **(sizes | options)), dropout=0.0)
     initialise(model, seed=1)
     with pytest.raises(UserError, match=f"{reason}, which the format of M2M100 cannot hold; export it to ctranslate2"):
-        write_folder(model, tmp_path, beam=1, length_penalty=1.0)
+        write_folder(model, tmp_path, beam=1)

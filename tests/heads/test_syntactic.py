@@ -39,9 +39,9 @@ def whole(words: list[list[int]]) -> list[list[float]]:
     return [[1.0] * len(pieces) for pieces in words]
 
 
-def between(words: list[list[int]], from_word: str = "mean") -> torch.Tensor:
+def between(words: list[list[int]]) -> torch.Tensor:
     """Attention between words of one sentence, (H, W, W)."""
-    return word_attention(PIECES[None], [words], [whole(words)], from_word=from_word)[0]
+    return word_attention(PIECES[None], [words], [whole(words)])[0]
 
 
 def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
@@ -50,14 +50,8 @@ def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
     assert torch.allclose(words, torch.tensor([expected]))
 
 
-def test_attention_from_the_first_piece() -> None:
-    words = between(WORDS, from_word="first")
-    assert torch.allclose(words[0, 1], torch.tensor([0.6, 0.1, 0.2]))
-    assert torch.equal(words[0, 0], between(WORDS)[0, 0])
-
-
 def test_a_piece_of_two_words_is_divided() -> None:
-    words = word_attention(PIECES[None], [[[0, 1], [1, 2]]], [[[1.0, 0.75], [0.25, 1.0]]], from_word="mean")[0]
+    words = word_attention(PIECES[None], [[[0, 1], [1, 2]]], [[[1.0, 0.75], [0.25, 1.0]]])[0]
     # Mean of rows 0 and 1: 0.35, 0.1 and 0.15 on pieces 0, 1 and 2.
     assert torch.allclose(words[0, 0], torch.tensor([0.35 + 0.075, 0.025 + 0.15]))
 
@@ -73,7 +67,7 @@ def test_a_head_that_looks_at_one_piece_finds_the_word_that_has_most_of_it(
 ) -> None:
     weights = torch.zeros(1, 1, 6, 6)
     weights[..., piece] = 1.0
-    attention = word_attention(weights, [DIDNT], [DIDNT_SHARES], from_word="mean")
+    attention = word_attention(weights, [DIDNT], [DIDNT_SHARES])
     arcs = [Arc("aux", head=3, dependent=1), Arc("advmod", head=3, dependent=2)]
     offsets = dict.fromkeys(itertools.product(("aux", "advmod"), DIRECTIONS))
     hits = arc_hits(attention, [DIDNT], [arcs], offsets)[0]
@@ -85,7 +79,7 @@ def test_of_words_with_the_same_pieces_either_is_right() -> None:
     weights = torch.zeros(1, 1, 5, 5)
     weights[..., 1] = 0.4
     weights[..., 2] = weights[..., 3] = 0.15
-    attention = word_attention(weights, [words], [whole(words)], from_word="mean")
+    attention = word_attention(weights, [words], [whole(words)])
     arcs = [Arc("case", head=3, dependent=1), Arc("det", head=3, dependent=2), Arc("nmod", head=0, dependent=3)]
     offsets = dict.fromkeys(itertools.product(("case", "det", "nmod"), DIRECTIONS))
     hits = arc_hits(attention, [words], [arcs], offsets)[0]

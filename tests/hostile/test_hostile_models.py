@@ -13,7 +13,7 @@ from safetensors.numpy import save as serialised
 
 from specialized_heads.corpus.bpe import learn, sealed
 
-DECODING = {"beam": 1, "length_penalty": 1.0, "max_length_ratio": 1.0}
+DECODING = {"beam": 1, "max_length_ratio": 1.0}
 
 
 def translate(run: Callable, trained: Any, store: Path) -> Any:

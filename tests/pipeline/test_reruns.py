@@ -28,7 +28,7 @@ def substitute(path: Path, old: str, new: str) -> None:
 
 def test_a_default_that_is_written_down_changes_nothing(finished) -> None:
     values = finished.settings()
-    values["decoding"]["length_penalty"] = 1.0
+    values["decoding"]["max_length_ratio"] = 1.5
     values["corpora"] = {name: dict(reversed(corpus.items())) for name, corpus in values["corpora"].items()}
     assert finished.configured(values).stale() == set()
 

@@ -24,7 +24,7 @@ SETTINGS = PRUNING | {
     "training": TRAINING | {"updates": 40, "batch_tokens": 100, "log_every": 40, "evaluate_every": 40}
 }
 SOURCES = [[5, 9, 4, 17], [8], []]
-DECODING = {"beam": 2, "length_penalty": 1.0, "max_length_ratio": 2.0}
+DECODING = {"beam": 2, "max_length_ratio": 2.0}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from specialized_heads import export
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.model.checkpoint import save
 
-DECODING = {"beam": 3, "length_penalty": 1.0, "max_length_ratio": 2.0}
+DECODING = {"beam": 3, "max_length_ratio": 2.0}
 SETTINGS = {
     "experiment": "tiny",
     "corpus": "words",
@@ -18,7 +18,6 @@ SETTINGS = {
     "seed": 7,
     "source_language": "en",
     "target_language": "de",
-    "entities": True,
     "preprocess": "none",
     "decoding": DECODING,
 }

@@ -1,8 +1,7 @@
 """Stage clean: normalise the text, drop pairs that are not translations, and group the pairs that share sentences.
 
-Text is normalised (`normalise`), filters (`filters`) drop pairs, then repeated pairs are dropped: only the first of equal pairs
-is kept and, depending on the configuration, only the first of pairs with equal source and target keys (`near_duplicates`). A
-dropped pair is counted under the first reason that applies.
+Text is normalised (`normalise`), filters (`filters`) drop pairs, then all but the first of equal pairs are dropped. A dropped
+pair is counted under the first reason that applies.
 
 Pairs without a document are grouped by sentence: pairs whose sources or targets have equal keys, directly or through other pairs,
 form one group, so no sentence has one translation in training and another in test. The smallest source key of a group becomes the
@@ -32,8 +31,7 @@ from specialized_heads.experiment.sections import Filters
 from specialized_heads.stage import Files, Section, UserError, atomic, command, log, progress, write_json
 
 # Why a pair is dropped, in order; a reason is stored as its position, and "" means that the pair is kept.
-REASONS = ("", *FILTERS, "duplicate", "near_duplicate")
-
+REASONS = ("", *FILTERS, "duplicate")
 
 # The held-out set of a pair, as a column of few bytes.
 SETS = pd.CategoricalDtype(["", *HELD_OUT])
@@ -64,7 +62,8 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
         if not tables:
             raise UserError(f"{raw}: the file has no pairs")
         pairs = pd.concat(tables, ignore_index=True)
-        drop_repeated(pairs, near_duplicates=settings.filters.near_duplicates)
+        passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), "texts"]
+        pairs.loc[passing.index[passing.duplicated()], "reason"] = REASONS.index("duplicate")
         dropped = dict(zip(REASONS, np.bincount(pairs["reason"], minlength=len(REASONS)).tolist(), strict=True))
         kept = dropped.pop("")
         if not kept:
@@ -106,7 +105,7 @@ def normalised(
     for block in progress(read_blocks(raw), what="normalise and filter", unit="block"):
         texts, keys, changes = [], [], [set() for _ in range(block.num_rows)]
         for name in ("source", "target"):
-            done = [normalise(text, entities=settings.filters.entities) for text in block[name].to_pylist()]
+            done = [normalise(text) for text in block[name].to_pylist()]
             changes = [some | more for some, (_, more) in zip(changes, done, strict=True)]
             texts.append(pa.array([text for text, _ in done], pa.string()))
             keys.append([sentence_key(text) for text, _ in done])
@@ -129,18 +128,6 @@ def normalised(
         tables.append(table)
         documents = pc.if_else(pa.array(table["grouped"]), pa.array(keys[0], pa.string()), block["document"])
         yield pa.record_batch([*texts, documents, block["set"]], schema=SCHEMA)
-
-
-def drop_repeated(pairs: pd.DataFrame, *, near_duplicates: bool) -> None:
-    """Write into `reason` which of the pairs that pass all filters repeat an earlier one of them."""
-
-    def drop_all_but_first(name: str, columns: list[str]) -> None:
-        passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), columns]
-        pairs.loc[passing.index[passing.duplicated()], "reason"] = REASONS.index(name)
-
-    drop_all_but_first("duplicate", ["texts"])
-    if not near_duplicates:
-        drop_all_but_first("near_duplicate", ["sources", "targets"])
 
 
 def connected(sources: pd.Series, targets: pd.Series) -> np.ndarray:

@@ -52,7 +52,8 @@ def scripts_of(language: str) -> tuple[str, ...]:
 
 
 # The names of the counts, in order.
-FILTERS = ("empty", "too_short", "too_long", "too_many_characters", "uneven", "copy", "wrong_script")
+FILTERS = ("empty", "too_long", "too_many_characters", "uneven", "copy", "wrong_script")
+MAX_CHARACTERS = 1000  # of a text
 
 
 def measure(texts: pa.StringArray) -> pd.DataFrame:
@@ -103,11 +104,10 @@ def reasons(
     least, most = np.fmin(*sides), np.fmax(*sides)
     drops = {
         "empty": least["characters"] == 0,
-        "too_short": least["words"] < filters.min_words,
         "too_long": most["words"] > filters.max_words,
-        "too_many_characters": most["characters"] > filters.max_characters,
+        "too_many_characters": most["characters"] > MAX_CHARACTERS,
         "uneven": most["characters"] > filters.max_ratio * least["characters"],
-        "copy": copies & (sets == "") & (not filters.copies),
+        "copy": copies & (sets == ""),
         "wrong_script": least.get("script_share", 1) < filters.script,
     }
     applies = ~np.isin(sets, ["dev", "test"])

@@ -68,13 +68,11 @@ STEPS: dict[str, Callable[[str], str]] = {
 }
 
 
-def normalise(text: str, *, entities: bool) -> tuple[str, set[str]]:
-    """The normalised text, and which of `STEPS` changed it; `entities`: whether to decode HTML entities."""
+def normalise(text: str) -> tuple[str, set[str]]:
+    """The normalised text, and which of `STEPS` changed it."""
     changed = set()
     for name, step in STEPS.items():
-        before = text
-        if name != "entities" or entities:
-            text = step(text)
+        before, text = text, step(text)
         if text != before:
             changed.add(name)
     # Invisible characters may have separated spaces; joiners that join nothing are no text.

@@ -52,6 +52,7 @@ def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any
             entry |= {"licence": dataset.licence, "citation": dataset.citation}
         entries.append(entry)
     shared = {name: "; ".join(dict.fromkeys(getattr(row, name) for row in known)) for name in ("licence", "citation")}
+    shared["licence"] = shared["licence"] or "not stated"
     return {"kind": source.kind, "files": entries} | shared | provenance
 
 

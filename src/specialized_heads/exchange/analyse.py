@@ -154,7 +154,7 @@ def summary(table: Path) -> str:
 
 def _lines(path: Path) -> list[str]:
     """The sentences of a file, normalised as in the clean stage."""
-    lines = [normalise(line, entities=False)[0] for line in text_lines(path)]
+    lines = [normalise(line)[0] for line in text_lines(path)]
     if "" in lines:
         raise stage.UserError(f"{path}: line {lines.index('') + 1} is empty; remove it, and its translation")
     if not lines:
@@ -164,7 +164,7 @@ def _lines(path: Path) -> list[str]:
 
 def _texts(trees: Path) -> list[str]:
     """The sentences of a CoNLL-U file, normalised as in the clean stage."""
-    texts = [normalise(tree.text, entities=False)[0] for tree in read_trees(trees)]
+    texts = [normalise(tree.text)[0] for tree in read_trees(trees)]
     if "" in texts:
         raise stage.UserError(f"{trees}: sentence {texts.index('') + 1} has no text; remove it, and its translation")
     return texts

@@ -111,7 +111,7 @@ def array(tensor: Tensor) -> np.ndarray:
 
 
 def translator(
-    folder: Path, *, tags: list[str], compute_type: str, beam: int, length_penalty: float, max_length_ratio: float
+    folder: Path, *, tags: list[str], compute_type: str, beam: int, max_length_ratio: float
 ) -> Callable[[list[list[str]]], list[list[str]]]:
     """What translates pieces of sentences, source tags included, with a written model; translations begin with `tags`."""
     engine = ctranslate2.Translator(str(folder), compute_type=compute_type)
@@ -125,7 +125,6 @@ def translator(
                 target_prefix=[tags] * len(batch) if tags else None,
                 max_batch_size=64,
                 beam_size=beam,
-                length_penalty=length_penalty,
                 min_decoding_length=0,
                 max_input_length=0,
                 max_decoding_length=int(max_length_ratio * length) + 10,

@@ -52,7 +52,7 @@ source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/source.mod
 target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/target.model")
 text = "A sentence."{apply}
 pieces = {tags}source.encode(text, out_type=str)
-result = translator.translate_batch([pieces], beam_size={beam}, length_penalty={length_penalty}{prefix})[0]
+result = translator.translate_batch([pieces], beam_size={beam}{prefix})[0]
 translation = target.decode_pieces(result.hypotheses[0]{skip})"""
 
 # What `corpus.preprocess` does before and after, for a model of lower-case Moses tokens.
@@ -165,7 +165,7 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run
     a = translator.model.architecture
     protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
     settings = translator.decoding.model_dump()
-    huggingface.write_folder(translator.model, output, beam=settings["beam"], length_penalty=settings["length_penalty"])
+    huggingface.write_folder(translator.model, output, beam=settings["beam"])
     write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
     try:
         from specialized_heads.exchange.generate import generator
@@ -188,13 +188,13 @@ def _compare(translator: Translator, sources: list[list[int]], theirs: list[list
 
 @torch.inference_mode()
 def _score(translator: Translator, source: list[int], target: list[int]) -> float:
-    """The score of a hypothesis in beam search: log P / n^α, in nats."""
+    """The score of a hypothesis in beam search: log P / n, in nats."""
     model, tokens = translator.model, translator.model.architecture.tokens
     given = torch.tensor([[tokens.start, *target]])
     logits = model.logits(model(torch.tensor([[*source, tokens.eos]]), given))[0].log_softmax(-1)
     labels = torch.tensor([*target, tokens.eos])
     each = logits[torch.arange(len(labels)), labels][len(tokens.target_tags) :]
-    return float(each.sum() / len(labels) ** translator.decoding.length_penalty)
+    return float(each.sum() / len(labels))
 
 
 def _readme(translator: Translator, *, to: str, quantization: str, comparison: Comparison) -> str:

@@ -175,11 +175,11 @@ SHARED = {
 TIED = {"all": "source_embedding", "output": "target_embedding"}  # the parameter of a matrix that is tied
 
 
-def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty: float) -> None:
+def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
     """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
 
-    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros. `beam` and `length_penalty` are
-    for `generate`. A `UserError` if the format cannot hold the model.
+    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros. `beam` is for
+    `generate`. A `UserError` if the format cannot hold the model.
     """
     check_format(model)
     a, tokens = model.architecture, model.architecture.tokens
@@ -207,7 +207,7 @@ def write_folder(model: Transformer, folder: Path, *, beam: int, length_penalty:
     generation = special | {
         "num_beams": beam,
         "early_stopping": beam > 1,  # a sentence is done with as many finished hypotheses, as here
-        "length_penalty": length_penalty,
+        "length_penalty": 1.0,
         "max_length": 512,
     }
     if a.post_norm:

@@ -238,13 +238,12 @@ class Experiment(Section):
         return _validate(Training, self.training.model_dump() | changed, prefix="pruning")
 
     def retraining(self) -> Training:
-        """The settings of training from scratch: the baseline's, but for `pruning.retrain_updates` and `retrain_learning_rate`.
+        """The settings of training from scratch: the baseline's, but for `pruning.retrain_updates`.
 
         A linear schedule is scaled as a whole: its warm-up keeps its share of the updates.
         """
         updates = self.pruning.retrain_updates or self.training.updates
-        rate = self.pruning.retrain_learning_rate or self.training.learning_rate
-        changed = {"updates": updates, "learning_rate": rate}
+        changed = {"updates": updates}
         if self.training.schedule == "linear":
             changed["warmup"] = max(1, round(self.training.warmup * updates / self.training.updates))
         return _validate(Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")

@@ -39,14 +39,11 @@ def datasets(experiment: Experiment, corpus: str) -> list[Dataset]:
 
 
 def fetched(experiment: Experiment) -> dict[str, Dataset]:
-    """The datasets that are fetched by their address, by the path of their file below the folder of downloads.
-
-    A hash that one corpus gives holds for all.
-    """
+    """The datasets that are fetched by their address, by the path of their file below the folder of downloads."""
     by_file: dict[str, Dataset] = {}
     for corpus in experiment.corpora:
         for dataset in datasets(experiment, corpus):
-            if dataset.url and (dataset.file not in by_file or dataset.sha256):
+            if dataset.url:
                 by_file[dataset.file] = dataset
     for task in experiment.tasks.values():
         if isinstance(task.source, Glue) and task.source.path is None:

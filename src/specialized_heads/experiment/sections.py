@@ -12,21 +12,12 @@ Mode = Literal["none", "paper"]  # of preprocessing: `vocabulary.preprocess`
 
 
 class Filters(Section):
-    """Normalisation of text and choice of sentence pairs. Words are separated by white space."""
+    """Choice of sentence pairs. Words are separated by white space."""
 
-    entities: bool = Field(True, description="decode HTML entities such as &quot;")
-    min_words: int = Field(1, ge=1, description="minimum length, words")
     max_words: int = Field(100, ge=1, description="maximum length, words")
-    max_characters: int = Field(1000, ge=1, description="maximum length, characters")
     max_ratio: float = Field(3.0, ge=1, description="maximum ratio of the two lengths in characters")
-    copies: bool = Field(
-        False, description="keep pairs whose target equals the source, ignoring case, digits and punctuation"
-    )
     script: float = Field(
         0.0, ge=0, le=1, description="minimum share of letters in the script of the language, on each side; 0: no check"
-    )
-    near_duplicates: bool = Field(
-        True, description="keep pairs that equal an earlier one on both sides, ignoring case, digits and punctuation"
     )
 
 
@@ -84,7 +75,6 @@ class Model(Section):
     position_scale: float = Field(
         1.0, gt=0, le=1e3, description="factor applied to the sinusoids; word embeddings have unit size"
     )
-    position_start: int = Field(0, ge=0, le=1000, description="position of the first token; 1 in M2M100")
     tied: Literal["", "output", "all"] = Field(
         "",
         description="embeddings that share one matrix: output (target and output), all (with vocabulary.shared), or none",
@@ -195,12 +185,6 @@ class Pruning(Section):
     retrain_updates: int | None = Field(
         None, ge=1, description="updates of from-scratch training; null: training.updates"
     )
-    retrain_learning_rate: float | None = Field(
-        None,
-        gt=0,
-        description="as training.learning_rate, for from-scratch training; short trainings need higher rates; "
-        "null: training.learning_rate",
-    )
     controls: Distinct[Literal["regularised", "count"]] = Field(
         [],
         description="further from-scratch models for the configurations in retrain (footnote 8); regularised: with gates and "
@@ -285,7 +269,6 @@ class Decoding(Section):
     """Beam search."""
 
     beam: int = Field(4, ge=1, le=1000, description="hypotheses per sentence")
-    length_penalty: float = Field(1.0, ge=0, description="α in log P / length^α; 0: no normalisation")
     max_length_ratio: float = Field(
         2.0, gt=0, description="maximum output length: this many times the source's subwords, plus 10"
     )
@@ -328,9 +311,6 @@ class Heads(Section):
     )
     rare_cutoff: int = Field(
         500, ge=0, description="tokens outside this many most frequent ones are rare (section 5.3)"
-    )
-    from_word: Literal["mean", "first"] = Field(
-        "mean", description="attention from a word: mean over its pieces, or first piece"
     )
     bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
     relevance_rules: Distinct[Literal["z_plus", "alpha_beta", "epsilon"]] = Field(

@@ -29,7 +29,6 @@ def _file_path(path: str) -> str:
 
 
 FilePath = Annotated[str, AfterValidator(_file_path)]
-Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$"), AfterValidator(str.lower)]
 
 
 def _on_one_line(title: str) -> str:
@@ -88,7 +87,6 @@ class Local(Section):
     analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
     group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
-    licence: str = Field("not stated", description="shown in the data card")
 
     @model_validator(mode="after")
     def _one_way(self) -> "Local":
@@ -116,7 +114,6 @@ class Opus(Section):
     version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
     group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
-    sha256: Hash | None = Field(None, description="SHA-256 of the archive; null: recorded but not checked")
 
 
 class OpenSubtitles(Section):
@@ -124,9 +121,6 @@ class OpenSubtitles(Section):
 
     kind: Literal["opensubtitles"]
     version: str = Field("v2018", pattern=NAME, description="release of OPUS")
-    overlap: float = Field(
-        0.9, ge=0, le=1, description="minimum time overlap of a link; links without this attribute are dropped"
-    )
     limit: int | None = Field(6_000_000, ge=1, description=LIMIT)
 
 
@@ -139,9 +133,9 @@ class Wmt(Section):
     test: Distinct[str] = Field(min_length=1, description="newstest sets for BLEU")
     analysis: Distinct[str] = Field(
         [],
-        description="datasets from whose source side analysis sentences are drawn (section 5.2); empty: held out from train",
+        description="datasets from whose source side 50,000 analysis sentences are drawn (section 5.2), never used for "
+        "training; empty: held out from train",
     )
-    analysis_size: int = Field(50_000, ge=1, description="sentences drawn from `analysis`; never used for training")
     limit: int | None = Field(2_500_000, ge=1, description=LIMIT)
 
     @model_validator(mode="after")

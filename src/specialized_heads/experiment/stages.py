@@ -177,7 +177,7 @@ def relevance_by_rule(experiment: Experiment, /, *, corpus: str, **_: str) -> Se
 
 
 # The keys of the section `heads` that functions depend on.
-FUNCTION_KEYS = {"relations", "syntactic_margin", "rare_cutoff", "from_word", "bootstrap"}
+FUNCTION_KEYS = {"relations", "syntactic_margin", "rare_cutoff", "bootstrap"}
 
 
 def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
@@ -269,8 +269,7 @@ def view_index(experiment: Experiment, /, **_: str) -> Settings:
 
 def export(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:
     name = {"experiment": experiment.experiment, "corpus": corpus, "model": model, "seed": int(seed)}
-    entities = {"entities": experiment.corpora[corpus].filters.entities}
-    return name | entities | _sections(experiment, corpus, "decoding") | tokens(experiment, corpus=corpus)
+    return name | _sections(experiment, corpus, "decoding") | tokens(experiment, corpus=corpus)
 
 
 def _sections(experiment: Experiment, corpus: str, *sections: str) -> Settings:

@@ -63,7 +63,7 @@ def measure(
         sentences: those with a tree, by number.
         fixed_offsets: the baselines, by relation and direction; see `syntactic.arc_hits`.
         ranks: of the source tokens by frequency, see `rare_words.frequency_ranks`.
-        settings: `from_word` and `rare_cutoff`.
+        settings: `rare_cutoff`.
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     heads = {kind: len(maps.head_numbers(model, kind)) for kind in KINDS}
@@ -99,7 +99,7 @@ def measure(
             parsed = [sentences[int(batch.sentences[row])] for row in rows]
             words, shares = [sentence.words for sentence in parsed], [sentence.shares for sentence in parsed]
             weights = batch.weights["encoder"][rows]
-            attention = syntactic.word_attention(weights, words, shares, from_word=settings.from_word)
+            attention = syntactic.word_attention(weights, words, shares)
             arcs = [sentence.arcs for sentence in parsed]
             arc_counts.append(syntactic.arc_hits(attention, words, arcs, fixed_offsets))
     means = {kind: (sums[kind] / number_of_queries[kind]).numpy() for kind in KINDS}  # 0 / 0 is NaN

@@ -1,7 +1,7 @@
 """Syntactic heads: does an attention head attend from a word to its syntactic head or dependent (section 5.2)?
 
 Attention between subwords becomes attention between words: attention to a word is the sum over its pieces, attention from a
-word the mean over its pieces (or that of its first piece). A piece that several words share is divided among them. A head is
+word the mean over its pieces. A piece that several words share is divided among them. A head is
 right on an arc if it attends most to the word at the other end, or to a word with the same pieces. Each relation counts in
 both directions, each compared with the best fixed offset.
 
@@ -28,16 +28,13 @@ def score_names(relations: Sequence[str]) -> np.ndarray:
     return np.array([[f"{relation}_{direction}" for direction in DIRECTIONS] for relation in relations])
 
 
-def word_attention(
-    weights: Tensor, words: Sequence[list[list[int]]], shares: Sequence[list[list[float]]], *, from_word: str
-) -> Tensor:
+def word_attention(weights: Tensor, words: Sequence[list[list[int]]], shares: Sequence[list[list[float]]]) -> Tensor:
     """Attention between words.
 
     Args:
         weights: attention between pieces (B, H, S, S).
         words: per sentence and word, the numbers of its pieces.
         shares: the word's share in each of these pieces, as in `trees.Sentence`.
-        from_word: "mean" over the pieces of the word that attends, or its "first" piece.
 
     Returns:
         (B, H, W, W), from row to column; zero for padding. Rows need not sum to 1, since EOS and pieces outside words get
@@ -49,9 +46,6 @@ def word_attention(
     received = [(b, w, p) for b, row in enumerate(words) for w, word in enumerate(row) for p in word]
     b, w, p = torch.tensor(received, dtype=torch.long).reshape(-1, 3).T
     to_word[b, p, w] = torch.tensor([share for row in shares for word in row for share in word], dtype=torch.float)
-    if from_word == "first":
-        sent = [(b, w, word[0]) for b, row in enumerate(words) for w, word in enumerate(row) if word]
-        b, w, p = torch.tensor(sent, dtype=torch.long).reshape(-1, 3).T
     from_[b, w, p] = 1.0
     from_ /= from_.sum(-1, keepdim=True).clamp(min=1.0)
     return from_[:, None] @ weights @ to_word[:, None]

@@ -99,7 +99,6 @@ def translate(
     sources: list[list[int]],
     *,
     beam: int,
-    length_penalty: float,
     max_length_ratio: float,
     copies: int = 1,
 ) -> list[list[int]]:
@@ -109,8 +108,7 @@ def translate(
         model: in evaluation mode. A mask that differs by sentence has one row per sentence of every copy, in the order of
             the result; those of the decoder lose rows as sentences finish, so they cannot be used again.
         sources: ids of each sentence, without EOS.
-        beam: W.
-        length_penalty: α; a hypothesis of n tokens (EOS included) scores log P / n^α.
+        beam: W. A hypothesis of n tokens (EOS included) scores log P / n.
         max_length_ratio: an output has at most `max_length_ratio` times the tokens of its source, plus 10.
         copies: number of times the batch is translated, for masks that differ between copies.
 
@@ -151,7 +149,7 @@ def translate(
         for row, column in ends[:, :beam].nonzero().tolist():
             if (score := float(best[row, column])) > -torch.inf:
                 ids = prefixes[row, parent[row, column]].tolist()
-                finished[open_[row]].append((score / position**length_penalty, ids))
+                finished[open_[row]].append((score / position, ids))
         # Continue with the best W open candidates, or as many as there surely are: each hypothesis can end in only one way.
         width = min(beam, best.shape[1] - tokens.shape[1])
         order = torch.argsort(ends.to(torch.int8), dim=1, stable=True)[:, :width]

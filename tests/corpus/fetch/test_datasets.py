@@ -42,12 +42,11 @@ def test_news_test_sets_have_the_names_that_sacrebleu_knows(year: int, pair: tup
 
 
 def test_opus_pairs_are_alphabetical_whatever_the_direction() -> None:
-    source = Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12", sha256="0" * 64)
+    source = Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12")
     for languages in (("en", "ru"), ("ru", "en")):
         (file,) = files_of(source, source_language=languages[0], target_language=languages[1])
         assert file.url == "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/en-ru.txt.zip"
         assert file.file == "opus/Tatoeba/v2023-04-12/en-ru.txt.zip"
-        assert file.sha256 == "0" * 64
 
 
 def test_subtitles_are_the_alignment_and_the_two_sides() -> None:

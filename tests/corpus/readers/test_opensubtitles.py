@@ -73,11 +73,9 @@ def release(tmp_path: Path) -> Callable[..., list[Path]]:
     return write
 
 
-def rows(
-    files: list[Path], *, languages: tuple[str, str] = ("en", "ru"), overlap: float = 0.9
-) -> tuple[list[tuple[str, ...]], Counter[str]]:
+def rows(files: list[Path], *, languages: tuple[str, str] = ("en", "ru")) -> tuple[list[tuple[str, ...]], Counter[str]]:
     counts: Counter[str] = Counter()
-    source = OpenSubtitles(kind="opensubtitles", overlap=overlap)
+    source = OpenSubtitles(kind="opensubtitles")
     batches = read(source, files, source_language=languages[0], target_language=languages[1], counts=counts)
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()], counts
 

@@ -8,6 +8,7 @@ import pytest
 from packing import tarred, zipped
 
 from specialized_heads.corpus.fetch.datasets import files_of
+from specialized_heads.corpus.readers import wmt
 from specialized_heads.corpus.readers.wmt import read, segments
 from specialized_heads.experiment.sources import Wmt
 from specialized_heads.stage import UserError
@@ -113,10 +114,10 @@ def test_lines_without_two_columns_and_blank_ones_are_counted_once(data: Path) -
     rows(data, train=train, counts=counts)
     assert counts == {"not_two_columns": 2, "blank_line": 2}
     counts.clear()
-    rows(data, train=train, analysis=train[:1], analysis_size=1, counts=counts)
+    rows(data, train=train, analysis=train[:1], counts=counts)
     assert counts == {"not_two_columns": 2, "blank_line": 2}
     counts.clear()
-    rows(data, analysis=train[:1], analysis_size=1, counts=counts)
+    rows(data, analysis=train[:1], counts=counts)
     assert counts == {"not_two_columns": 1, "blank_line": 1}
 
 
@@ -136,8 +137,11 @@ def test_a_news_test_is_that_of_the_direction(data: Path) -> None:
     assert pairs(backward, "test") == [("с русского", "from Russian")]
 
 
-def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(data: Path) -> None:
-    analysis = {"analysis": ["europarl_v7_en_fr", "giga_fren"], "analysis_size": 4}
+def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wmt, "ANALYSIS", 4)
+    analysis = {"analysis": ["europarl_v7_en_fr", "giga_fren"]}
     english_french = {"languages": ("en", "fr"), "dev": ["giga_fren"], "test": ["europarl_v7_en_fr"]}
     everything = rows(data, train=analysis["analysis"], **english_french)
     counts: Counter[str] = Counter()
@@ -159,10 +163,8 @@ def test_blank_sentences_are_not_drawn(data: Path) -> None:
     path = data / "wmt" / "training-parallel-europarl-v7.tgz"
     stem = "training/europarl-v7.fr-en"
     tarred(path, {f"{stem}.en": "\none\n \ntwo\n", f"{stem}.fr": "vide\nun\nvide\n\n"})
-    found = rows(data, analysis=["europarl_v7_en_fr"], analysis_size=2)
+    found = rows(data, analysis=["europarl_v7_en_fr"])
     assert pairs(found, "analysis") == [("one", ""), ("two", "")]
-    with pytest.raises(UserError, match="analysis_size: 3 sentences are needed, europarl_v7_en_fr hold 2"):
-        rows(data, analysis=["europarl_v7_en_fr"], analysis_size=3)
 
 
 def test_sides_that_do_not_match_are_refused(data: Path) -> None:

@@ -78,8 +78,7 @@ def files_of(source: Source, *, source_language: str, target_language: str) -> l
     pair = "-".join(sorted(languages))
     match source:
         case Opus():
-            archive = known()["opus"].filled(corpus=source.corpus, version=source.version, pair=pair)
-            return [replace(archive, sha256=source.sha256)]
+            return [known()["opus"].filled(corpus=source.corpus, version=source.version, pair=pair)]
         case OpenSubtitles():
             alignment, text = known()["opensubtitles_alignment"], known()["opensubtitles_text"]
             texts = [text.filled(version=source.version, language=language) for language in languages]

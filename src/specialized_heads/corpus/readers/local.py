@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copyfileobj
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,11 +57,6 @@ def read(
             set_ = "" if key == "path" else key
             how = {"columns": source.columns, "group_by": source.group_by, "counts": counts, "set_": set_}
             yield from read_pairs_file(path, **how)
-
-
-def provenance(source: Local, files: Sequence[Path]) -> dict[str, Any]:
-    """The licence that the configuration states."""
-    return {"licence": source.licence, "citation": ""}
 
 
 def read_pairs_file(

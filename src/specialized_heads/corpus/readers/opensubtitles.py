@@ -29,6 +29,7 @@ from specialized_heads.corpus.readers.archives import open_packed, refuse_damage
 from specialized_heads.experiment.sources import OpenSubtitles
 from specialized_heads.stage import UserError, log
 
+OVERLAP = 0.9  # minimum share of time of a link (appendix B.1)
 # Nothing is expanded or fetched; comments would divide the text.
 SAFE = {"resolve_entities": False, "load_dtd": False, "no_network": True, "remove_comments": True, "remove_pis": True}
 
@@ -57,7 +58,7 @@ def read(
         for path in texts:
             with refuse_damage(path):
                 zips.append(opened.enter_context(zipfile.ZipFile(path)))
-        yield from blocks(_pairs(alignment, zips, sides=sides, min_overlap=source.overlap, counts=counts))
+        yield from blocks(_pairs(alignment, zips, sides=sides, counts=counts))
 
 
 def _pairs(
@@ -65,7 +66,6 @@ def _pairs(
     zips: Sequence[zipfile.ZipFile],
     *,
     sides: tuple[int, int],
-    min_overlap: float,
     counts: Counter[str],
 ) -> Iterator[tuple[str, str, str]]:
     """Source, target and film of each link that passes."""
@@ -76,7 +76,7 @@ def _pairs(
         if not all(link.sentences):
             counts["one_side_empty"] += 1
             continue
-        if link.overlap is None or not link.overlap >= min_overlap:  # also true for NaN
+        if link.overlap is None or not link.overlap >= OVERLAP:  # also true for NaN
             counts["no_overlap_attribute" if link.overlap is None else "overlap_below_threshold"] += 1
             continue
         if link.documents != current:

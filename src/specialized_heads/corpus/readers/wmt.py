@@ -39,7 +39,7 @@ from specialized_heads.corpus.readers.archives import (
 from specialized_heads.experiment.sources import Wmt
 from specialized_heads.stage import UserError
 
-ANALYSIS_SEED = 1
+ANALYSIS, ANALYSIS_SEED = 50_000, 1  # sentences that are drawn, or all where there are fewer
 ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -62,7 +62,7 @@ def read(
         return _rows(dataset, paths[dataset.file], languages=languages, counts=dropped)
 
     sizes = {name: sum(bool(row[0].strip()) for row in rows(name, Counter())) for name in source.analysis}
-    drawn = _draw(sizes, size=source.analysis_size) if sizes else {}
+    drawn = _draw(sizes) if sizes else {}
     for name in source.train:
         yield from blocks(_chosen(rows(name, counts), drawn.get(name, ()), wanted=False))
     for set_, datasets in (("dev", source.dev), ("test", source.test)):
@@ -74,14 +74,10 @@ def read(
         yield from blocks(_chosen(found, drawn[name], wanted=True), set_="analysis")
 
 
-def _draw(sizes: dict[str, int], *, size: int) -> dict[str, set[int]]:
+def _draw(sizes: dict[str, int]) -> dict[str, set[int]]:
     """Draw sentences without replacement, given the number of non-blank ones per dataset: their numbers in each dataset."""
     total = sum(sizes.values())
-    if total < size:
-        raise UserError(
-            f"source.analysis_size: {size} sentences are needed, {', '.join(sizes)} hold {total}; "
-            "name more datasets under analysis, or make it smaller"
-        )
+    size = min(total, ANALYSIS)
     numbers = np.random.default_rng(ANALYSIS_SEED).choice(total, size, replace=False, shuffle=False)
     ends = np.cumsum(list(sizes.values()))
     return {
