@@ -11,7 +11,6 @@ from published import marian, write_tokeniser
 from small import WORDS
 
 from specialized_heads import export
-from specialized_heads.corpus.bpe import learn
 from specialized_heads.exchange.export_to import Comparison, export_to
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.export import load_exported
@@ -57,16 +56,6 @@ def test_quantisation_leaves_the_original_as_it_is(exported: Path, tmp_path: Pat
 
 
 @pytest.fixture
-def ours(call, tmp_path: Path) -> Path:
-    """An exported model in the format of M2M100, without languages."""
-    sizes = {"source_vocabulary": 60, "target_vocabulary": 60, "width": 32, "feed_forward": 48, "position_start": 1}
-    model = Transformer(Architecture.full(layers=1, heads=4, position_last=True, **sizes), dropout=0.0)
-    initialise(model, seed=1)
-    vocabulary = learn(WORDS, size=60, name="source")
-    return exported_as(tmp_path / "ours", model, vocabulary, vocabulary, call)
-
-
-@pytest.fixture
 def imported(call, saved, tmp_path: Path) -> Path:
     """An exported MarianMT model, whose target side alone has Chinese characters, and which prefers one of them."""
     write_tokeniser(saved(marian()), {"source": WORDS[:40], "target": ["北京", "北", "a北 c京"] * 20})
@@ -100,7 +89,6 @@ def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
         ("lower", "ctranslate2", "float32"),
         ("exported", "ctranslate2", "int8"),
         ("imported", "ctranslate2", "float32"),
-        ("ours", "hf", "float32"),
         ("imported", "hf", "float32"),
     ],
 )
@@ -150,19 +138,18 @@ def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-@pytest.mark.parametrize("to", ["ctranslate2", "hf"])
-def test_no_other_format_has_fixed_patterns(to: str, model_files: dict[str, Path], call, tmp_path: Path) -> None:
+def test_ctranslate2_has_no_fixed_patterns(model_files: dict[str, Path], call, tmp_path: Path) -> None:
     sizes = {"source_vocabulary": 60, "target_vocabulary": 61, "width": 16, "feed_forward": 12}
     model = Transformer(Architecture.full(layers=1, heads=4, fixed_patterns=True, **sizes), dropout=0.0)
     initialise(model, seed=1)
     vocabularies = [model_files[name].read_bytes() for name in ("source_model", "target_model")]
     folder = exported_as(tmp_path / "fixed", model, *vocabularies, call)
     with pytest.raises(UserError, match="heads with fixed attention patterns, which"):
-        export_to(folder, tmp_path / "out", to=to, texts=[])
+        export_to(folder, tmp_path / "out", to="ctranslate2", texts=[])
 
 
-def test_transformers_cannot_hold_positions_from_0(exported: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="positions that start at 0, not 1, which the format of M2M100 cannot hold"):
+def test_transformers_cannot_hold_models_trained_here(exported: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="positions of models trained here; export this one to ctranslate2"):
         export_to(exported, tmp_path / "hf", to="hf", texts=[])
     with pytest.raises(UserError, match="transformers holds float32 weights"):
         export_to(exported, tmp_path / "hf", to="hf", quantization="int8", texts=[])

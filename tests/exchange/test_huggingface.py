@@ -11,10 +11,8 @@ from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import load_folder, write_folder
-from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.decoding import translate
-from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.stage import UserError
+from specialized_heads.model.transformer import Transformer
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -145,22 +143,3 @@ def test_a_layer_without_heads_keeps_the_bias_of_its_output(saved) -> None:
     shifted = our_logits(ours, source, target)
     torch.nn.init.zeros_(ours.attentions("encoder")[0].output_bias)
     assert not torch.allclose(shifted, our_logits(ours, source, target))
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"position_frequency": 2.0}, "positions of frequency 2, base 10000 and scale 1"),
-        ({"position_base": 30.0}, "positions of frequency 1, base 30 and scale 1"),
-        ({"position_scale": 3.0}, "positions of frequency 1, base 10000 and scale 3"),
-        ({"head_width": 16}, "heads of width 16, of which 2 fill its width 32"),
-        ({"position_start": 0}, "positions that start at 0, not 1"),
-        ({"target_vocabulary": 61}, "vocabularies of different sizes"),
-    ],
-)
-def test_what_a_format_cannot_hold_is_refused(options: dict, reason: str, tmp_path: Path) -> None:
-    sizes = {"source_vocabulary": 60, "target_vocabulary": 60, "width": 32, "feed_forward": 48, "position_start": 1}
-    model = Transformer(Architecture.full(layers=1, heads=4, **(sizes | options)), dropout=0.0)
-    initialise(model, seed=1)
-    with pytest.raises(UserError, match=f"{reason}, which the format of M2M100 cannot hold; export it to ctranslate2"):
-        write_folder(model, tmp_path, beam=1)

@@ -10,10 +10,9 @@ import sentencepiece
 from published import HEADS, WIDTHS
 from small import WORDS
 
-from specialized_heads.corpus.bpe import learn as learn_ours
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import encode
-from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
+from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
 from specialized_heads.exchange.tokenisers import M2M100_LANGUAGES, read_tokenisers, renumber, write_tokenisers
 from specialized_heads.stage import UserError
@@ -303,18 +302,6 @@ def test_transformers_reads_an_exported_marian(marian: tuple[Path, Config], tmp_
     read = read_tokenisers(*marian)
     theirs = written(tmp_path / "out", *read[:3], marian=True)
     assert_same_ids(theirs, {"source": read.source, "target": read.target}, read.tokens)
-
-
-def test_transformers_reads_a_vocabulary_made_here(tmp_path: Path) -> None:
-    draw = random.Random(1)
-    lines = [" ".join("".join(draw.choices("abcde", k=draw.randint(1, 8))) for _ in range(8)) for _ in range(300)]
-    model = learn_ours(lines, size=200, name="source")
-    theirs = written(tmp_path / "out", model, model, OURS, marian=False)
-    ours = sentencepiece.SentencePieceProcessor(model_proto=model)
-    for text in [*lines, *TEXTS[:20], "a文北b c", "ab  c"]:
-        ids = ours.encode(text)
-        assert theirs(text)["input_ids"] == [*ids, OURS.eos]
-        assert theirs.decode(ids, skip_special_tokens=True) == ours.decode([n for n in ids if n != OURS.unknown])
 
 
 def test_languages_that_transformers_would_number_otherwise_are_not_exported(

@@ -178,11 +178,12 @@ TIED = {"all": "source_embedding", "output": "target_embedding"}  # the paramete
 def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
     """Write a model as `save_pretrained` would, without its tokenisers, to a folder that exists.
 
-    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros. `beam` is for
-    `generate`. A `UserError` if the format cannot hold the model.
+    Pre-norm models become M2M100, post-norm ones MarianMT; removed heads become heads of zeros. `beam` is for `generate`. A
+    `UserError` for models that were not imported: no format of transformers has their positions.
     """
-    check_format(model)
     a, tokens = model.architecture, model.architecture.tokens
+    if not a.post_norm and a.position_start != tokens.pad + 1:
+        raise UserError("transformers cannot hold the positions of models trained here; export this one to ctranslate2")
     heads = a.width // a.head_width
     special = {"pad_token_id": tokens.pad, "eos_token_id": tokens.eos, "decoder_start_token_id": tokens.start}
     config = special | {
@@ -219,33 +220,6 @@ def write_folder(model: Transformer, folder: Path, *, beam: int) -> None:
     write_json(folder / CONFIG, config)
     write_json(folder / GENERATION, generation)
     write_tensors(folder / WEIGHTS, _their_tensors(model, heads), format="pt")
-
-
-def check_format(model: Transformer) -> None:
-    """Raise a `UserError` if M2M100 (pre-norm) or MarianMT (post-norm) cannot express the model."""
-    a = model.architecture
-    start = 0 if a.post_norm else a.tokens.pad + 1
-    most = a.width // a.head_width
-    numbers = [number for layers in (a.encoder, a.decoder, a.cross) for layer in layers for number in layer]
-    frequency, base, scale = a.position_frequency, a.position_base, a.position_scale
-    reasons = {
-        "heads with fixed attention patterns": model.has_fixed_heads(),
-        f"positions of frequency {frequency:g}, base {base:g} and scale {scale:g}": (frequency, base, scale)
-        != (1, 1e4, 1),
-        f"positions that start at {a.position_start}, not {start}": a.position_start != start,
-        "another spacing of its positions' frequencies": a.position_last == a.post_norm,
-        # Theirs is 1e-5; our 1e-6 makes no difference that matters.
-        f"an ε of {a.norm_epsilon:g} in its LayerNorms": a.norm_epsilon > 1e-4,
-        f"heads of width {a.head_width}, of which {most} fill its width {a.width}": a.width % a.head_width
-        or max(numbers, default=0) >= most,
-        "vocabularies of different sizes": not a.post_norm and a.source_vocabulary != a.target_vocabulary,
-        "an output bias": not a.post_norm and a.output_bias,
-    }
-    name = "MarianMT" if a.post_norm else "M2M100"
-    for reason, holds in reasons.items():
-        if holds:
-            remedy = "" if model.has_fixed_heads() else "; export it to ctranslate2"
-            raise UserError(f"the model has {reason}, which the format of {name} cannot hold{remedy}")
 
 
 def _their_tensors(model: Transformer, heads: int) -> dict[str, Tensor]:

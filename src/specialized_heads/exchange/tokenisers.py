@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sentencepiece import SentencePieceProcessor
-from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from specialized_heads.corpus.bpe import sealed
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
 from specialized_heads.exchange.reading import read, read_json
 from specialized_heads.experiment.sections import Mode
-from specialized_heads.stage import UserError, optional, write_file, write_json
+from specialized_heads.stage import UserError, write_file, write_json
 
 Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
@@ -264,8 +264,6 @@ def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: Spec
     if tokens.start not in (tokens.pad, tokens.eos):
         settings["bos_token"] = names[tokens.start]
     shared = table == tables["target"]
-    if not marian and not shared:
-        raise UserError("M2M100 needs one vocabulary for both sides; export the model to ctranslate2")
     for side, name in zip(protos, MARIAN if marian else (SHARED, SHARED), strict=True):
         write_file(folder / name, protos[side].SerializeToString())
     if not shared:
@@ -284,32 +282,6 @@ def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: Spec
             # Languages have the ids after those of the table.
             table = {name: number for number, name in enumerate(names[:first])}
     else:
-        inputs = ["input_ids", "attention_mask"]
-        settings |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
-        write_file(folder / TOKENIZER, _tokenizer_json(protos["source"], tokens))
+        raise UserError("transformers has no tokeniser for an M2M100 model without languages; export it to ctranslate2")
     write_json(folder / VOCABULARY, table)
     write_json(folder / TOKENIZER_CONFIG, settings)
-
-
-def _tokenizer_json(proto: ModelProto, tokens: SpecialTokens) -> str:
-    """A vocabulary made here as Hugging Face tokenizers has it; M2M100's own class would put a language before the text."""
-    if proto.trainer_spec.model_type != TrainerSpec.BPE or proto.normalizer_spec.name != "identity":
-        raise UserError("transformers has no tokeniser for an M2M100 model without languages; export it to ctranslate2")
-    scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == Piece.NORMAL}
-    merges = [
-        (piece[:i], piece[i:])
-        for piece in sorted(scores, key=lambda piece: scores[piece], reverse=True)
-        for i in range(1, len(piece))
-        if piece[:i] in scores and piece[i:] in scores
-    ]
-    with optional("models"):
-        from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
-        from tokenizers.models import BPE
-    pieces = [piece.piece for piece in proto.pieces]
-    ids = {piece: number for number, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(BPE(ids, merges, unk_token=pieces[tokens.unknown], fuse_unk=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Metaspace()
-    eos = pieces[tokens.eos]
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {eos}", special_tokens=[(eos, tokens.eos)])
-    return tokenizer.to_str()
