@@ -18,8 +18,8 @@ TATOEBA, HELP = ["tatoeba_en_fr", "tatoeba_en_de"], ["libreoffice_en_ru"]
 class Made(Section):
     """A task made from the English sentences of embedded corpora, by a published recipe (`classification/recipes.py`)."""
 
-    kind: Literal["shift", "halves", "odd"] = Field(
-        description="shift: are two neighbouring words swapped? odd: is a noun or verb replaced? (Conneau et al. 2018); "
+    kind: Literal["shift", "halves"] = Field(
+        description="shift: are two neighbouring words swapped? (Conneau et al. 2018); "
         "halves: are the segments halves of one sentence? (after Devlin et al. 2019)"
     )
     matched: Distinct[EmbeddedName] = Field(
@@ -33,11 +33,7 @@ class Made(Section):
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the labels, in the order of their ids."""
-        return {
-            "shift": ("original", "shifted"),
-            "halves": ("different", "same"),
-            "odd": ("original", "replaced"),
-        }[self.kind]
+        return {"shift": ("original", "shifted"), "halves": ("different", "same")}[self.kind]
 
     @property
     def metric(self) -> str:

@@ -262,13 +262,10 @@ def _pruned_to(scope: str, heads: int) -> str:
 
 
 def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:
-    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`; `trees`: those of both, if needed."""
+    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`."""
     source = experiment.tasks[corpus].source
-    if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
-        return []
-    if domain == "trees":
-        return [f"{resources}/{name}/parses.conllu.gz" for name in (*source.matched, *source.mismatched)]
-    return [f"{resources}/{name}/corpus.parquet" for name in getattr(source, domain)]
+    names = [] if isinstance(source, Glue) else getattr(source, domain)
+    return [f"{resources}/{name}/corpus.parquet" for name in names]
 
 
 def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:
