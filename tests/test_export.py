@@ -231,19 +231,19 @@ REFUSED = {
     "many heads": (sized(encoder=[list(range(10**5))]), OTHER),
     "no decoder": (sized(decoder=[]), OTHER),
     "other feed-forward": (sized(feed_forward=13), OTHER),
-    "other format": (described(format="$(touch payload)"), r"format '\$\(touch payload\)' is not 1"),
+    "other format": (described(format="$(touch payload)"), r"format: Input should be 1"),
     "no sizes": (described(architecture={}), r"architecture\.source_vocabulary: Field required"),
     "negative beam": (described(decoding=DECODING | {"beam": -1}), r"decoding\.beam: .* greater than or equal to 1"),
     "code for a mode": (described(preprocess="__import__"), "preprocess: "),
     "unknown key": (described(**{"a\nerror: b": 1}), "error: b: Extra inputs"),
     "path that leads out": (described(sha256={"../../payload": "0"}), "not the file that model.json describes"),
-    "NaN for a score": (described(scores={"bleu": float("nan")}), "model.json: scores"),
+    "NaN for a score": (described(scores={"bleu": float("nan")}), "scores.bleu"),
     "not JSON": (written(CARD, lambda _: b"{", hashed=False), "model.json: not valid JSON"),
     "large": (written(CARD, lambda _: b"[" * 2_000_000, hashed=False), "too large"),
     "nested deeply": (written(CARD, lambda _: b"[" * 500_000, hashed=False), "nested too deeply|not valid JSON"),
     "description of a training": (
         written(CARD, lambda _: b'{"architecture": {}}', hashed=False),
-        "not the description of an exported model; the rule `export` makes one",
+        "not the description of an exported model .experiment: Field required",
     ),
 }
 

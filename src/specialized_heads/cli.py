@@ -126,17 +126,9 @@ def _translate(args: argparse.Namespace) -> None:
 
 
 def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
-    """Read lines as they arrive, without line ends (\\n or \\r\\n).
+    """Groups of at most `most` complete lines, without line ends, that can be read without waiting.
 
-    Args:
-        descriptor: of a file, pipe or terminal.
-        most: maximum number of lines per group.
-
-    Yields:
-        groups of complete lines that could be read without waiting; at the end, the last line if it is unterminated.
-
-    Raises:
-        UserError: a line is longer than `LONGEST_LINE`; all lines before it have been yielded.
+    At the end comes the last line if it is unterminated. A line longer than `LONGEST_LINE` is a `UserError`.
     """
     rest, number = b"", 0
     while chunk := os.read(descriptor, CHUNK):

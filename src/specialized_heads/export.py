@@ -151,15 +151,9 @@ class Translator:
 
 
 def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None = None) -> Translator:
-    """Read an exported model.
+    """Read an exported model or a kept baseline; a `UserError` if a file is missing, damaged, or not as described.
 
-    Args:
-        folder: written by this stage, or of a kept baseline.
-        device: auto, cpu or cuda.
-        beam: hypotheses per sentence; None: as in the experiment.
-
-    Raises:
-        UserError: a file is missing, damaged, or does not match the description.
+    `device`: auto, cpu or cuda. `beam`: hypotheses per sentence; None: as in the experiment.
     """
     folder = Path(folder)
     if _is_kept(folder):
@@ -198,17 +192,11 @@ def read_card(folder: Path) -> Card:
         return _kept_card(folder)
     if path.is_file() and path.stat().st_size > 1_000_000:
         raise stage.UserError(f"{path}: too large for the description of a model")
-    values = stage.read_json(path)
-    if not isinstance(values, dict) or "format" not in values:
-        raise stage.UserError(f"{path}: not the description of an exported model; the rule `export` makes one")
-    if values["format"] != FORMAT:
-        raise stage.UserError(
-            f"{path}: format {values['format']!r} is not {FORMAT}, which this version of the package reads"
-        )
     try:
-        return Card.model_validate(values)
+        return Card.model_validate(stage.read_json(path))
     except pydantic.ValidationError as error:
-        raise stage.UserError(f"{path}: {stage.first_line(error)}") from None
+        problem = f"not the description of an exported model ({stage.first_line(error)}); the rule `export` makes one"
+        raise stage.UserError(f"{path}: {problem}") from None
 
 
 def _is_kept(folder: Path) -> bool:

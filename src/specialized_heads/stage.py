@@ -64,16 +64,9 @@ Files = argparse.Namespace  # the files of a stage, and its settings
 def arguments(
     description: str | None, *, files: Iterable[str], optional: Iterable[str] = (), many: Iterable[str] = ()
 ) -> Files:
-    """Parse a stage's command line.
+    """Parse a stage's command line: a `Path` for each name (None for an `optional` one, a list for one of `many`) and `settings`.
 
-    Args:
-        description: the stage's docstring; `--help` shows its first line.
-        files: names of required path arguments (`--name PATH`).
-        optional: names of optional path arguments (default None).
-        many: names of arguments that take any number of paths, including none.
-
-    Returns:
-        a namespace with a `Path` or a list of paths per name, and `settings`, the decoded JSON object.
+    `--help` shows the first line of the description.
     """
     parser = argparse.ArgumentParser(description=(description or "").strip().split("\n")[0], allow_abbrev=False)
     for name in files:
@@ -161,10 +154,8 @@ def progress(items: Iterable[Any], *, what: str, total: int | None = None, unit:
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` and move it to `path` when the block succeeds.
 
-    The data is flushed to disk before the move, so even after a power failure the file is complete or absent.
-
-    Raises:
-        UserError: the folder or the file system is not writable, or the disk is full.
+    The data is flushed to disk before the move, so even after a power failure the file is complete or absent. A folder that is
+    not writable or a full disk is a `UserError`.
     """
     with disk_errors(path):
         try:

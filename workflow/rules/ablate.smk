@@ -84,7 +84,7 @@ rule prune_systematically:
     params:
         code=code("pruning.systematic"),
         flags=flags,
-        settings=settings(stages.systematic),
+        settings=settings(stages.translate),
         state=subpath(output[0], strip_suffix=".parquet"),
     message:
         "removing heads of {wildcards.model} of {wildcards.corpus} in order of importance; progress in {log}"

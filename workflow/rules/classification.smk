@@ -268,7 +268,7 @@ use rule ablate_task as prune_task_systematically with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_task_systematically_{model}_seed{seed}.tsv"
     params:
-        settings=settings(stages.prune_task),
+        settings=settings(stages.task_score),
     message:
         "removing heads of {wildcards.model} of {wildcards.corpus} in order of importance; progress in {log}"
 

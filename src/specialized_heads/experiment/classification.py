@@ -19,8 +19,7 @@ class Made(Section):
     """A task made from the English sentences of embedded corpora, by a published recipe (`classification/recipes.py`)."""
 
     kind: Literal["shift", "halves"] = Field(
-        description="shift: are two neighbouring words swapped? (Conneau et al. 2018); "
-        "halves: are the segments halves of one sentence? (after Devlin et al. 2019)"
+        description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments halves of one sentence?"
     )
     matched: Distinct[EmbeddedName] = Field(
         TATOEBA, min_length=1, description="folders of resources/ to learn and test on"
@@ -50,13 +49,9 @@ class Glue(Section):
 
     kind: Literal["mnli", "sst2", "cola", "mrpc"]
     path: FilePath | None = Field(
-        None, description="archive placed by hand, or for mrpc the folder of its two files; null: fetched"
+        None, description="archive placed by hand, or the folder of mrpc's files; null: fetched"
     )
-    dev: int = Field(
-        2_000,
-        ge=2,
-        description="examples held out from the training set for the loss and for importance; GLUE's own is the test set",
-    )
+    dev: int = Field(2_000, ge=2, description="training examples held out for the loss and for importance")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -86,8 +81,7 @@ class Task(Section):
     title: Title = Field(description="display name in figures and tables")
     source: TaskSource
     model: str | None = Field(
-        None,
-        description="folder of a BertForSequenceClassification that is fine-tuned on this task already; null: fine-tune here",
+        None, description="folder of a BertForSequenceClassification for this task; null: fine-tune"
     )
     override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this task")
 
@@ -110,12 +104,11 @@ class Classification(Section):
     vocabulary: int = Field(8_000, ge=300, description="WordPiece subwords")
     dropout: float = Field(0.1, ge=0, lt=1, description="in pre-training and fine-tuning")
     text: Distinct[EmbeddedName] = Field(
-        TATOEBA + HELP, min_length=1, description="folders of resources/ whose English side the model is pre-trained on"
+        TATOEBA + HELP, min_length=1, description="folders of resources/ whose English side it is pre-trained on"
     )
     pretraining: Training = Training()
     speed: Distinct[Annotated[int, Field(ge=1)]] = Field(
-        [1, 4, 16, 64],
-        description="sentences per batch at which the speed of the model without half of its heads is measured",
+        [1, 4, 16, 64], description="sentences per batch at which the speed without half of the heads is measured"
     )
     tasks: dict[str, Task] = Field(min_length=1)
 

@@ -35,8 +35,7 @@ from specialized_heads.experiment.sections import (
 from specialized_heads.experiment.sources import Distinct, Downloads, FilePath, Source, Title
 from specialized_heads.stage import Section, UserError
 
-SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-LONGEST_NAME = 100  # characters; file systems take 255 bytes
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 bytes
 # Folders of an experiment, beside those of its corpora.
 FOLDERS = ("benchmarks", "bert", "data", "figures", "logs", "tables", "viewer")
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
@@ -123,10 +122,9 @@ class Experiment(Section):
         for name in (self.experiment, *self.studies):
             if not SLUG.fullmatch(name):
                 raise ValueError(
-                    f"the name {name!r} becomes a folder: use letters, digits, '_', '.' and '-', and start with a letter or digit"
+                    f"the name {name[:120]!r} becomes a folder: use at most 100 letters, digits, '_', '.' and '-', and a letter "
+                    "or digit first"
                 )
-            if len(name) > LONGEST_NAME:
-                raise ValueError(f"the name {name[:20]}... becomes a folder: use at most {LONGEST_NAME} characters")
             if name.endswith(FILES):
                 raise ValueError(f"the name {name} becomes a folder, beside files with such names; remove its suffix")
         for name in self.studies:
@@ -159,28 +157,17 @@ class Experiment(Section):
             given = corpus.baseline is not None  # its heads may be others; pruning checks their number
             if values.model.tied == "all" and not (values.vocabulary.shared or given):
                 raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
-            late = [moment for moment in values.heads.checkpoints if moment > values.training.updates]
-            if late and not given:
-                raise ValueError(
-                    f"heads.checkpoints: {late[0]} is after the last of the {values.training.updates} updates of the "
-                    f"baseline of {name}"
-                )
+            if not given:
+                _within("heads.checkpoints", values.heads.checkpoints, values.training, f"the baseline of {name}")
             if not corpus.prune:
                 continue
             values.fine_tuning()
             values.retraining()
             encoder, decoder = values.model.layers, values.model.decoder_layers or values.model.layers
             for key, layers in (("heads", encoder), ("heads_all", encoder + 2 * decoder)):
-                most = layers * values.model.heads
-                for wanted in getattr(values.pruning, key):
-                    if wanted > most and not given:
-                        raise ValueError(f"pruning.{key}: {wanted} heads requested, but the model of {name} has {most}")
-            late = [moment for moment in values.ablation.moments if moment > values.training.updates]
-            if late:
-                raise ValueError(
-                    f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates of "
-                    f"the baseline of {name}"
-                )
+                if not given:
+                    _possible(key, values.pruning, most=layers * values.model.heads, whose=name)
+            _within("ablation.moments", values.ablation.moments, values.training, f"the baseline of {name}")
             if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
                 raise ValueError(
                     f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "
@@ -210,11 +197,8 @@ class Experiment(Section):
                     f"classification.tasks.{name}: BERT has encoder heads alone; set pruning.all or heads_all for it, and "
                     "empty encoder and heads in its override"
                 )
-            for wanted in values.pruning.heads_all:
-                if not bert.model and wanted > bert.layers * bert.heads:
-                    raise ValueError(
-                        f"pruning.heads_all: {wanted} heads requested, but the model of {name} has {bert.layers * bert.heads}"
-                    )
+            if not bert.model:
+                _possible("heads_all", values.pruning, most=bert.layers * bert.heads, whose=name)
             if values.training.join > 1:
                 raise ValueError(
                     f"training.join: {name} is a task, which reads single examples; set classification.tasks.{name}.override."
@@ -224,10 +208,7 @@ class Experiment(Section):
                 raise ValueError(
                     f"classification.tasks.{name}.model: has no checkpoints of its training; empty ablation.moments for it"
                 )
-            if late := [moment for moment in values.ablation.moments if moment > values.training.updates]:
-                raise ValueError(
-                    f"ablation.moments: {late[0]} is after the last of the {values.training.updates} updates of {name}"
-                )
+            _within("ablation.moments", values.ablation.moments, values.training, name)
         return self
 
     def fine_tuning(self) -> Training:
@@ -276,19 +257,22 @@ OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "compar
 
 
 def load(values: dict[str, Any], *, origin: str = "config") -> Experiment:
-    """Validate a decoded configuration.
-
-    Args:
-        values: the contents of the YAML file.
-        origin: the name of the file in error messages.
-
-    Raises:
-        UserError: a key is unknown (with the nearest known one), missing, or its value is out of range.
-    """
+    """Validate the content of a file, whose name is `origin` in error messages; a `UserError` names every wrong key."""
     try:
         return _validate(Experiment, values, prefix="")
     except ValueError as error:
         raise UserError(f"{origin}: {error}") from None
+
+
+def _within(key: str, moments: list[int], training: Training, whose: str) -> None:
+    if late := [moment for moment in moments if moment > training.updates]:
+        raise ValueError(f"{key}: {late[0]} is after the last of the {training.updates} updates of {whose}")
+
+
+def _possible(key: str, pruning: Pruning, *, most: int, whose: str) -> None:
+    wanted = max(getattr(pruning, key), default=0)
+    if wanted > most:
+        raise ValueError(f"pruning.{key}: {wanted} heads requested, but the model of {whose} has {most}")
 
 
 def _validate(kind: type[Section], values: dict[str, Any], *, prefix: str) -> Any:

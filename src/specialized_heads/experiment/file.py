@@ -56,12 +56,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The values of a configuration file, YAML or JSON.
-
-    Raises:
-        UserError: the file does not exist, is not UTF-8 or YAML, is not a mapping, has a duplicate key, asks Snakemake to run
-            Python. The message names the line.
-    """
+    """The values of a configuration file, YAML or JSON; whatever else it holds is a `UserError` that names the line."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -18,7 +18,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # owner/model
 # What decides the splits of a corpus.
 CORPUS = ("source", "source_language", "target_language", "filters", "split")
 # Keys of a training that do not change its result beyond rounding.
-IMMATERIAL = {"micro_batch_tokens", "precision", "log_every", "evaluate_every", "compile"}
+IMMATERIAL = {"micro_batch_tokens", "precision", "log_every", "evaluate_every"}
 
 
 class Kept(Section):
@@ -37,11 +37,7 @@ class Kept(Section):
 
 
 def read_kept(folder: Path) -> Kept:
-    """Read the description of a kept baseline.
-
-    Raises:
-        UserError: it is missing or invalid.
-    """
+    """Read the description of a kept baseline; a `UserError` if it is missing or invalid."""
     path = folder / DESCRIPTION
     try:
         return Kept.model_validate(read_json(path))
@@ -80,10 +76,7 @@ def hub_folder(experiment: Experiment, model: str, revision: str | None) -> Path
 def bert_folder(experiment: Experiment, *, root: str | Path, task: str = "") -> Path:
     """The folder of the BERT that the tasks fine-tune, or of the classifier that one task is given.
 
-    Names without an owner, such as bert-base-uncased, are models of the hub too.
-
-    Raises:
-        UserError: there is no such folder, and it is not a name on the hub.
+    Names without an owner, such as bert-base-uncased, are models of the hub too; any other name is a `UserError`.
     """
     bert = experiment.classification
     assert bert
@@ -99,14 +92,7 @@ def bert_folder(experiment: Experiment, *, root: str | Path, task: str = "") -> 
 
 
 def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) -> Path | None:
-    """The folder of the baseline that a corpus is given for a seed; None if the baseline is trained.
-
-    Args:
-        experiment: the configuration.
-        corpus: its name there.
-        seed: of the baseline.
-        root: the project's folder, where a relative path that the working directory lacks is looked up.
-    """
+    """The folder of the baseline that a corpus is given for a seed; None if the baseline is trained."""
     given = experiment.corpora[corpus].baseline
     if given is None:
         return None
@@ -114,11 +100,7 @@ def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) 
 
 
 def check_given(experiment: Experiment, *, root: Path) -> None:
-    """Compare the configuration with what given models were made from.
-
-    Raises:
-        UserError: a given model does not exist, or a baseline was trained in another way than the configuration says.
-    """
+    """Raise a `UserError` if a given model does not exist or was trained in another way than the configuration says."""
     bert = experiment.classification
     classifiers = [name for name, task in experiment.tasks.items() if task.model]
     for task in [*([""] if bert and bert.model else []), *classifiers]:

@@ -17,7 +17,7 @@ class Filters(Section):
     max_words: int = Field(100, ge=1, description="maximum length, words")
     max_ratio: float = Field(3.0, ge=1, description="maximum ratio of the two lengths in characters")
     script: float = Field(
-        0.0, ge=0, le=1, description="minimum share of letters in the script of the language, on each side; 0: no check"
+        0.0, ge=0, le=1, description="minimum share of letters in the script of the language, on each side"
     )
 
 
@@ -35,7 +35,7 @@ class Vocabulary(Section):
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
     preprocess: Mode = Field(
-        "none", description="text before BPE; none: raw text; paper: lower-case Moses tokens, as in the paper's code"
+        "none", description="text before BPE; paper: lower-case Moses tokens, as in the paper's code"
     )
     shared: bool = Field(False, description="one vocabulary for both sides, learned from both")
 
@@ -49,40 +49,25 @@ class Vocabulary(Section):
 class Model(Section):
     """Transformer size and regularisation (appendix B.2: Transformer base)."""
 
-    layers: int = Field(
-        6, ge=1, le=1000, description="layers in the encoder, and in the decoder unless decoder_layers is set"
-    )
-    decoder_layers: int | None = Field(
-        None, ge=1, le=1000, description="layers in the decoder; null: as many as in the encoder"
-    )
+    layers: int = Field(6, ge=1, le=1000, description="layers in the encoder")
+    decoder_layers: int | None = Field(None, ge=1, le=1000, description="in the decoder; null: as in the encoder")
     heads: int = Field(8, ge=1, le=1000, description="heads per attention sub-layer")
     width: int = Field(512, ge=2, le=100_000, description="d_model")
-    head_width: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="dimensions of each head's queries, keys and values; null: width / heads, as in the paper",
-    )
+    head_width: int | None = Field(None, ge=1, le=100_000, description="dimensions of a head; null: width / heads")
     feed_forward: int = Field(2048, ge=1, le=1_000_000, description="inner width of the feed-forward sub-layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
     position_frequency: float = Field(
-        1.0,
-        gt=0,
-        le=3.15,
-        description="highest frequency of the position sinusoids, radians per token; higher: neighbours differ more",
+        1.0, gt=0, le=3.15, description="highest frequency of the position sinusoids, radians per token"
     )
     position_base: float = Field(1e4, gt=1, le=1e6, description="ratio of their highest to their lowest frequency")
-    position_scale: float = Field(
-        1.0, gt=0, le=1e3, description="factor applied to the sinusoids; word embeddings have unit size"
-    )
+    position_scale: float = Field(1.0, gt=0, le=1e3, description="factor of the sinusoids; embeddings have unit size")
     tied: Literal["", "output", "all"] = Field(
         "",
-        description="embeddings that share one matrix: output (target and output), all (with vocabulary.shared), or none",
+        description="embeddings that are one matrix: output (target and output), all (with vocabulary.shared), or none",
     )
     fixed_patterns: bool = Field(
         False,
-        description="give heads 1 to 7 of each encoder layer the fixed attention patterns of Raganato et al. (2020): a control "
-        "with known functions",
+        description="heads 1 to 7 of each encoder layer have the fixed patterns of Raganato et al. (2020): a control",
     )
 
     @model_validator(mode="after")
@@ -100,37 +85,28 @@ class Training(Section):
     updates: int = Field(100_000, ge=1, description="parameter updates")
     batch_tokens: int = Field(16_000, ge=1, description="source tokens per update")
     join: int = Field(
-        1,
-        ge=1,
-        description="a training example joins 1 to this many sentence pairs, drawn anew each epoch; 1: no joining",
+        1, ge=1, description="a training example joins 1 to this many sentence pairs, drawn anew each epoch"
     )
     micro_batch_tokens: int = Field(
         4_000,
         ge=1,
-        description="maximum source or target tokens per forward pass, padding included; gradients accumulate",
+        description="maximum tokens per forward pass on either side, padding included; gradients accumulate",
     )
     schedule: Literal["inverse_sqrt", "linear"] = Field(
         "inverse_sqrt",
-        description="after warm-up: decay with t^-1/2 (the paper) or linearly to zero at the last update (short runs)",
+        description="after warm-up: decay with t^-1/2 (the paper), or linearly to zero at the last update",
     )
     learning_rate: float = Field(
-        4.0,
-        gt=0,
-        description="inverse_sqrt: the factor in factor * d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak",
+        4.0, gt=0, description="inverse_sqrt: factor of d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak"
     )
     warmup: int = Field(16_000, ge=1, description="updates of linear warm-up")
     optimizer: Literal["adam", "muon"] = Field(
-        "adam",
-        description="adam: the paper's; muon: Muon for the weight matrices of the layers, Adam for everything else",
+        "adam", description="adam: the paper's; muon: Muon for the weight matrices of the layers, Adam for the rest"
     )
-    muon_learning_rate: float = Field(
-        0.02, gt=0, description="muon: peak learning rate of these matrices; the schedule has the same shape as Adam's"
-    )
+    muon_learning_rate: float = Field(0.02, gt=0, description="muon: peak learning rate of these matrices")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability mass spread over all tokens")
     precision: Literal["fp32", "bf16"] = Field(
-        "fp32",
-        description="of matrix products; weights and sums stay fp32. bf16 needs a processor or GPU with instructions for it "
-        "(AVX512_BF16, AMX; NVIDIA since Ampere); elsewhere fp32 is used",
+        "fp32", description="of matrix products; fp32 is used where a processor or GPU has no instructions for bf16"
     )
     log_every: int = Field(50, ge=1, description="updates between lines of the log")
     evaluate_every: int = Field(500, ge=1, description="updates between evaluations on the development set")
@@ -155,23 +131,15 @@ HeadCount = Annotated[int, Field(ge=0)]
 class Pruning(Section):
     """Fine-tuning with Hard Concrete gates on the heads (section 6)."""
 
-    encoder: Distinct[Lambda] = Field(
-        [], description="λ per head, one model each: prune encoder heads with the decoder frozen"
-    )
-    all: Distinct[Lambda] = Field(
-        [], description="λ per head, one model each: prune heads of all three attention types"
-    )
+    encoder: Distinct[Lambda] = Field([], description="λ per head, one model each: encoder heads, the decoder frozen")
+    all: Distinct[Lambda] = Field([], description="λ per head, one model each: heads of all three attention types")
     heads: Distinct[HeadCount] = Field(
-        [], description="numbers of encoder heads to keep, one model each; λ is adjusted to reach them; decoder frozen"
+        [], description="numbers of encoder heads to keep, by adjusting λ; decoder frozen"
     )
-    heads_all: Distinct[HeadCount] = Field(
-        [], description="numbers of heads of all three attention types together, reached in the same way"
-    )
+    heads_all: Distinct[HeadCount] = Field([], description="numbers of heads of all three attention types together")
     updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
     learning_rate: float = Field(
-        0.4,
-        gt=0,
-        description="as training.learning_rate, for the fine-tuning schedule; 0.4 peaks where 100 000 updates of training end",
+        0.4, gt=0, description="as training.learning_rate; 0.4 peaks where 100 000 updates of training end"
     )
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
     optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for fine-tuning")
@@ -182,15 +150,12 @@ class Pruning(Section):
         description="pruned configurations that are also trained from scratch (table 2): whole scopes but for λ 0 (encoder, all) "
         "or single models (all_lambda0.01, encoder_heads6)",
     )
-    retrain_updates: int | None = Field(
-        None, ge=1, description="updates of from-scratch training; null: training.updates"
-    )
+    retrain_updates: int | None = Field(None, ge=1, description="of from-scratch training; null: training.updates")
     controls: Distinct[Literal["regularised", "count"]] = Field(
         [],
         description="further from-scratch models for the configurations in retrain (footnote 8); regularised: with gates and "
         "penalty from random initialisation; count: as many heads, spread evenly over the layers",
     )
-
     speed: list[Annotated[int, Field(ge=1)]] = Field(
         [], description="sentences per batch at which the speed of encoder-pruned models is measured"
     )
@@ -229,10 +194,7 @@ class Pruning(Section):
 class Ablation(Section):
     """Ablation of single heads, and pruning in order of importance (Michel et al. 2019)."""
 
-    single: bool = Field(
-        False,
-        description="BLEU without each single head, and with each head as the only one in its layer, for all attention types",
-    )
+    single: bool = Field(False, description="BLEU without each single head, and with each head alone in its layer")
     systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
     moments: list[int] = Field(
         [], description="updates of the baseline's training after which systematic pruning is measured too"
@@ -257,12 +219,10 @@ class Comparison(Section):
 
     criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],
-        description="gates: the heads that pruning with gates keeps; importance (see ablation), relevance, confidence: the heads "
-        "with the largest value in the baseline; random: one draw per seed; empty: no comparison",
+        description="gates: the heads that pruning with gates keeps; random: one draw per seed; the others: the heads with the "
+        "largest value in the baseline",
     )
-    finetune: bool = Field(
-        True, description="also fine-tune the remaining model, for as many updates as pruning with gates"
-    )
+    finetune: bool = Field(True, description="also fine-tune the remaining model, for as many updates as pruning")
 
 
 class Decoding(Section):
@@ -270,7 +230,7 @@ class Decoding(Section):
 
     beam: int = Field(4, ge=1, le=1000, description="hypotheses per sentence")
     max_length_ratio: float = Field(
-        2.0, gt=0, description="maximum output length: this many times the source's subwords, plus 10"
+        2.0, gt=0, description="longest output: this many times the source's subwords, plus 10"
     )
 
 
@@ -278,18 +238,12 @@ class Parser(Section):
     """Where dependency trees come from (section 5.2)."""
 
     engine: Literal["embedded", "stanza", "conllu"] = Field(
-        "embedded",
-        description="embedded: the trees in resources/; stanza: parse; conllu: trees from a file",
+        "embedded", description="embedded: the trees in resources/; stanza: parse; conllu: trees from a file"
     )
     directory: str | None = Field(None, description="Stanza: resources directory; null: Stanza's own default")
-    package: str = Field(
-        "default",
-        description="Stanza: package of models",
-    )
+    package: str = Field("default", description="Stanza: package of models")
     download: bool = Field(True, description="Stanza: fetch missing models in one job before parsing")
-    path: FilePath | None = Field(
-        None, description="conllu: file of trees, plain or packed, relative to the working directory"
-    )
+    path: FilePath | None = Field(None, description="conllu: file of trees, plain or packed")
 
     @model_validator(mode="after")
     def _path(self) -> "Parser":
@@ -307,7 +261,7 @@ class Heads(Section):
         description="Universal (obj) or Stanford Dependencies (dobj); a main type includes its subtypes, nsubj:pass only itself",
     )
     syntactic_margin: float = Field(
-        0.1, ge=0, description="accuracy above the baseline that makes a head syntactic (section 5.2)"
+        0.1, ge=0, description="accuracy above the baseline of a syntactic head (section 5.2)"
     )
     rare_cutoff: int = Field(
         500, ge=0, description="tokens outside this many most frequent ones are rare (section 5.3)"
@@ -316,10 +270,10 @@ class Heads(Section):
     relevance_rules: Distinct[Literal["z_plus", "alpha_beta", "epsilon"]] = Field(
         ["z_plus"],
         min_length=1,
-        description="rules of relevance propagation: the first for all results, all for the comparison on the baselines (table "
-        "relevance); z_plus: positive contributions only, as in the code of 2019; epsilon: weight ratios (appendix A)",
+        description="the first for all results, all for the table relevance; z_plus: positive contributions only, as in the code "
+        "of 2019; epsilon: weight ratios (appendix A)",
     )
     checkpoints: Distinct[Annotated[int, Field(ge=1)]] = Field(
-        [], description="updates of the baseline's training at which its heads are analysed too (figure emergence)"
+        [], description="updates of the baseline's training at which its heads are analysed too"
     )
     viewer_sentences: int = Field(20, ge=0, description="sentences per model in the attention viewer; 0: no viewer")

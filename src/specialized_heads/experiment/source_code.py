@@ -15,11 +15,7 @@ CONFIGURATION = [PACKAGE / "experiment" / name for name in ("configuration.py", 
 
 
 def files_of(module: str) -> list[Path]:
-    """The source files that a module (`pruning.prune`) consists of, found by following its imports.
-
-    Raises:
-        ValueError: there is no such module.
-    """
+    """The source files that a module (`pruning.prune`) consists of, found by following its imports."""
     found: set[Path] = set()
     waiting = [f"{PACKAGE.name}.{module}"]
     while waiting:

@@ -21,7 +21,7 @@ LIMIT = "maximum number of pairs, drawn at random but the same in every run; nul
 def _file_path(path: str) -> str:
     if not path or set("{}\0") & set(path):
         raise ValueError(
-            "a path must not be empty or contain braces, which are wildcards in Snakemake; rename the file, or link to it"
+            "a path must not be empty or contain braces, wildcards of Snakemake; rename the file, or link to it"
         )
     if path.startswith("~"):
         raise ValueError("~ is not expanded here; write the whole path")
@@ -66,22 +66,19 @@ class Local(Section):
     kind: Literal["local"]
     path: FilePath | None = Field(
         None,
-        description="pairs: TSV (source TAB target, optionally TAB document) or parquet (columns source, target, "
-        "optionally document), plain or .gz, .xz, .zst, .zip; relative to the working directory",
+        description="TSV (source TAB target, optionally TAB document) or parquet (columns source, target, optionally document), "
+        "plain or .gz, .xz, .zst, .zip; relative to the working directory",
     )
     columns: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [1, 2, 3],
         min_length=2,
         max_length=3,
-        description="columns of a TSV, counted from 1: source, target and, for group_by 'document', document; the same for the "
-        "held-out sets",
+        description="of a TSV, from 1: source, target and, for group_by, document",
     )
-    source_path: FilePath | None = Field(
-        None, description="instead of path: source sentences, one per line, plain or packed"
-    )
+    source_path: FilePath | None = Field(None, description="instead of path: source sentences, one per line")
     target_path: FilePath | None = Field(None, description="their translations, on the same lines")
     dev: FilePath | None = Field(
-        None, description="your development set, in the same format as path; null: held out from the training text"
+        None, description="your development set, in the format of path; null: held out of the text"
     )
     test: FilePath | None = Field(None, description="your test set, in the same format")
     analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
@@ -145,10 +142,7 @@ class Wmt(Section):
         return self
 
 
-Source = Annotated[
-    Embedded | Local | Opus | OpenSubtitles | Wmt,
-    Field(discriminator="kind"),
-]
+Source = Annotated[Embedded | Local | Opus | OpenSubtitles | Wmt, Field(discriminator="kind")]
 
 
 class Downloads(Section):

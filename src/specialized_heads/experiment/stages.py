@@ -117,15 +117,9 @@ def _logged(training: Settings) -> Settings:
 def cut(
     experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
 ) -> Settings:
-    column = ranking_column(experiment, corpus, criterion)
+    columns = {"gates": None, "random": None, "importance": "importance_normalised"}
+    column = columns.get(criterion, criterion)
     return {"criterion": criterion, "scope": scope, "heads": int(heads), "column": column, "seed": int(seed)}
-
-
-def ranking_column(experiment: Experiment, corpus: str, criterion: str) -> str | None:
-    """The column by which a criterion ranks heads; None for gates and random choice."""
-    if criterion in ("gates", "random"):
-        return None
-    return "importance_normalised" if criterion == "importance" else criterion
 
 
 # Scores
@@ -148,10 +142,6 @@ def speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
     """`alone`: also with each head alone in its layer."""
     return translate(experiment, corpus=corpus) | {"alone": alone}
-
-
-def systematic(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return translate(experiment, corpus=corpus)
 
 
 def parse(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
@@ -240,10 +230,6 @@ def task_baselines(experiment: Experiment, /, *, corpus: str, **_: str) -> Setti
 
 def ablate_task(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
     return task_score(experiment, corpus=corpus) | {"alone": alone}
-
-
-def prune_task(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return task_score(experiment, corpus=corpus)
 
 
 def task_speed(experiment: Experiment, /, **_: str) -> Settings:
