@@ -15,7 +15,7 @@ from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.parsing.conllu import read_trees
 from specialized_heads.parsing.embedded import embedded_parses
 from specialized_heads.parsing.words import read_parses
-from specialized_heads.stage import UserError, file_hash, read_json, write_json
+from specialized_heads.stage import file_hash, read_json, write_json
 
 ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
@@ -68,11 +68,6 @@ def test_a_sentence_without_a_parse_stops_the_stage(stage, analysis_file, resour
     assert result.returncode == 2
     assert "2 of 4" in result.stderr and "parser.engine: stanza" in result.stderr
     assert not output.exists()
-
-
-def test_a_corpus_that_is_not_embedded_is_told_to_use_stanza() -> None:
-    with pytest.raises(UserError, match="stanza"):
-        embedded_parses(["Stop!"], resource=None)
 
 
 def dealt_sources(corpus: str, filters: Filters, sizes: list[Split], *, folder: Path) -> list[list[str]]:

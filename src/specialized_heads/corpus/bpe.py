@@ -18,7 +18,7 @@ import numpy as np
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from specialized_heads.corpus.pairs import read_blocks, select
+from specialized_heads.corpus.pairs import SIDES, read_blocks, select
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.experiment.sections import Vocabulary
@@ -40,9 +40,6 @@ WRONG_SIZE = {
 }
 
 
-SIDES = ("source", "target")
-
-
 class Settings(Section):
     """Vocabulary sizes and preprocessing, as in the configuration, and languages."""
 
@@ -62,18 +59,9 @@ def sample(path: Path, column: str) -> Iterator[list[str]]:
 
 
 def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
-    """Learn a BPE model.
+    """Learn a BPE model from texts, which are read once; equal texts give equal bytes.
 
-    Args:
-        texts: training sentences of one language, read once.
-        size: vocabulary size, the four special ids included.
-        name: configuration key of the size, for error messages.
-
-    Returns:
-        a serialised SentencePiece model; equal texts give equal bytes.
-
-    Raises:
-        UserError: the vocabulary is larger than the text supports, or smaller than its alphabet.
+    `size` includes the four special ids. A `UserError`, which names its key, if the text does not support it.
     """
     model, numbers = io.BytesIO(), count()
     try:

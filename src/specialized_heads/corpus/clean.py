@@ -46,14 +46,9 @@ class Settings(Section):
 
 
 def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
-    """Clean a file of pairs into another one.
+    """Clean a file of pairs into another one, and count the pairs; a `UserError` if no pair of the file or of a set passes.
 
-    Returns:
-        the number of pairs read (`raw`), changed by each step of normalisation, dropped for each reason, and kept (`clean`),
-        and the number of documents that the split stage assigns to sets (`groups`).
-
-    Raises:
-        UserError: `raw` is not a file of pairs, or no pair passes, or none of a set that the source assigns.
+    `groups` is the number of documents that the split stage assigns to sets.
     """
     with atomic(output) as everything:
         tables: list[pd.DataFrame] = []

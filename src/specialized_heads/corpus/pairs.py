@@ -22,7 +22,8 @@ from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError, atomic
 from specialized_heads.tables import read_table, unreadable
 
-COLUMNS = ("source", "target", "document")
+SIDES = ("source", "target")
+COLUMNS = (*SIDES, "document")
 SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
 HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
 BLOCK = 65_536  # pairs per row group of a file
@@ -102,11 +103,7 @@ def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Sch
 
 
 def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pa.RecordBatch]:
-    """The blocks of a file, in order, as strings; missing values, and a missing column `set`, are empty.
-
-    Raises:
-        UserError: the file is missing, not parquet, or lacks a column.
-    """
+    """The blocks of a file, in order, as strings; missing values, and a missing column `set`, are empty."""
 
     def text(batch: pa.RecordBatch, name: str) -> pa.StringArray:
         empty = name not in batch.schema.names

@@ -50,13 +50,9 @@ class Settings(Section):
 def read_index(path: Path) -> pd.DataFrame:
     """The properties of every pair of a clean file, 42 bytes per pair.
 
-    Returns:
-        `place`: uint64, the salted hash of its document, which identifies and orders documents. `given`: int8, the position in
-        `HELD_OUT` of the set that the source assigns, or -1. `source_keys`, `source_bags`, `target_keys`, `target_bags`: uint64,
-        fingerprints. `has_target`: bool.
-
-    Raises:
-        UserError: not a file of pairs, or an empty one.
+    `place`: uint64, the salted hash of its document, which identifies and orders documents. `given`: int8, the position in
+    `HELD_OUT` of the set that the source assigns, or -1. `source_keys`, `source_bags`, `target_keys`, `target_bags`: uint64,
+    fingerprints. `has_target`: bool.
     """
     index = []
     for block in progress(read_blocks(path), what="index", unit="block"):
@@ -75,12 +71,7 @@ def read_index(path: Path) -> pd.DataFrame:
 
 
 def ordered(index: pd.DataFrame, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort rows into the order of dealing.
-
-    Returns:
-        the rows, sorted by the salted hash of their document, then in file order, int64; and the boundaries of the documents
-        among them, int64 of shape (documents + 1,).
-    """
+    """Rows in the order of dealing, by the salted hash of their document, then in file order; and the boundaries of documents."""
     places = index["place"].to_numpy()[rows]
     order = np.argsort(places, kind="stable")
     places = places[order]
@@ -91,16 +82,11 @@ def ordered(index: pd.DataFrame, rows: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """Keep the sets of the source, deal documents to the other sets, and drop pairs that occur in more than one set.
 
-    Args:
-        index: of the clean pairs.
-        sizes: pairs per dealt set; a set may be up to 10% smaller if no whole document fits any more.
+    A dealt set may be up to 10% smaller than its size if no whole document fits any more; a `UserError` if it were smaller.
 
     Returns:
         the rows of each set, int64 (dealt sets in the order of dealing, other sets in file order), and the number of pairs
         dropped for each reason. Every pair is in a set or dropped.
-
-    Raises:
-        UserError: the corpus is too small for the sizes, or its documents are too large.
     """
     place, assigned, has_target = (index[name].to_numpy() for name in ("place", "given", "has_target"))
     bags = {side: index[f"{side}_bags"].to_numpy() for side in ("source", "target")}
@@ -199,11 +185,7 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
 
 
 def replace_analysis(text: Path, output: Path, *, settings: clean.Settings) -> dict[str, int]:
-    """Clean the first column of a text into an analysis set.
-
-    Returns:
-        the number of sentences in the set, and of those dropped for each reason.
-    """
+    """Clean the first column of a text into an analysis set; returns its size and the number dropped for each reason."""
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
         raw, cleaned = Path(folder, "raw.parquet"), Path(folder, "clean.parquet")
         dropped: Counter[str] = Counter()

@@ -25,12 +25,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from specialized_heads.corpus.bpe import encode_ids, load_bpe
-from specialized_heads.corpus.pairs import read_blocks
+from specialized_heads.corpus.pairs import SIDES, read_blocks
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.vocabulary import OURS, SpecialTokens
 from specialized_heads.stage import Files, Section, UserError, atomic, command, disk_errors, log, progress, read_json
 
-SIDES = ("source", "target")
 # In the order of a safetensors file: wide types first, then by name.
 DTYPES = {"source_offsets": np.int64, "target_offsets": np.int64, "source": np.int32, "target": np.int32}
 

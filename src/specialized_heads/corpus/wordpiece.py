@@ -123,11 +123,7 @@ def write_vocabulary(path: Path, tokens: list[str], cleaning: Cleaning) -> None:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Read a vocabulary.
-
-    Raises:
-        UserError: the file is not one, or lacks a special token.
-    """
+    """Read a vocabulary; a `UserError` if the file is not one, or lacks a special token."""
     try:
         stored = read_json(path)
         tokens, cleaning = [str(token) for token in stored["tokens"]], Cleaning(*(stored[n] for n in Cleaning._fields))

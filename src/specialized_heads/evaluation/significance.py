@@ -31,18 +31,7 @@ class Compared(NamedTuple):
 def compare(
     baseline: list[str], systems: list[list[str]], references: list[str], *, language: str, lowercase: bool
 ) -> tuple[float, list[Compared], str]:
-    """Score systems against a baseline.
-
-    Args:
-        baseline: its detokenised translations.
-        systems: the detokenised translations of each system.
-        references: one per sentence.
-        language: of the translations.
-        lowercase: whether to ignore case.
-
-    Returns:
-        BLEU of the baseline; the comparison of each system; sacreBLEU's signature.
-    """
+    """BLEU of the baseline, the comparison of each system with it, and sacreBLEU's signature, all from detokenised text."""
     os.environ["SACREBLEU_SEED"] = SEED
     metric = bleu(language, lowercase=lowercase)
     full = metric.corpus_score(baseline, [references]).score

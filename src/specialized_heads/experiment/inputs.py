@@ -25,11 +25,7 @@ PAGE = "viewer/{corpus}/{model}/seed{seed}.html"
 
 
 def datasets(experiment: Experiment, corpus: str) -> list[Dataset]:
-    """The known datasets that a corpus is read from; none where its source is not fetched by its address.
-
-    Raises:
-        UserError: the source names a dataset that does not exist, or has other languages.
-    """
+    """The known datasets that a corpus is read from; none where its source is not fetched by its address."""
     values = experiment.corpora[corpus]
     languages = {"source_language": values.source_language, "target_language": values.target_language}
     try:

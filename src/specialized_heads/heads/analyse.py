@@ -34,19 +34,10 @@ class Settings(stage.Section):
     device: str
 
 
-@stage.command(
-    "model",
-    "bpe",
-    "text",
-    "analysis",
-    "train",
-    "parses",
-    "relevance",
-    "output",
-    "examples",
-    "report",
-    settings=Settings,
-)
+INPUTS = ("model", "bpe", "text", "analysis", "train", "parses", "relevance")
+
+
+@stage.command(*INPUTS, "output", "examples", "report", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     """Write `--output` (one row per head), `--examples` (maps for figure 5) and `--report` (counts behind the table)."""
     model = load_on(files.model, settings.device)

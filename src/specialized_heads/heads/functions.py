@@ -39,17 +39,12 @@ BESIDE = 1  # source tokens; the largest distance of a diagonal head's preferred
 def functions_of(
     kind: str, place: Position, settings: Heads, *, margins: Mapping[str, float], shares: Mapping[str, float]
 ) -> tuple[list[str], list[str]]:
-    """Label a head.
+    """The functions of a head, in the order of `FUNCTIONS`, and the relations that make it syntactic.
 
     Args:
         kind: attention type; only encoder heads have `margins` and `shares`.
-        place: from `positional.preferred`.
-        settings: the margin of syntactic heads.
         margins: accuracy above the best fixed offset, per relation and direction; NaN where the relation does not occur.
         shares: of argmaxes, by column (`shares.SHARES`); NaN where no sentence qualifies.
-
-    Returns:
-        the functions, in the order of `FUNCTIONS`, and the relations that make the head syntactic.
     """
     at_one_place = place.share >= BY_NAME[POSITIONAL].threshold  # NaN is not
     if kind == "cross":

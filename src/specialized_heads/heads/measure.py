@@ -58,12 +58,9 @@ def measure(
     """Accumulate all head statistics.
 
     Args:
-        model: in evaluation mode.
-        store: the analysis set.
         sentences: those with a tree, by number.
         fixed_offsets: the baselines, by relation and direction; see `syntactic.arc_hits`.
         ranks: of the source tokens by frequency, see `rare_words.frequency_ranks`.
-        settings: `rare_cutoff`.
     """
     reach = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     heads = {kind: len(maps.head_numbers(model, kind)) for kind in KINDS}

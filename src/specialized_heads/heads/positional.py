@@ -44,10 +44,7 @@ def choosing(kind: str, queries: Tensor) -> Tensor:
 def expected(kind: str, queries: Tensor, keys: Tensor) -> Tensor:
     """The key (B, T) at relative position 0: the query itself, or its place on the diagonal.
 
-    Args:
-        kind: attention type.
-        queries: those that count, from `choosing` (B, T).
-        keys: real ones (B, S).
+    Of the queries that count, from `choosing` (B, T), and the real keys (B, S).
     """
     places = torch.arange(queries.shape[1]).expand_as(queries)
     if kind != "cross":
@@ -59,16 +56,13 @@ def expected(kind: str, queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def offset_counts(best: Tensor, origin: Tensor, queries: Tensor, *, reach: int) -> Tensor:
-    """How often each head's argmax lies at each relative position.
+    """How often each head's argmax lies at each relative position: (H, 2·reach + 1); column c is the position c - reach.
 
     Args:
         best: argmaxes (B, H, T).
         origin: the key at relative position 0, from `expected` (B, T).
         queries: those that count (B, T).
         reach: largest distance; at least the length of the longest sentence.
-
-    Returns:
-        counts (H, 2·reach + 1); column c is the relative position c - reach.
     """
     heads = best.shape[1]
     offsets = best - origin[:, None] + reach
@@ -77,11 +71,7 @@ def offset_counts(best: Tensor, origin: Tensor, queries: Tensor, *, reach: int) 
 
 
 def visible_counts(kind: str, origin: Tensor, queries: Tensor, keys: Tensor, *, reach: int) -> Tensor:
-    """The number of queries that can see a key at each relative position.
-
-    Args:
-        kind, origin, queries, reach: as in `offset_counts`.
-        keys: real ones (B, S).
+    """The number of queries that can see one of the real keys (B, S) at each relative position.
 
     Returns:
         (2, 2·reach + 1), float64: the number of queries that have a key there, all queries in cross-attention; and the

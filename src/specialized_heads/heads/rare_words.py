@@ -15,10 +15,8 @@ def rare_hits(best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, c
 
     Args:
         best: argmaxes (B, H, T).
-        queries: real tokens (B, T).
-        source: ids (B, T).
+        queries: real tokens (B, T); `source`: their ids.
         ranks: by token id, 0 for the most frequent one of the training set (V,).
-        cutoff: number of most frequent tokens that are not rare.
 
     Returns:
         hits on the rarest and on one of the two rarest (2, H), and the number of queries counted.

@@ -105,15 +105,8 @@ def bootstrap_intervals(
     head gets all arcs right, or none, so does every resample. The accuracy then has Wilson's interval, as if arcs were
     independent, and the margin's interval is widened by it in quadrature (Zou and Donner 2008).
 
-    Args:
-        hits: per sentence (N, H, R, 2).
-        fixed: arcs that the fixed offset gets right, per sentence (N, R, 2).
-        arcs: per sentence (N, R, 2).
-        samples: number of resamples.
-        seed: of the resamples.
-
-    Returns:
-        (H, R, 2) for each of `ENDINGS`; NaN without arcs.
+    From the hits (N, H, R, 2) of N sentences, those of the fixed offset and all arcs, both (N, R, 2): (H, R, 2) for each of
+    `ENDINGS`; NaN without arcs.
     """
     n, heads = hits.shape[:2]
     random = np.random.default_rng(seed)

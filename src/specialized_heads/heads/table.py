@@ -31,11 +31,7 @@ def table_schema(relations: list[str]) -> pa.Schema:
 
 
 def read_relevance(path: Any) -> dict[tuple[str, int, int], float]:
-    """Read a table of the relevance stage: the relevance of each (type, layer, head) by the first rule.
-
-    Raises:
-        UserError: no such file, or a file without rules.
-    """
+    """Read a table of the relevance stage: the relevance of each (type, layer, head) by the first rule."""
     table = read_table(path)
     rules = [name for name in table.column_names if name not in HEAD]
     if len(rules) + len(HEAD) != table.num_columns or not rules:
@@ -51,18 +47,7 @@ def head_rows(
     *,
     seed: int,
 ) -> list[dict[str, Any]]:
-    """One row per head, in the order of the attention types.
-
-    Args:
-        model: with the heads.
-        counted: from `measure`.
-        relevance: from `read_relevance`.
-        settings: relations and thresholds.
-        seed: of the bootstrap.
-
-    Raises:
-        UserError: a head has no relevance.
-    """
+    """One row per head, in the order of the attention types; a `UserError` if one has no relevance."""
     syntax = syntactic_columns(counted, settings, seed=seed)
     names = syntactic.score_names(settings.relations)
     enough = names[counted.arcs.sum(0) >= LEAST_ARCS]

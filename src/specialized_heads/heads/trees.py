@@ -40,13 +40,9 @@ def align(
     processed: list[str] | None = None,
     tags: int = 0,
 ) -> tuple[dict[int, Sentence], Counter[str]]:
-    """Align parses with subwords.
+    """Align parses of `texts` with subwords.
 
     Args:
-        parses: the words of each parsed sentence.
-        texts: the sentences that were parsed.
-        bpe: the model that segments them.
-        relations: whose arcs are kept.
         processed: the sentences as BPE sees them; None: `texts`.
         tags: tokens before the pieces of every sentence.
 
@@ -73,16 +69,10 @@ def align(
 def piece_shares(
     word_spans: Sequence[tuple[int, int]], piece_spans: Sequence[tuple[int, int, int]], words: Sequence[list[int]]
 ) -> list[list[float]]:
-    """Divide pieces among words.
+    """Divide pieces among `words`, whose pieces are those of `words_to_pieces`.
 
-    Args:
-        word_spans: characters [start, end) of each of the W words.
-        piece_spans: (id, start, end) of each piece.
-        words: the pieces of each word, from `words_to_pieces`.
-
-    Returns:
-        for each word and each of its pieces, the fraction of the piece's characters that belong to the word or to a word with
-        the same pieces; 1 for a piece of one word.
+    For each word and each of its pieces: the fraction of the piece's characters that belong to the word or to a word with the
+    same pieces; 1 for a piece of one word.
     """
     # A piece can be white space inside a word, without a character of the word.
     overlaps = [

@@ -39,10 +39,7 @@ class MultiHeadAttention(nn.Module):
         """
         Args:
             kind: "encoder", "decoder" (both self-attention) or "cross".
-            layer: index of the layer, from 0.
             heads: original numbers of this layer's heads, from 0.
-            width: D.
-            head_width: K.
             dropout: on the attention weights.
             bias: whether the four projections have biases.
             fixed_patterns: the first heads have the attention of `patterns.fixed_weights`; self-attention without a causal mask.

@@ -77,15 +77,9 @@ class Bert(Network):
             self.output_bias = nn.Parameter(torch.zeros(a.vocabulary))
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, activations: Activations | None = None) -> Tensor:
-        """Encode sentences.
+        """States (B, S, D) of the last layer from padded ids (B, S).
 
-        Args:
-            ids: (B, S), padded.
-            segments: (B, S), 0 or 1; None: 1 after the first [SEP].
-            activations: if given, records what the analysis needs.
-
-        Returns:
-            states (B, S, D) of the last layer.
+        `segments` (B, S) are 0 or 1; None: 1 after the first [SEP]. `activations` records what the analysis needs.
         """
         a = self.architecture
         if segments is None:

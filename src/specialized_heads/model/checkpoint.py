@@ -29,13 +29,7 @@ OUTPUT_EMBEDDING = ("output_embedding", "softmax_embedding")  # name in the mode
 
 
 def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
-    """Write the weights and the JSON file beside them.
-
-    Args:
-        model: without gates.
-        weights: path with the suffix `.safetensors`.
-        training: how the model was trained; stored unchanged.
-    """
+    """Write the weights of a model without gates, and the JSON file beside them, which says how it was trained."""
     tensors = weights_of(model)
     write_tensors(weights, tensors)
     description = {
@@ -48,11 +42,7 @@ def save(model: Network, weights: Path, *, training: dict[str, Any]) -> None:
 
 
 def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "cpu") -> Any:
-    """Read a model: a `Transformer` or a `Bert`, as its JSON file says.
-
-    Raises:
-        UserError: a file is missing or damaged, or the weights do not match the JSON file.
-    """
+    """Read a model, a `Transformer` or a `Bert`; a `UserError` if a file is missing or damaged, or they do not match."""
     architecture = architecture_of(weights)
     model = assemble(architecture, read_tensors(weights), weights=weights, like=weights, dropout=dropout)
     return model.to(device).eval()
@@ -74,13 +64,7 @@ def assemble(
 ) -> Any:
     """Build a model from its weights, on the CPU; shapes are compared before memory is allocated.
 
-    Args:
-        architecture: of the model.
-        tensors: by parameter name.
-        weights, like: the files of the tensors and of the architecture, for error messages.
-
-    Raises:
-        UserError: the shapes do not match the architecture, or a weight is NaN or infinite.
+    A `UserError` names the files `weights` or `like`, of the architecture, if they do not match or a weight is NaN or infinite.
     """
     try:
         expected = shapes(architecture)
@@ -134,11 +118,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], **metadata: str) ->
 
 
 def read_tensors(path: Path, *, remedy: str = "delete the file and run again") -> dict[str, Tensor]:
-    """Read what `write_tensors` has written; files without a hash are not verified.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """Read what `write_tensors` has written; files without a hash are not verified. A damaged file is a `UserError`."""
     try:
         with safe_open(path, framework="pt") as stored:
             expected = (stored.metadata() or {}).get("sha256")
@@ -162,11 +142,7 @@ def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
 
 
 def architecture_of(weights: Path) -> Any:
-    """The architecture in the JSON beside the weights, of a `Transformer` or a `Bert`.
-
-    Raises:
-        UserError: there is no such file, or it is not the description of a model.
-    """
+    """The architecture in the JSON beside the weights; a `UserError` if there is no such file, or it describes no model."""
     path = weights.with_suffix(".json")
     try:
         return architecture_from(read_json(path)["architecture"])

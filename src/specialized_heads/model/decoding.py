@@ -27,7 +27,6 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import progress
 
 TOKENS = 2000  # source tokens per batch, padding included; each becomes `beam` rows
-
 SMALL = 512  # width up to which operations are too small to be divided among threads
 
 Output = TypeVar("Output")
@@ -58,13 +57,7 @@ class Cache:
 
 
 def step(model: Transformer, tokens: Tensor, position: int, cache: Cache) -> Tensor:
-    """Logits (B, W, V) of the next token.
-
-    Args:
-        tokens: last token of each hypothesis (B, W).
-        position: its index in the target, from 0.
-        cache: the new keys and values are appended to it.
-    """
+    """Logits (B, W, V) of the next token, after the `tokens` (B, W) at a position (from 0); appends to the cache."""
     b, w = tokens.shape
     x = model.embed(model.target_embedding, tokens.view(b * w, 1), model.encodings(position, position + 1))
     for number, layer in enumerate(model.decoder):
@@ -174,16 +167,9 @@ def translate(
 def translate_all(
     model: Transformer, sources: Sequence[list[int]], *, show: bool = False, **settings: float
 ) -> list[list[int]]:
-    """Translate sentences in batches of similar length, with all threads.
+    """Translate sentences, ids without EOS, as `translate`, in batches of similar length with all threads.
 
-    Args:
-        model: in evaluation mode, without masks that differ by sentence.
-        sources: ids of each sentence, without EOS.
-        show: whether to show a progress bar.
-        settings: of the search, as for `translate`.
-
-    Returns:
-        ids of the best hypothesis of each sentence, without EOS.
+    `show`: with a progress bar. Masks must not differ by sentence.
     """
     small = model.device.type == "cpu" and model.architecture.width <= SMALL
     threads = torch.get_num_threads() if small else 1
@@ -198,17 +184,11 @@ def in_batches(
     threads: int = 1,
     show: bool = False,
 ) -> list[Output]:
-    """Translate sentences in batches of similar length.
+    """The outputs of sentences in their order, which `translate_batch` makes in batches of similar length.
 
     Args:
-        translate_batch: returns one output per sentence of a batch.
-        sources: ids of each sentence, without EOS.
         tokens: source tokens per batch at most, padding included; a longer sentence is a batch of its own.
         threads: number of batches translated at once, each on its own thread; must be 1 if masks differ by sentence.
-        show: whether to show a progress bar.
-
-    Returns:
-        the outputs in the order of `sources`.
     """
     lengths = np.array([len(ids) + 1 for ids in sources], dtype=int)
     order = np.argsort(lengths, kind="stable")

@@ -20,22 +20,13 @@ from specialized_heads.stage import UserError, log
 POLL_SECONDS = 1.0
 PROCESSOR = Path("/proc/cpuinfo")
 BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags in PROCESSOR of instructions for bf16 products, on x86 and ARM
-WITHOUT_BF16 = (
-    "SSE41",
-    "AVX",
-    "AVX2",
-    "AVX512_CORE",
-    "AVX512_CORE_VNNI",
-)  # limits that oneDNN takes from the environment
+# Limits that oneDNN takes from the environment.
+WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI")
 
 
 @cache
 def choose_device(name: str) -> torch.device:
-    """Resolve `auto`, `cpu` or `cuda` to a device; a GPU stays locked by this process until it ends.
-
-    Raises:
-        UserError: the setting is `cuda`, but there is no GPU.
-    """
+    """Resolve `auto`, `cpu` or `cuda` to a device; a GPU stays locked by this process until it ends."""
     if not use_gpu(name):
         return torch.device("cpu")
     [index] = take_gpus(1)
@@ -44,7 +35,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def use_gpu(name: str) -> bool:
-    """Whether `auto`, `cpu` or `cuda` means a GPU on this machine; raises as `choose_device` does."""
+    """Whether `auto`, `cpu` or `cuda` means a GPU on this machine; `cuda` without one is a `UserError`."""
     available = name != "cpu" and torch.cuda.is_available()
     if name == "cuda" and not available:
         raise UserError("device: cuda is set, but torch sees no GPU; set device: cpu or auto")
@@ -72,11 +63,7 @@ def multiplies_bf16(device: str) -> bool:
 
 
 def take_gpus(number: int) -> list[int]:
-    """Reserve GPUs for this process until it ends and return their indices.
-
-    Raises:
-        UserError: the machine has fewer GPUs.
-    """
+    """Reserve GPUs for this process until it ends and return their indices; a `UserError` if the machine has fewer."""
     visible = torch.cuda.device_count()
     if number > visible:
         raise UserError(
@@ -90,15 +77,9 @@ def take_gpus(number: int) -> list[int]:
 
 
 def lock(names: Sequence[str], number: int, *, folder: Path) -> list[int]:
-    """Lock `number` of the named devices at once, waiting until enough are free.
+    """Lock `number` of the named devices at once, waiting until enough are free; returns indices into `names`, ascending.
 
-    Args:
-        names: all devices.
-        number: how many to lock.
-        folder: of the lock files, shared by all processes of the machine.
-
-    Returns:
-        indices into `names`, ascending.
+    `folder`: of the lock files, shared by all processes of the machine.
     """
     logged = False
     while True:

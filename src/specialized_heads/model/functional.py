@@ -120,16 +120,8 @@ def cross_entropy(
 ) -> Tensor:
     """Label-smoothed cross-entropy of softmax(states @ table.T + bias), summed over the labels, without storing all logits.
 
-    Args:
-        states: (N, D).
-        table: output embeddings (V, D).
-        labels: (N,).
-        bias: (V,), or None.
-        smoothing: probability mass spread evenly over the V tokens.
-        ignore: label of positions to leave out.
-
-    Returns:
-        scalar in float32; its gradient is computed in the same pass, block by block.
+    States (N, D), output embeddings `table` (V, D), labels (N,), bias (V,). `smoothing` is spread evenly over the V tokens;
+    positions with the label `ignore` are left out. A float32 scalar, whose gradient is computed in the same pass.
     """
     return _CrossEntropy.apply(states, table, bias, labels, smoothing, ignore)
 

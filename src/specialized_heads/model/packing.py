@@ -23,10 +23,7 @@ class Packing:
     """Where the real tokens of a padded batch (B, P) are in a list of N rows."""
 
     def __init__(self, real: Tensor) -> None:
-        """
-        Args:
-            real: which positions (B, P) are not padding.
-        """
+        """`real`: which positions (B, P) are not padding."""
         self.shape, self.tokens = real.shape, int(real.sum())
         self.rows = (self.tokens // ROWS + 1) * ROWS  # the last row is always filler
         self.place = torch.zeros(self.rows, dtype=torch.long)  # of each row among the B * P positions; of filler: 0
@@ -73,17 +70,11 @@ class Blocks:
 
 
 def attend(query: Tensor, memory: Tensor | None, blocks: Blocks, *, heads: int, dropout: float) -> Tensor:
-    """Outputs of the heads.
+    """Outputs of the heads (N, H*K), zero in the filler.
 
     Args:
         query: queries (N, H*K); without memory, queries, keys and values (N, 3*H*K).
         memory: keys and values of another list (M, 2*H*K), or None for self-attention.
-        blocks: where the sentences are.
-        heads: H.
-        dropout: on the attention weights.
-
-    Returns:
-        (N, H*K), zero in the filler.
     """
     return _Attention.apply(query, memory, blocks, heads, dropout)
 

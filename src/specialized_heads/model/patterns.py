@@ -25,11 +25,7 @@ LABELS: dict[str, int | None] = {
 
 
 def fixed_weights(keys: Tensor) -> Tensor:
-    """The weights (B, P, S, S), from query to key, of all patterns; zero for padding.
-
-    Args:
-        keys: the real tokens (B, S).
-    """
+    """The weights (B, P, S, S), from query to key, of all patterns, zero for padding; `keys` are the real tokens (B, S)."""
     size = keys.shape[1]
     place = torch.arange(size, device=keys.device)
     offset = place[None, :] - place[:, None]  # key minus query

@@ -29,8 +29,6 @@ class Network(nn.Module):
     `architecture` is a frozen dataclass with the heads of each attention type; `encoder` and `decoder` hold the layers.
     """
 
-    packing = True  # whether training may pack tokens; compiled layers need padded batches
-
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
@@ -124,7 +122,7 @@ class Transformer(Network):
 
     def packs(self) -> bool:
         """Whether to train with `forward_packed`: on a CPU, where it is faster, and without fixed patterns, which it lacks."""
-        return self.packing and self.training and self.device.type == "cpu" and not self.has_fixed_heads()
+        return self.training and self.device.type == "cpu" and not self.has_fixed_heads()
 
     def forward_packed(self, source: Tensor, target: Tensor, targets: Packing) -> Tensor:
         """As `forward`, without padding: the states (N, D) of the target's list of tokens.

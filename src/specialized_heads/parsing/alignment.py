@@ -40,11 +40,7 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
 
 
 def check_pieces(path: Path, store: TokenStore, processed: list[str], processor: SentencePieceProcessor) -> None:
-    """Check that a token file, which the model reads, holds the pieces of these preprocessed source sentences.
-
-    Raises:
-        UserError: the token file `path`, whose content is `store`, has other sentences or pieces.
-    """
+    """Raise a `UserError` if the token file `path`, whose content is `store`, has other pieces than these sentences."""
     if len(store) != len(processed):
         raise UserError(
             f"{path}: {len(store)} sentences, but the text has {len(processed)}; make both from the same split"
@@ -61,13 +57,10 @@ def check_pieces(path: Path, store: TokenStore, processed: list[str], processor:
 
 
 def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> None:
-    """Check that most words of the trees are spelled as in the sentences.
+    """Raise a `UserError` unless most words of the trees in `path` are spelled as in the sentences.
 
     Some forms may differ, since some parsers rewrite quotes or capitals. Letters are compared after composition. Words that
     share their characters ("du" is "de" and "le") are ignored.
-
-    Raises:
-        UserError: the trees of the table `path` belong to other sentences.
     """
     rows = []
     for n, words in parses.items():

@@ -42,14 +42,9 @@ class Tree(NamedTuple):
 
 
 def read_trees(path: Path) -> list[Tree]:
-    """Read a CoNLL-U file, plain or packed.
+    """The sentences of a CoNLL-U file, plain or packed, in order; any other file is a `UserError` with the line.
 
-    Returns:
-        its sentences, in order. `text` is the comment `# text`, or else the forms, separated by spaces except after
-        `SpaceAfter=No`.
-
-    Raises:
-        UserError: the file is not CoNLL-U (with the line), or has no sentence.
+    `text` is the comment `# text`, or else the forms, separated by spaces except after `SpaceAfter=No`.
     """
     trees = [_tree(block, path) for block in _blocks(path)]
     if not trees:
@@ -122,11 +117,7 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
 
 
 def place(tokens: list[Token], text: str) -> list[Word] | None:
-    """Locate the words of a tree in a sentence, as the clean stage wrote it.
-
-    Returns:
-        its words. None: the forms of the tokens, joined, are not the characters of the text.
-    """
+    """The words of a tree in a sentence; None if the forms of the tokens, joined, are not the characters of the text."""
     positions = [position for position, letter in enumerate(text) if not letter.isspace()]
     if letters(text) != "".join(letters(token.form) for token in tokens) or len(letters(text)) != len(positions):
         return None
@@ -160,15 +151,9 @@ def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], lis
 
 
 def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], dict[str, str | int]]:
-    """The trees of sentences, as the clean stage wrote them, from a CoNLL-U file.
+    """The words of each sentence, empty without a parse, from a CoNLL-U file; and the entries of the report.
 
-    Returns:
-        the words of each sentence, empty without a parse; and the entries of the report: the file, its hash, the number of
-        trees, of trees that repeat the text of an earlier one (which is used), of sentences without a tree, and of sentences
-        whose tree spells other words.
-
-    Raises:
-        UserError: the file is not CoNLL-U, or fewer than `LEAST` of the sentences have a tree in it.
+    Of trees with the same text the first is used. A `UserError` if fewer than `LEAST` of the sentences have a tree in the file.
     """
     trees = read_trees(path)
     matches, parses = look_up(texts, trees)
@@ -178,15 +163,10 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
             f"{path}: {sum(map(bool, matches))} of the {len(texts)} analysis sentences have a tree, but its words are not those "
             f"of the text: {' '.join(token.form for token in tree.tokens)!r} for {text!r}; they must stand as in the text"
         )
-    if not any(parses):
+    if (parsed := sum(map(bool, parses))) < LEAST * len(texts):
         raise UserError(
-            f"{path}: none of the {len(texts)} analysis sentences has a tree among the {len(trees)} of this file; parser.path "
-            "must hold parses of corpus/analysis.parquet, or corpora.*.source.analysis the sentences of the treebank"
-        )
-    if sum(map(bool, parses)) < LEAST * len(texts):
-        raise UserError(
-            f"{path}: only {sum(map(bool, parses))} of the {len(texts)} analysis sentences have a tree in this file, perhaps by "
-            "chance; parser.path must hold parses of corpus/analysis.parquet"
+            f"{path}: {parsed or 'none'} of the {len(texts)} analysis sentences have a tree among the {len(trees)} of this file; "
+            "parser.path must hold parses of corpus/analysis.parquet, or corpora.*.source.analysis the sentences of the treebank"
         )
     return [words or [] for words in parses], {
         "engine": "conllu",

@@ -7,20 +7,8 @@ from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError, read_json
 
 
-def embedded_parses(texts: list[str], *, resource: Path | None) -> tuple[list[list[Word]], dict[str, str]]:
-    """Look up the trees of sentences, as the clean stage wrote them.
-
-    Args:
-        resource: `parses.conllu.gz` of the corpus; None for a corpus that is not embedded.
-
-    Returns:
-        the words of each sentence, in order, and the parser: engine, version, model, command.
-
-    Raises:
-        UserError: the corpus has no embedded trees, or not for every sentence.
-    """
-    if resource is None:
-        raise UserError("parser.engine: only embedded corpora have embedded parses; set parser.engine: stanza")
+def embedded_parses(texts: list[str], *, resource: Path) -> tuple[list[list[Word]], dict[str, str]]:
+    """The words of each sentence in `parses.conllu.gz` of a corpus, and the parser; a `UserError` if one has no tree."""
     _, parses = look_up(texts, read_trees(resource))
     if missing := sum(not words for words in parses):
         raise UserError(

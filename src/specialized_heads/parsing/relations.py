@@ -75,11 +75,7 @@ def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> s
 
 
 def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
-    """The most frequent offset (ties: the nearest, then the negative one) and its share of the arcs; None, None without arcs.
-
-    Args:
-        counts: arcs by relative position in words.
-    """
+    """The most frequent offset (ties: the nearest, then the negative one) and its share of the arcs; None, None without arcs."""
     if not counts:
         return None, None
     offset = min(counts, key=lambda offset: (-counts[offset], abs(offset), offset))
@@ -87,11 +83,9 @@ def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
 
 
 def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> pa.Table:
-    """Count relative positions in the arcs of each sentence.
+    """Relative positions in the arcs of each sentence: one row per relation and direction, in the requested order.
 
-    Returns:
-        one row per relation and direction, in the requested order; columns as in `SCHEMA`. `offsets` and `counts` are the
-        histogram of relative positions (target minus attending word), by increasing offset.
+    `offsets` and `counts` are the histogram of relative positions (target minus attending word), by increasing offset.
     """
     positions = {(relation, direction): Counter() for relation in relations for direction in DIRECTIONS}
     for arc in chain.from_iterable(sentences):

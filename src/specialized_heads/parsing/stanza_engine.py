@@ -21,15 +21,9 @@ BATCH = 100  # sentences per call: enough to fill batches, few enough for the pr
 
 
 def load_pipeline(*, language: str, directory: str | None, package: str) -> stanza.Pipeline:
-    """Load a pipeline from disk, without network access.
+    """Load a pipeline from disk, without network access; a `UserError` if there are no such models, or they are damaged.
 
-    Args:
-        language: of the text; a region ("pt_BR") is ignored if Stanza has no models for it.
-        directory: Stanza resources directory; None for Stanza's own.
-        package: name of a package of models.
-
-    Raises:
-        UserError: there are no such models, or they are damaged.
+    A region ("pt_BR") is ignored if Stanza has no models for it. `directory`: None for Stanza's own.
     """
     where = {"language": language, "directory": directory, "package": package}
     remedy = f"Fetch them ({_download(**where)}); in an experiment, check parser.directory and parser.package as well"

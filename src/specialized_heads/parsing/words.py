@@ -62,11 +62,7 @@ def write_parses(path: Path, parses: Sequence[Sequence[Word]]) -> None:
 
 
 def read_parses(path: Path) -> dict[int, list[Word]]:
-    """Read `parses/analysis.parquet`: the words of each parsed sentence, by its row number in `analysis.parquet`.
-
-    Raises:
-        UserError: no such file, not such a table, or its rows are not trees.
-    """
+    """Read `parses/analysis.parquet`: the words of each parsed sentence, by its row number in `analysis.parquet`."""
     table = read_table(path, schema=SCHEMA)
     if empty := [name for name in COLUMNS if table.column(name).null_count]:
         raise UserError(f"{path}: column {empty[0]} has missing values; delete the file and parse again")

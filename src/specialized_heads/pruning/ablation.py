@@ -58,18 +58,12 @@ def score_removals(
     """Translate a set under each removal of heads, and score the translations.
 
     Args:
-        wanted: the removals.
-        settings: beam search, text, device.
-        model, tokens, bpe: weights, token ids of the set, BPE model of the target side.
+        bpe: of the target side.
         references: the set's text, in the column `target`.
         state: folder for finished translations, from which a run resumes.
 
     Returns:
-        per removal: bleu, bleu_full (of the whole model), delta with its 95% interval (_low, _high), p_value, sentences,
-        signature; and the state, whose folder `finish` removes after the scores are written.
-
-    Raises:
-        UserError: references and set differ in their number of sentences.
+        the columns `SCORES` of each removal; and the state, whose folder `finish` removes after they are written.
     """
     network = load_on(model, settings.device)
     computed = {"device": network.device.type, "torch": torch.__version__}

@@ -21,13 +21,7 @@ def remark(
 ) -> str | None:
     """What went wrong with the gates, and what to do about it; None if nothing did.
 
-    Args:
-        rows: one per gated head, with type, log_alpha, decided and kept.
-        scope: "encoder" or "all".
-        lam: λ, or None with a target number of heads.
-        target_heads: that number, or None.
-        init: log α at the start.
-        updates: the configuration key of the number of updates.
+    `rows` are those of `prune.gate_rows`, `init` is log α at the start, `updates` the configuration key of their number.
     """
     if not rows or target_heads == len(rows):
         return None
@@ -37,12 +31,9 @@ def remark(
             f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise pruning.gate_learning_rate "
             f"or {updates}"
         )
-    collapse = (
-        _wrong_number(rows, target_heads, updates)
-        if target_heads is not None
-        else _all_or_none(rows, scope, lam, updates)
-    )
-    return "; ".join(filter(None, [collapse, _undecided(rows, updates)])) or None
+    heads = None if target_heads is None else _wrong_number(rows, target_heads, updates)
+    penalty = None if lam is None else _all_or_none(rows, scope, lam, updates)
+    return "; ".join(filter(None, [heads, penalty, _undecided(rows, updates)])) or None
 
 
 def _undecided(rows: list[dict[str, Any]], updates: str) -> str | None:

@@ -15,11 +15,7 @@ from specialized_heads.tables import read_table
 
 
 def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float]:
-    """The values of these heads, in their order, from a column of a table of heads; NaN where one is undefined.
-
-    Raises:
-        UserError: the file or the column is missing, or a head does not have exactly one row.
-    """
+    """The values of these heads, in their order, from a column of a table of heads; NaN where one is undefined."""
     table = read_table(path, columns=("type", "layer", "head", column)).to_pandas()
     names = list(zip(table["type"], table["layer"].astype(int), table["head"].astype(int)))
     for kind, layer, head in heads:
@@ -32,11 +28,7 @@ def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float
 
 
 def best_first(values: dict[Head, float], *, origin: str) -> list[Head]:
-    """Heads by descending value; of equal ones, the first of `values` comes first. Errors name `origin`, file and column.
-
-    Raises:
-        UserError: no head of a type has a value.
-    """
+    """Heads by descending value; of equal ones, the first of `values` comes first. Errors name `origin`, file and column."""
     for kind in dict.fromkeys(kind for kind, _, _ in values):
         if np.isnan([value for head, value in values.items() if head[0] == kind]).all():
             raise UserError(

@@ -36,12 +36,7 @@ class Settings(stage.Section):
 def sensitivities(model: Network, batch: Batch) -> dict[tuple[str, int], Tensor]:
     """Σ_d context · ∂L/∂context with its sign, for every head and query; the sum over queries is ∂L/∂ξ_h.
 
-    Args:
-        model: in evaluation mode, with weights that require gradients, as after loading.
-        batch: B sentences.
-
-    Returns:
-        (B, H, T) per attention type and layer (from 0) with heads; T are source or target positions.
+    (B, H, T) per attention type and layer (from 0) with heads; T are source or target positions.
     """
     activations: Activations = {}
     with torch.enable_grad():
@@ -58,15 +53,7 @@ def sensitivities(model: Network, batch: Batch) -> dict[tuple[str, int], Tensor]
 
 
 def importance(model: Network, store: TokenStore, *, tokens: int = TOKENS) -> dict[tuple[str, int], np.ndarray]:
-    """I_h of all heads over a set.
-
-    Args:
-        model: in evaluation mode.
-        tokens: at most, per batch and side; affects the result by rounding only.
-
-    Returns:
-        (H,) in nats per attention type and layer with heads.
-    """
+    """I_h of all heads over a set: (H,) in nats per attention type and layer with heads."""
     sums = {(a.kind, a.layer): np.zeros(len(a.heads)) for a in model.attentions() if a.heads}
     queries = dict.fromkeys(sums, 0)
     for sentences in stage.progress(in_order(store, tokens=tokens), what="importance", unit="batch"):

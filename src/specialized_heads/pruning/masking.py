@@ -33,13 +33,7 @@ TOKENS = 2000  # source tokens in a batch over all removals, padding included; e
 
 
 def mask(model: Transformer, removals: list[Removal], *, sentences: int = 1) -> None:
-    """Mask heads for a tiled batch: all sentences under the first removal, then all under the next.
-
-    Args:
-        model: without gates.
-        removals: R sets of heads of the model.
-        sentences: in one tile, B; the masks have R · B rows.
-    """
+    """Mask heads for a tiled batch: all B `sentences` under the first of R removals, then all under the next; R · B rows."""
     for attention in model.attentions():
         names = [(attention.kind, attention.layer + 1, head + 1) for head in attention.heads]
         values = torch.tensor([[name not in removal for name in names] for removal in removals], dtype=torch.float32)
@@ -58,11 +52,7 @@ def unmask(model: Transformer) -> None:
 def translate_without(
     model: Transformer, sources: list[list[int]], removals: list[Removal], *, decoding: Decoding
 ) -> list[list[list[int]]]:
-    """Translate a batch of sentences under each removal, in one pass.
-
-    Returns:
-        for each removal, the ids of each sentence's translation, without EOS.
-    """
+    """For each removal, the ids of each sentence's translation, without EOS, from one pass."""
     mask(model, removals, sentences=len(sources))
     try:
         outputs = translate(model, sources, copies=len(removals), **decoding.model_dump())
@@ -76,15 +66,8 @@ def translate_set(
 ) -> dict[Removal, list[list[int]]]:
     """Translate a set under each removal, and with all heads.
 
-    The unmasked model translates the same batches as the stage `translate`, so its translations are identical.
-
-    Args:
-        model: in evaluation mode, without gates.
-        removals: duplicates are translated once.
-        state: keeps the translations of finished passes.
-
-    Returns:
-        by removal, the ids of each sentence's translation, in the order of the set.
+    The unmasked model translates the same batches as the stage `translate`, so its translations are identical. `state` keeps
+    those of finished passes.
     """
     wanted = dict.fromkeys([NOTHING, *removals])
     sources = [store.source_ids(i).tolist() for i in range(len(store))]
@@ -113,11 +96,7 @@ class State:
     """Translations by removal, in memory and in a file with one line per pass: a hash and JSON."""
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
-        """
-        Args:
-            folder: created if missing; `finish` removes it after the results are written.
-            fingerprint: of everything that affects the translations; a file with another one is discarded.
-        """
+        """A file with another `fingerprint`, of everything that affects the translations, is discarded."""
         ownership.claim(folder)
         self.path = folder / "translations.jsonl"
         self.translations: dict[Removal, list[list[int]]] = {}

@@ -58,15 +58,10 @@ def attach_gates(model: Transformer, *, scope: str) -> None:
 
 
 def gate_rows(deciding: Transformer, final: Transformer) -> list[dict[str, Any]]:
-    """The state of each gate.
+    """One row per gate, of a model with the log α that decided and the same at the end of training, with the decisions.
 
-    Args:
-        deciding: the model with the log α that decided.
-        final: the same model at the end of training, with the decisions.
-
-    Returns:
-        one row per gated head: type, layer and head (from 1), log α, P(open), soft (ĝ), decided (whether the gate is closed
-        or fully open with probability above 0.9), kept.
+    The columns: type, layer and head (from 1), log α, P(open), soft (ĝ), decided (whether the gate is closed or fully open with
+    probability above 0.9), kept.
     """
     rows = []
     for before, after in zip(deciding.attentions(), final.attentions(), strict=True):
@@ -98,15 +93,9 @@ def fold_soft_gates(model: Transformer) -> None:
 
 
 def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, updates_key: str) -> None:
-    """Train a model with gates, remove the closed heads, and write the result.
+    """Train a model with gates, remove the closed heads, and write the result; frozen weights stay as they are.
 
-    Args:
-        model: without gates; its frozen weights stay as they are.
-        files: train, dev (read); output, records, gates (written); state.
-        updates_key: the configuration key of the number of updates, for remarks.
-
-    Raises:
-        UserError: the target number of heads is larger than the number of gated heads.
+    `updates_key`: the configuration key of the number of updates, for remarks.
     """
     if settings.lam != 0:
         attach_gates(model, scope=settings.scope)

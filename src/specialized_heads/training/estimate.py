@@ -70,12 +70,7 @@ def seconds_per_update(experiment: Experiment, *, busy: bool = False) -> float:
     architecture = Architecture.full(**sizes, **model.model_dump(exclude={"dropout"}))
     store = made_up(source=vocabulary.source, target=vocabulary.target)
     tokens = min(experiment.training.batch_tokens, TOKENS * threads)
-    quiet = {
-        "batch_tokens": tokens,
-        "warmup": 1,
-        "log_every": 10**9,
-        "evaluate_every": 10**9,
-    }
+    quiet = {"batch_tokens": tokens, "warmup": 1, "log_every": 10**9, "evaluate_every": 10**9}
     plan = Plan(seed=1, **experiment.training.model_dump()).model_copy(update=quiet)
     data = Data(store, TokenStore(store.source[:9], np.array([0, 9]), store.target[:9], np.array([0, 9])), "")
     taken = []

@@ -30,13 +30,7 @@ SENTENCES = 4  # of the development set, whose logits are kept
 
 
 def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hours: float) -> None:
-    """Write the baseline of a finished experiment as a folder, and nothing else into it.
-
-    Args:
-        corpus: results of the experiment for this corpus.
-        settings: of the corpus in the configuration: source, languages, filters and split.
-        hours: that its training took.
-    """
+    """Write the baseline in the folder `corpus` of results as a folder; `settings` are those of `CORPUS`, `hours` of training."""
     trained = corpus / "models" / "baseline" / f"seed{seed}"
     tokens = {split: corpus / "corpus" / "tokens" / f"{split}.safetensors" for split in SPLITS}
     for path in (trained / WEIGHTS, *tokens.values()):

@@ -60,13 +60,10 @@ def train(
 
     Args:
         model: on its device, with its gates attached. Its initial weights are part of the fingerprint.
-        plan: the settings.
-        data: training and development set.
         state: directory of the resumable state; call `state.finish` to remove it once the results are written.
         records: JSONL log: training and development loss, learning rate, P(open) of the gates.
-        penalty: on the model's gates, in its initial state; None: λ is 0.
+        penalty: in its initial state; None: λ is 0.
         after_update: called with the number of each update and the gates, before checkpoints are written; may fix gates.
-        context: the processes that train together, of which the main one writes files; None: this process alone.
 
     Returns:
         the precision of matrix products, fp32 or bf16.
@@ -321,22 +318,9 @@ def _seed(*numbers: int) -> int:
 def _fingerprint(
     model: Network, plan: Plan, data: Data, penalty: Penalty | None, context: DistributedContext, precision: str
 ) -> str:
-    """Hash of everything that affects the result.
-
-    This is the architecture, the plan, the initial penalty, the data, the initial weights (and which are trained), the number of
-    processes (which divides the epochs), the device type, the precision of matrix products, the torch version and the code of
-    these packages.
-    """
-    described = [
-        asdict(model.architecture),
-        plan.model_dump(),
-        repr(penalty),
-        data.hash,
-        model.dropout,
-        context.size,
-        precision,
-    ]
-    described += [model.device.type, torch.__version__, code_hash("corpus", "model", "pruning", "training")]
+    """Hash of everything that affects the result; the number of processes does, because it divides the epochs."""
+    described = [asdict(model.architecture), plan.model_dump(), repr(penalty), data.hash, model.dropout, context.size]
+    described += [precision, model.device.type, torch.__version__, code_hash("corpus", "model", "pruning", "training")]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for name, parameter in model.named_parameters():
         digest.update(f"{name} {tuple(parameter.shape)} {parameter.requires_grad}".encode())

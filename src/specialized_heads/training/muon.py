@@ -27,13 +27,7 @@ class Muon(torch.optim.Optimizer):
         precision: torch.dtype = torch.float32,
         map: Callable[..., Iterable[None]] = map,
     ) -> None:
-        """
-        Args:
-            matrices: two-dimensional weights, none of them empty, or parameter groups of these.
-            lr: learning rate.
-            precision: of the products in the orthogonalisation.
-            map: applies a function to each matrix, perhaps in parallel; they are independent of each other.
-        """
+        """`matrices`: weights, none of them empty; `precision` of the products; `map` applies a function to each of them."""
         super().__init__(matrices, {"lr": lr})
         self.precision, self.map = precision, map
 

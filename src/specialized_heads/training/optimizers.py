@@ -18,15 +18,9 @@ def make_optimizers(
     precision: str,
     map: Callable[..., Iterable[None]],
 ) -> list[torch.optim.Optimizer]:
-    """The paper's Adam for all parameters; or Muon for the matrices of the layers and Adam for the others.
+    """The paper's Adam for all parameters; or Muon for the matrices of the layers and Adam for the others, always for log α.
 
-    Args:
-        weights: by name.
-        log_alphas: of the gates; always trained by Adam.
-        plan: the settings.
-        peak: highest learning rate of the schedule; the `relative` of each group scales the schedule.
-        precision: of matrix products, fp32 or bf16.
-        map: for `Muon`.
+    `peak`: highest learning rate of the schedule, which the `relative` of each group scales.
     """
     by_muon = {name for name in weights if plan.optimizer == "muon" and is_layer_matrix(name, weights[name])}
     others = [weight for name, weight in weights.items() if name not in by_muon]

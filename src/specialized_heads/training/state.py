@@ -29,11 +29,7 @@ def claim(folder: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Check that this process still owns the folder.
-
-    Raises:
-        UserError: another process has taken over, and may have finished.
-    """
+    """Raise a `UserError` if another process has taken over the folder, and may have finished."""
     path = folder / "owner"
     if not path.exists() or path.read_text(encoding="utf-8") != _this_process():
         raise UserError(f"{folder}: another process has taken over, or has finished; this one stops")
@@ -51,11 +47,7 @@ def finish(folder: Path) -> None:
 
 
 def write_state(folder: Path, state: dict[str, Any]) -> None:
-    """Write the state of a run: tensors, numbers and text, nested in lists and dictionaries.
-
-    Raises:
-        UserError: another process owns the folder.
-    """
+    """Write the state of a run (tensors, numbers and text in lists and dictionaries); the folder must be this process's."""
     check(folder)
     try:
         with atomic(folder / "state.pt") as temporary, open(temporary, "wb") as stream:
@@ -93,17 +85,13 @@ def read_state(
 
 
 def write_checkpoint(folder: Path, update: int, weights: dict[str, Tensor]) -> None:
-    """Write the weights and gates of this update.
-
-    Raises:
-        UserError: another process owns the folder.
-    """
+    """Write the weights and gates of this update. The folder must be this process's."""
     check(folder)
     write_tensors(_checkpoint(folder, update), weights)
 
 
 def read_checkpoint(folder: Path, update: int) -> dict[str, Tensor]:
-    """The weights and gates, by name, after one of the updates `Plan.checkpoints`, before any averaging."""
+    """The weights and gates, by name, after one of the updates `Plan.checkpoints`."""
     return read_tensors(_checkpoint(folder, update))
 
 

@@ -4,8 +4,7 @@ With `--like`, the model has the heads of another model, layer by layer, and lea
 it has the same number of heads per attention type, spread evenly over the layers. Data, batch order and training are the
 same for all models; a smaller model draws initial weights for its own shapes.
 
-With `--checkpoints`, the weights after the updates `moments` are also written, to one file, as `update{n}/{parameter}`. They
-are not averaged, even if the final model is an average.
+With `--checkpoints`, the weights after the updates `moments` are also written, to one file, as `update{n}/{parameter}`.
 """
 
 from collections.abc import Sequence

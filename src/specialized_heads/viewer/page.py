@@ -61,18 +61,9 @@ def choose(
     *,
     number: int,
 ) -> dict[int, list[list[int]]]:
-    """Choose the sentences to show.
+    """Choose the sentences to show: the pieces of each word, by number of the sentence, in order.
 
-    Args:
-        store: the analysis set.
-        texts: its source side, as the parser read it.
-        processed: the same, as BPE read it.
-        parses: the words of each parsed sentence.
-        bpe: the model that segmented the source side.
-        number: how many sentences.
-
-    Returns:
-        the pieces of each word, by number of the sentence, in order; fewer sentences where fewer qualify.
+    `texts` are the source side as the parser read it, `processed` the same as BPE read it.
     """
     source, target = store.source_lengths, store.target_lengths
     readable = {
@@ -120,14 +111,9 @@ def shown_tokens(
 
 
 def read_heads(path: Path) -> list[Json]:
-    """All columns of a heads table, by head: labels as lists, scores as numbers with four decimals, or None.
-
-    Raises:
-        UserError: there is no such file.
-    """
-    table = read_table(path)
+    """All columns of a heads table, by head: labels as lists, scores as numbers with four decimals, or None."""
     rows = []
-    for row in table.to_pylist():
+    for row in read_table(path).to_pylist():
         scores = {
             name: None if value is None or math.isnan(value) else round(value, 4)
             for name, value in row.items()

@@ -1,12 +1,11 @@
 """Packed files, read as streams without being extracted to disk.
 
-The suffix decides: .gz, .xz, .bz2 and .zst are compressed streams; .zip and .tar (also .tar.gz, .tgz, ...) are archives;
+The suffix decides: .gz, .xz and .zst are compressed streams; .zip and .tar (also .tar.gz, .tgz, ...) are archives;
 anything else is plain. A few kilobytes can unpack to fill any memory, while text shrinks to a third or a tenth: a stream that
 unpacks to more than 100 times its packed size, plus 64 MiB for small repetitive files, is refused. Links in an archive are not
 followed. Every function raises `UserError` for a file that is missing or damaged, also while a stream is read.
 """
 
-import bz2
 import contextlib
 import gzip
 import io
@@ -31,7 +30,6 @@ LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
 STREAMS: dict[str, Callable[[Path], BinaryIO]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
-    ".bz2": bz2.open,
     ".zst": lambda path: pa.input_stream(str(path), compression="zstd"),
 }
 ARCHIVES = ("zip", "tar")
@@ -40,7 +38,6 @@ MAGIC = {
     ".gz": b"\x1f\x8b",
     ".tgz": b"\x1f\x8b",
     ".xz": b"\xfd7zXZ\x00",
-    ".bz2": b"BZh",
     ".zst": b"\x28\xb5\x2f\xfd",
     ".zip": b"PK",
     ".parquet": b"PAR1",
@@ -207,13 +204,9 @@ def disguised(path: Path) -> str | None:
 
 
 def lines(text: Path | BinaryIO) -> Iterator[str]:
-    """The lines of UTF-8 text without their ends (LF or CR LF) and without a byte-order mark.
+    """The lines of UTF-8 text, a packed or plain file or a stream with a `name`, without ends (LF or CR LF) and byte-order mark.
 
-    Args:
-        text: a packed or plain file, or a stream with a `name`.
-
-    Raises:
-        UserError: a line is not UTF-8 or longer than 1 MiB (with its number).
+    A line that is not UTF-8 or longer than 1 MiB is a `UserError`.
     """
     if isinstance(text, Path):
         with open_packed(text) as stream:

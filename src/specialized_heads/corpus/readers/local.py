@@ -37,19 +37,11 @@ GROUP = "add it, or set group_by to 'sentence'"
 def read(
     source: Local, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The pairs of all files; `set` names the held-out set of those that you give.
+    """The pairs of the files of `source.files()`; `set` names the held-out set of those that you give.
 
-    Args:
-        files: those of `source.files()`, in its order.
-        counts: gains `blank_line` (also where both sides of a pair are blank), `null` and `other_columns`.
-
-    Raises:
-        UserError: a file is missing, empty, damaged or in another format (with the line or row).
+    `counts` gains `blank_line` (also where both sides of a pair are blank), `null` and `other_columns`.
     """
     paths = dict(zip(source.files(), files, strict=True))
-    for path in files:
-        if not path.is_file():
-            raise UserError(f"{path}: no such file; check the source's paths in the configuration")
     for key, path in paths.items():
         if key == "source_path":
             yield from read_two_texts(path, paths["target_path"], counts=counts)

@@ -139,12 +139,7 @@ def links(path: Path) -> Iterator[Link]:
 
 
 def read_document(archive: zipfile.ZipFile, document: str) -> dict[str, str]:
-    """The sentences, by their number, of the document with this path in the alignment file.
-
-    Raises:
-        KeyError: no such document. BrokenDocument: it is not well-formed XML.
-        UserError: the archive is damaged, or the document declares entities or is too large to be subtitles.
-    """
+    """The sentences, by their number, of the document with this path in the alignment file; a `KeyError` without such one."""
     # Members lack the .gz of the alignment's paths, and in some releases the folders above, too.
     plain, folder = document.removesuffix(".gz"), known()["opensubtitles_text"].member
     names = [name for name in (folder + plain, f"{folder}{plain}.gz", plain, document) if name in archive.NameToInfo]

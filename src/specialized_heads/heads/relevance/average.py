@@ -42,9 +42,6 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str) -> Av
 
     At each step the relevances of the heads of a layer are divided by the sum of their absolute values; a layer that no
     relevance reaches counts as 0.
-
-    Raises:
-        UserError: a relevance is not finite.
     """
     how = Rule.named(rule)
     sizes = {(a.kind, a.layer): len(a.heads) for a in model.attentions(*KINDS)}

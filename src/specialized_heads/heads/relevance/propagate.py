@@ -37,14 +37,7 @@ class Relevance:
 
 @torch.inference_mode()
 def propagate(model: Transformer, batch: Batch, *, rule: Rule, steps: slice = slice(None)) -> Relevance:
-    """Relevance of all heads for the top-1 prediction of each generation step of a batch (reference prefixes).
-
-    Args:
-        model: in evaluation mode, without gates.
-        batch: teacher-forced sentences.
-        rule: how neurons divide their relevance.
-        steps: the generation steps to explain.
-    """
+    """Relevance of all heads for the top-1 prediction of each of these generation steps of a batch (reference prefixes)."""
     activations: Activations = {}
     states = model(batch.source, batch.target_in, activations)
     result = Relevance(steps=batch.real(batch.target_out)[:, steps])
