@@ -150,5 +150,5 @@ def test_lines_are_complete_whatever_the_chunks(tmp_path: Path, monkeypatch) -> 
 def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(cli, "LONGEST_LINE", 100)
     monkeypatch.setattr(cli, "CHUNK", 64)
-    with pytest.raises(UserError, match="line 2 is longer than 100 bytes; give one sentence per line"):
+    with pytest.raises(UserError, match="line 2 has over 100 bytes; give one sentence per line"):
         arriving(tmp_path, b"a\n" + b"b" * 500, most=5)

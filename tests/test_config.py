@@ -285,7 +285,7 @@ def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: di
     # A linear schedule from scratch shrinks as a whole.
     assert experiment.retraining().model_dump() == experiment.training.model_dump() | {"updates": 500, "warmup": 100}
     said = message(values | {"pruning": pruning | {"warmup": 140}})
-    assert said == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the learning rate would end at its peak"
+    assert said == "my.yaml: pruning: warmup 140 takes all of the 140 updates: the rate would end at its peak"
 
 
 def test_scopes_or_single_configurations_are_trained_from_scratch(values: dict[str, Any]) -> None:

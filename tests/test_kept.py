@@ -97,8 +97,8 @@ def test_another_language_or_seed_and_checkpoints_are_errors(values: dict[str, A
     corpus = values["corpora"]["tatoeba_en_fr"]
     for changed, said in (
         ({"corpora": {"tatoeba_en_fr": corpus | {"target_language": "de"}}}, "target_language differs"),
-        ({"seeds": [1, 2]}, "no .*seed2, the baseline of seed 2"),
-        ({"heads": values["heads"] | {"checkpoints": [10, 20]}}, r"no checkpoints of its .*; empty heads\.checkpoints"),
+        ({"seeds": [1, 2]}, "no .*seed2 for seed 2"),
+        ({"heads": values["heads"] | {"checkpoints": [10, 20]}}, r"no checkpoints; empty heads\.checkpoints"),
     ):
         with pytest.raises(UserError, match=said):
             check(values | changed)

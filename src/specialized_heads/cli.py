@@ -22,9 +22,7 @@ QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
 
 def main() -> None:
     """Run the command line; a `UserError` prints one line to stderr and exits with code 2."""
-    parser = argparse.ArgumentParser(
-        prog="specialized-heads", description="Use, export and convert translation models."
-    )
+    parser = argparse.ArgumentParser(prog="specialized-heads", description="Use and exchange translation models.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -48,9 +46,7 @@ def main() -> None:
     argument("--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights")
     argument("--check", type=Path, metavar="FILE", help="sentences whose translations are compared with ours")
     argument = command("analyse", _analyse, help="write the table of heads and the attention viewer for a text")
-    argument(
-        "model", type=Path, metavar="MODEL", help="folder of an exported or a published model, or of a kept baseline"
-    )
+    argument("model", type=Path, metavar="MODEL", help="folder of an exported, published or kept model")
     argument("--text", type=Path, help="source sentences, one per line (default: those of --trees)")
     argument("--translations", type=Path, help="line by line (default: the model translates the text)")
     argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the results")
@@ -138,7 +134,7 @@ def arriving_lines(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
         number += len(lines)
         if len(rest) > LONGEST_LINE:
             raise UserError(
-                f"standard input: line {number + 1} is longer than {LONGEST_LINE:,} bytes; give one sentence per line"
+                f"standard input: line {number + 1} has over {LONGEST_LINE:,} bytes; give one sentence per line"
             )
     if rest:
         yield [rest.removesuffix(b"\r")]
@@ -151,10 +147,8 @@ def _describe(args: argparse.Namespace) -> None:
     card = read_card(args.model)
     scores, origin = "kept baseline: no scores", card.corpus
     if card.scores:
-        interval = f"[{card.scores.bleu_low:.1f}, {card.scores.bleu_high:.1f}]"
-        scores = (
-            f"BLEU {card.scores.bleu:.1f} {interval} on {card.scores.sentences:,} sentences ({card.scores.signature})"
-        )
+        s = card.scores
+        scores = f"BLEU {s.bleu:.1f} [{s.bleu_low:.1f}, {s.bleu_high:.1f}] on {s.sentences:,} sentences ({s.signature})"
         origin = f"{card.corpus} in experiment {card.experiment}"
     for line in (
         f"{card.model}, seed {card.seed}, of {origin}",
@@ -183,9 +177,7 @@ def _analyse(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.analyse import analyse, summary
 
     if len(args.tags) > 2:
-        raise UserError(
-            f"--tags: {len(args.tags)} tags; give that of the source and, if the model has one, of the target"
-        )
+        raise UserError(f"--tags: {len(args.tags)} tags; give that of the source and, if there is one, of the target")
     options = {name: getattr(args, name) for name in ("translations", "parser", "trees", "languages", "device")}
     table = analyse(args.model, args.text, args.output, tags=(*args.tags, None, None)[:2], **options)
     print(summary(table))

@@ -119,7 +119,7 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     assert not any("&amp;" in text or "&lt;" in text for text in pairs.source[:20_000])
     read({"kind": "embedded", "name": name}, files, languages=(f"{languages[0]}_GB", languages[1].upper()))
     with pytest.raises(
-        UserError, match=rf"this text is {languages[0]}-{languages[1]}.*set them to .*; to translate the other way"
+        UserError, match=rf"this text is {languages[0]}-{languages[1]}.*set them to .*; for the other way"
     ):
         read({"kind": "embedded", "name": name}, files, languages=languages[::-1])
     with pytest.raises(UserError, match="are en and es; set them"):

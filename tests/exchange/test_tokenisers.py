@@ -247,7 +247,7 @@ def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_o
 ) -> None:
     folder, described, _ = nllb
     (folder / "sentencepiece.bpe.model").unlink()
-    with pytest.raises(UserError, match="transformers 5 saves only tokenizer.json; copy sentencepiece.bpe.model from"):
+    with pytest.raises(UserError, match="transformers 5 saves only tokenizer.json; copy it from"):
         read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
 
 

@@ -158,7 +158,7 @@ def test_jobs_within_one_slurm_allocation_share_its_gpus(gpus, hold, monkeypatch
 
 
 def test_more_processes_than_gpus(gpus) -> None:
-    with pytest.raises(UserError, match="3 processes with a GPU each, but torch sees 2 GPUs; give it gpu=2"):
+    with pytest.raises(UserError, match="3 processes need a GPU each, but torch sees 2; give the job gpu=2"):
         take_gpus(3)
 
 

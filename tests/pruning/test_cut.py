@@ -104,7 +104,7 @@ def test_gates_keeps_the_heads_of_the_pruned_model_with_the_weights_of_the_basel
     assert not torch.equal(after.encoder[0].attention.query, pruned.encoder[0].attention.query)
     before = load(tmp_path / "baseline.safetensors").encoder[0].attention
     assert torch.equal(after.encoder[0].attention.query, rows_of(before, 3))
-    with pytest.raises(UserError, match=r"pruned\.json: its 3 heads are not 2 of .*baseline\.safetensors"):
+    with pytest.raises(UserError, match=r"pruned\.json: its 3 heads are not 2 of the model"):
         run("gates", heads=2, like=tmp_path / "pruned.json")
 
 

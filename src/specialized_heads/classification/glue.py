@@ -62,9 +62,7 @@ def _examples(rows: Iterator[str], layout: Layout, *, where: str) -> Iterator[Ex
         if not row.strip():
             continue
         if len(values) <= max(places) or (header and len(values) != len(header)):
-            raise UserError(
-                f"{where}: line {number}: {len(values)} columns between tabs, too few or too many; fetch it again"
-            )
+            raise UserError(f"{where}: line {number}: {len(values)} columns, too few or too many; fetch it again")
         label, *segments = (values[place].strip() for place in places)
         if label == "-":  # MNLI: the annotators did not agree
             continue

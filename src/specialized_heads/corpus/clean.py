@@ -117,9 +117,8 @@ def normalised(
             filters=settings.filters,
         )
         # A pair with an empty side links no others; it will be dropped.
-        table["grouped"] = (
-            (sets == "") & (block["document"].to_pandas() == "") & (table["reason"] != REASONS.index("empty"))
-        )
+        no_document = block["document"].to_pandas() == ""
+        table["grouped"] = (sets == "") & no_document & (table["reason"] != REASONS.index("empty"))
         tables.append(table)
         documents = pc.if_else(pa.array(table["grouped"]), pa.array(keys[0], pa.string()), block["document"])
         yield pa.record_batch([*texts, documents, block["set"]], schema=SCHEMA)

@@ -59,9 +59,8 @@ MAX_CHARACTERS = 1000  # of a text
 def measure(texts: pa.StringArray) -> pd.DataFrame:
     """The `characters` and `words` of each text, if single spaces separate its words."""
     characters = pc.utf8_length(texts).to_numpy()
-    return pd.DataFrame(
-        {"characters": characters, "words": pc.count_substring(texts, " ").to_numpy() + (characters > 0)}
-    )
+    words = pc.count_substring(texts, " ").to_numpy() + (characters > 0)
+    return pd.DataFrame({"characters": characters, "words": words})
 
 
 def script_share(texts: pa.StringArray, *, language: str) -> np.ndarray:

@@ -33,9 +33,7 @@ READ = 8_192  # pairs per block that is read: its data should fit into the cache
 def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str]) -> None:
     """Raise `UserError` if the languages of a text differ from those of the configuration; regions are ignored."""
     if known != (languages := tuple(map(without_region, wanted))):
-        turned = (
-            "; to translate the other way, use its text as a source of kind local" if languages == known[::-1] else ""
-        )
+        turned = "; for the other way, use its text as a source of kind local" if languages == known[::-1] else ""
         raise UserError(
             f"{path}: this text is {known[0]}-{known[1]}, and source_language and target_language of the corpus are "
             f"{wanted[0]} and {wanted[1]}; set them to {known[0]} and {known[1]}{turned}"

@@ -88,9 +88,8 @@ def learn(texts: Iterable[str], *, size: int) -> list[str]:
     rare = dict.fromkeys(map(ord, (letter for letter, number in counts.items() if number < RARE)), " ")
     # The trainer numbers the letters inside words in the order of a hash table, unless they have numbers already.
     inside = [f"##{letter}" for letter in sorted(counts) if counts[letter] >= RARE and letter.isalnum()]
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=size, min_frequency=LEAST, special_tokens=[*SPECIAL, *inside], show_progress=False
-    )
+    options = {"special_tokens": [*SPECIAL, *inside], "show_progress": False}
+    trainer = trainers.WordPieceTrainer(vocab_size=size, min_frequency=LEAST, **options)
     tokenizer.train_from_iterator((text.translate(rare) for text in normalised), trainer)
     ids = tokenizer.get_vocab()
     return sorted(ids, key=ids.__getitem__)

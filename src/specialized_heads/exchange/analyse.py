@@ -82,7 +82,7 @@ def analyse(
     targets = _lines(translations) if translations else None
     if targets is not None and len(targets) != len(sources):
         raise stage.UserError(
-            f"{translations}: {len(targets)} lines, but {text} has {len(sources)}; give one per sentence"
+            f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per sentence"
         )
     files = {name: output / name for name in ("model.safetensors", "source.model", "target.model", "tokens.json")}
     weights, source_model, target_model, special = files.values()
@@ -105,7 +105,7 @@ def analyse(
         for path, numbers in ((text, long), (translations, also)):
             if numbers:
                 raise stage.UserError(
-                    f"{path}: line {numbers[0]} has more than {LONGEST} subwords; split or remove it on both sides"
+                    f"{path}: line {numbers[0]} has over {LONGEST} subwords; split or remove it, on both sides"
                 )
     if len(sources) < FEW:
         said = "%s: the labels of heads are uncertain, because they come from %d sentences; give at least %d"
@@ -175,7 +175,7 @@ def _too_long(path: Path, lines: list[str], model: Path, *, language: str, mode:
     rows = encode_ids(apply(lines, language=language, mode=mode), load_bpe(model))
     if [] in rows:
         raise stage.UserError(
-            f"{path}: line {rows.index([]) + 1} is empty for this model; remove it, and its translation"
+            f"{path}: line {rows.index([]) + 1} is empty for the model; remove it, and its translation"
         )
     return [number for number, row in enumerate(rows, start=1) if len(row) > LONGEST]
 

@@ -183,9 +183,7 @@ def _order(config: Config, labels: Sequence[str], *, where: Path) -> list[int]:
         raise UserError(f"{where}: {len(theirs)} labels, but the task has {len(labels)}: {', '.join(labels)}")
     if all(name == f"label_{number}" for number, name in enumerate(theirs)):
         if len(labels) > 2:
-            raise UserError(
-                f"{where}: id2label has no names for its labels; write {', '.join(labels)} there, in the order of the model"
-            )
+            raise UserError(f"{where}: id2label has no names for its labels; write {', '.join(labels)}, in its order")
         return list(range(len(labels)))
     if set(theirs) != set(labels):
         raise UserError(f"{where}: its labels {', '.join(theirs)} are not those of the task: {', '.join(labels)}")

@@ -147,9 +147,7 @@ def renumber(path: Path, ids: dict[str, int], *, size: int, unknown: int, contro
 
 def _read_model(path: Path) -> ModelProto:
     saved = path.name == SHARED and (path.parent / TOKENIZER).is_file()
-    missing = (
-        f"transformers 5 saves only {TOKENIZER}; copy {SHARED} from the original model" if saved else "fetch it too"
-    )
+    missing = f"transformers 5 saves only {TOKENIZER}; copy it from the original model" if saved else "fetch it too"
 
     def parse(path: Path) -> ModelProto:
         content = path.read_bytes()

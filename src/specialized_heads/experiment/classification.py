@@ -21,9 +21,7 @@ class Made(Section):
     kind: Literal["shift", "halves"] = Field(
         description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments halves of one sentence?"
     )
-    matched: Distinct[EmbeddedName] = Field(
-        TATOEBA, min_length=1, description="folders of resources/ to learn and test on"
-    )
+    matched: Distinct[EmbeddedName] = Field(TATOEBA, min_length=1, description="folders of resources/ for learning")
     mismatched: Distinct[EmbeddedName] = Field(HELP, description="folders of resources/ for the second test set")
     train: int = Field(60_000, ge=2, description="most examples to train on")
     dev: int = Field(1_000, ge=2, description="most examples for the loss and for importance")
@@ -48,9 +46,7 @@ class Glue(Section):
     """A task of GLUE (Wang et al. 2019), in the files that its mirror serves."""
 
     kind: Literal["mnli", "sst2", "cola", "mrpc"]
-    path: FilePath | None = Field(
-        None, description="archive placed by hand, or the folder of mrpc's files; null: fetched"
-    )
+    path: FilePath | None = Field(None, description="archive, or the folder of mrpc's files; null: fetched")
     dev: int = Field(2_000, ge=2, description="training examples held out for the loss and for importance")
 
     @property
@@ -80,9 +76,7 @@ class Task(Section):
 
     title: Title = Field(description="display name in figures and tables")
     source: TaskSource
-    model: str | None = Field(
-        None, description="folder of a BertForSequenceClassification for this task; null: fine-tune"
-    )
+    model: str | None = Field(None, description="folder of a BertForSequenceClassification; null: fine-tune")
     override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this task")
 
 

@@ -50,12 +50,8 @@ class Baseline(Section):
         description="kept: folder with one folder per seed; imported: folder of one model, or its name on the Hugging Face hub; "
         "relative to the working directory or to the project"
     )
-    revision: str | None = Field(
-        None, description="branch, tag or commit of a model on the hub; null: the newest commit"
-    )
-    source_tag: str | None = Field(
-        None, description="imported: token before every source sentence, such as eng_Latn, __en__ or >>fra<<"
-    )
+    revision: str | None = Field(None, description="branch, tag or commit of a model on the hub; null: the newest")
+    source_tag: str | None = Field(None, description="imported: token before every source sentence, such as eng_Latn")
     target_tag: str | None = Field(None, description="imported: first token of every translation")
     analysis: FilePath | None = Field(
         None,
@@ -68,9 +64,7 @@ class Corpus(Section):
     """One parallel corpus and the part of the study that runs on it."""
 
     source: Source
-    source_language: str = Field(
-        "en", pattern=LANGUAGE, description="language code of the side that is parsed and whose heads are analysed"
-    )
+    source_language: str = Field("en", pattern=LANGUAGE, description="of the side that is parsed and analysed")
     target_language: str = Field(pattern=LANGUAGE, description="language code, such as ru, pt_BR or zh-Hant")
     title: Title = Field(description="display name in figures and tables")
     filters: Filters = Filters()
@@ -85,10 +79,10 @@ class Experiment(Section):
 
     experiment: str = Field(description="name of the folder under results/")
     seeds: Distinct[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
-        [1], min_length=1, description="one set of models per seed"
+        [1], min_length=1, description="a set of models each"
     )
     corpora: dict[str, Corpus] = Field(
-        {}, description="figures 1, 3 and 5 show the first corpus, figures 8 to 10 the first pruned one"
+        {}, description="figures 1, 3 and 5 show the first, 8 to 10 the first pruned one"
     )
     classification: Classification | None = Field(None, description="tasks of a BERT; null: none")
     vocabulary: Vocabulary = Vocabulary()
@@ -130,9 +124,7 @@ class Experiment(Section):
         for name in self.studies:
             if name in FOLDERS:
                 place, kind = ("corpora", "corpus") if name in self.corpora else ("classification.tasks", "task")
-                raise ValueError(
-                    f"{place}.{name}: results/{self.experiment}/{name} is reserved; give the {kind} another name"
-                )
+                raise ValueError(f"{place}.{name}: results/{self.experiment}/{name} is reserved; rename the {kind}")
         titles = [study.title for study in self.studies.values()]
         for title in titles:
             if titles.count(title) > 1:

@@ -94,9 +94,7 @@ def _ablated(key: str, *kinds: str) -> Callable[[Experiment], object]:
 
 def _moments(experiment: Experiment) -> bool:
     """Whether heads are removed in order of importance at several moments of training."""
-    return len(ablated(experiment, "systematic", "checkpoint", "baseline")) > len(
-        ablated(experiment, "systematic", "baseline")
-    )
+    return bool(ablated(experiment, "systematic", "checkpoint"))
 
 
 def _translated(key: str) -> Callable[[Experiment], object]:

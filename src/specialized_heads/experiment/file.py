@@ -46,7 +46,7 @@ def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
     """A whole number; not 0100, which YAML reads as 64, or 1:30, which it reads as 90."""
     if re.fullmatch(r"[-+]?0[0-9_]+|.*:.*", node.value):
         raise UserError(
-            f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number; write it in decimal digits"
+            f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number; write decimal digits"
         )
     return loader.construct_yaml_int(node)
 
@@ -84,9 +84,7 @@ def read(path: Path) -> dict[str, Any]:
         kind = "nothing" if values is None else f"a {type(values).__name__}"
         raise UserError(f"{path}: holds {kind}; it must hold keys with values, as config.yaml does")
     if "__use_yte__" in values:
-        raise UserError(
-            f"{path}: __use_yte__ makes Snakemake run the Python code in this file; write the values themselves"
-        )
+        raise UserError(f"{path}: __use_yte__ makes Snakemake run Python code; write the values themselves")
     return values
 
 

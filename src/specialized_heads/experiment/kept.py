@@ -116,22 +116,18 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
             moments = merged.ablation.moments if values.prune else []
             if moments or merged.heads.checkpoints:
                 key = "ablation.moments" if moments else "heads.checkpoints"
-                raise UserError(
-                    f"{place}: a given baseline has no checkpoints of its training; empty {key}, or {remedy}"
-                )
+                raise UserError(f"{place}: a given baseline has no checkpoints; empty {key}, or {remedy}")
             if model := imported_folder(experiment, corpus, root=root):
                 if model.is_dir() and not any(
                     (model / name).is_file() for name in ("config.json", "model.json", "card.json")
                 ):
                     raise UserError(
-                        f"{place}: {model} holds neither a kept baseline nor a model; check the path, or {remedy}"
+                        f"{place}: {model} holds no kept baseline and no model; check the path, or {remedy}"
                     )
                 _check_imported(experiment, corpus, place)
                 continue
             if not folder.is_dir():
-                raise UserError(
-                    f"{place}: there is no {folder}, the baseline of seed {seed}; remove the seed, or {remedy}"
-                )
+                raise UserError(f"{place}: there is no {folder} for seed {seed}; remove the seed, or {remedy}")
             kept = read_kept(folder)
             sections = {"vocabulary": merged.vocabulary, "model": merged.model, "training": merged.training}
             sections |= {name: getattr(values, name) for name in CORPUS}

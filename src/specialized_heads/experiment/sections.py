@@ -17,7 +17,7 @@ class Filters(Section):
     max_words: int = Field(100, ge=1, description="maximum length, words")
     max_ratio: float = Field(3.0, ge=1, description="maximum ratio of the two lengths in characters")
     script: float = Field(
-        0.0, ge=0, le=1, description="minimum share of letters in the script of the language, on each side"
+        0.0, ge=0, le=1, description="minimum share of letters in the script of the language, per side"
     )
 
 
@@ -34,9 +34,7 @@ class Vocabulary(Section):
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
-    preprocess: Mode = Field(
-        "none", description="text before BPE; paper: lower-case Moses tokens, as in the paper's code"
-    )
+    preprocess: Mode = Field("none", description="text before BPE; paper: lower-case Moses tokens, as in its code")
     shared: bool = Field(False, description="one vocabulary for both sides, learned from both")
 
     @model_validator(mode="after")
@@ -57,7 +55,7 @@ class Model(Section):
     feed_forward: int = Field(2048, ge=1, le=1_000_000, description="inner width of the feed-forward sub-layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
     position_frequency: float = Field(
-        1.0, gt=0, le=3.15, description="highest frequency of the position sinusoids, radians per token"
+        1.0, gt=0, le=3.15, description="highest of the position sinusoids, radians per token"
     )
     position_base: float = Field(1e4, gt=1, le=1e6, description="ratio of their highest to their lowest frequency")
     position_scale: float = Field(1.0, gt=0, le=1e3, description="factor of the sinusoids; embeddings have unit size")
@@ -84,9 +82,7 @@ class Training(Section):
 
     updates: int = Field(100_000, ge=1, description="parameter updates")
     batch_tokens: int = Field(16_000, ge=1, description="source tokens per update")
-    join: int = Field(
-        1, ge=1, description="a training example joins 1 to this many sentence pairs, drawn anew each epoch"
-    )
+    join: int = Field(1, ge=1, description="a training example joins 1 to this many pairs, drawn anew each epoch")
     micro_batch_tokens: int = Field(
         4_000,
         ge=1,
@@ -97,7 +93,7 @@ class Training(Section):
         description="after warm-up: decay with t^-1/2 (the paper), or linearly to zero at the last update",
     )
     learning_rate: float = Field(
-        4.0, gt=0, description="inverse_sqrt: factor of d^-1/2 * min(t^-1/2, t * warmup^-3/2); linear: the peak"
+        4.0, gt=0, description="linear: the peak; else the factor of d^-1/2 * min(t^-1/2, t * warmup^-3/2)"
     )
     warmup: int = Field(16_000, ge=1, description="updates of linear warm-up")
     optimizer: Literal["adam", "muon"] = Field(
@@ -115,7 +111,7 @@ class Training(Section):
     def _ends_at_zero(self) -> "Training":
         if self.schedule == "linear" and self.warmup >= self.updates:
             raise ValueError(
-                f"warmup {self.warmup} takes all of the {self.updates} updates: the learning rate would end at its peak"
+                f"warmup {self.warmup} takes all of the {self.updates} updates: the rate would end at its peak"
             )
         return self
 
@@ -133,14 +129,10 @@ class Pruning(Section):
 
     encoder: Distinct[Lambda] = Field([], description="λ per head, one model each: encoder heads, the decoder frozen")
     all: Distinct[Lambda] = Field([], description="λ per head, one model each: heads of all three attention types")
-    heads: Distinct[HeadCount] = Field(
-        [], description="numbers of encoder heads to keep, by adjusting λ; decoder frozen"
-    )
+    heads: Distinct[HeadCount] = Field([], description="numbers of encoder heads to keep, by a λ that adapts")
     heads_all: Distinct[HeadCount] = Field([], description="numbers of heads of all three attention types together")
     updates: int = Field(20_000, ge=1, description="parameter updates of fine-tuning")
-    learning_rate: float = Field(
-        0.4, gt=0, description="as training.learning_rate; 0.4 peaks where 100 000 updates of training end"
-    )
+    learning_rate: float = Field(0.4, gt=0, description="as training.learning_rate; 0.4: where 100 000 updates end")
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
     optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for fine-tuning")
     muon_learning_rate: float = Field(0.02, gt=0, description="as training.muon_learning_rate, for fine-tuning")
@@ -196,9 +188,7 @@ class Ablation(Section):
 
     single: bool = Field(False, description="BLEU without each single head, and with each head alone in its layer")
     systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
-    moments: list[int] = Field(
-        [], description="updates of the baseline's training after which systematic pruning is measured too"
-    )
+    moments: list[int] = Field([], description="updates of the baseline after which systematic pruning is measured too")
 
     @field_validator("moments")
     @classmethod
@@ -230,7 +220,7 @@ class Decoding(Section):
 
     beam: int = Field(4, ge=1, le=1000, description="hypotheses per sentence")
     max_length_ratio: float = Field(
-        2.0, gt=0, description="longest output: this many times the source's subwords, plus 10"
+        2.0, gt=0, description="longest output: this many times the source, plus 10 subwords"
     )
 
 
@@ -260,12 +250,8 @@ class Heads(Section):
         min_length=1,
         description="Universal (obj) or Stanford Dependencies (dobj); a main type includes its subtypes, nsubj:pass only itself",
     )
-    syntactic_margin: float = Field(
-        0.1, ge=0, description="accuracy above the baseline of a syntactic head (section 5.2)"
-    )
-    rare_cutoff: int = Field(
-        500, ge=0, description="tokens outside this many most frequent ones are rare (section 5.3)"
-    )
+    syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline of a syntactic head (sec. 5.2)")
+    rare_cutoff: int = Field(500, ge=0, description="tokens outside this many most frequent ones are rare (sec. 5.3)")
     bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
     relevance_rules: Distinct[Literal["z_plus", "alpha_beta", "epsilon"]] = Field(
         ["z_plus"],

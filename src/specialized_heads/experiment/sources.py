@@ -20,9 +20,7 @@ LIMIT = "maximum number of pairs, drawn at random but the same in every run; nul
 
 def _file_path(path: str) -> str:
     if not path or set("{}\0") & set(path):
-        raise ValueError(
-            "a path must not be empty or contain braces, wildcards of Snakemake; rename the file, or link to it"
-        )
+        raise ValueError("a path must not be empty or contain braces (of Snakemake); rename the file, or link to it")
     if path.startswith("~"):
         raise ValueError("~ is not expanded here; write the whole path")
     return path
@@ -77,9 +75,7 @@ class Local(Section):
     )
     source_path: FilePath | None = Field(None, description="instead of path: source sentences, one per line")
     target_path: FilePath | None = Field(None, description="their translations, on the same lines")
-    dev: FilePath | None = Field(
-        None, description="your development set, in the format of path; null: held out of the text"
-    )
+    dev: FilePath | None = Field(None, description="your development set, in the same format; null: held out")
     test: FilePath | None = Field(None, description="your test set, in the same format")
     analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
     group_by: Unit = Field("sentence", description=GROUP_BY)

@@ -52,9 +52,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     tags = len(store.tokens.source_tags)
     sentences, left_out = align(parses, texts, bpe, settings.heads.relations, processed=processed, tags=tags)
     if not sentences:
-        raise stage.UserError(
-            f"{files.parses}: no parsed sentence can be aligned with {files.text}; parse that text again"
-        )
+        raise stage.UserError(f"{files.parses}: no tree can be aligned with {files.text}; parse that text again")
     fixed = relation_table((sentence.arcs for sentence in sentences.values()), settings.heads.relations)
     offsets = {(row["relation"], row["direction"]): row["baseline_offset"] for row in fixed.to_pylist()}
     ranks = frequency_ranks(train, vocabulary=bpe.vocab_size())

@@ -74,9 +74,7 @@ def assemble(
         description = like.with_suffix(".json").name
         raise UserError(f"{weights}: the weights do not fit {description}; delete both and run again")
     if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
-        raise UserError(
-            f"{weights}: {broken[0]} contains NaN or infinity; delete it and train with a lower learning rate"
-        )
+        raise UserError(f"{weights}: {broken[0]} contains NaN or infinity; delete it, train with a lower rate")
     model = network(architecture, dropout=dropout)
     set_weights(model, tensors)
     return model

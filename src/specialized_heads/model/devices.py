@@ -66,9 +66,7 @@ def take_gpus(number: int) -> list[int]:
     """Reserve GPUs for this process until it ends and return their indices; a `UserError` if the machine has fewer."""
     visible = torch.cuda.device_count()
     if number > visible:
-        raise UserError(
-            f"the job has {number} processes with a GPU each, but torch sees {visible} GPUs; give it gpu={visible}"
-        )
+        raise UserError(f"{number} processes need a GPU each, but torch sees {visible}; give the job gpu={visible}")
     if number == visible and "SLURM_JOB_ID" in os.environ:  # all of the job's; otherwise job steps may share them
         return list(range(number))
     # CUDA_VISIBLE_DEVICES renumbers the GPUs; their UUIDs stay the same.

@@ -97,9 +97,8 @@ class Transformer(Network):
         if a.tied:
             self.target_embedding = self.source_embedding if a.tied == "all" else self.target_embedding
             self.output_embedding = self.target_embedding
-        self.output_bias = (
-            nn.Parameter(torch.zeros(a.target_vocabulary), requires_grad=False) if a.output_bias else None
-        )
+        bias = nn.Parameter(torch.zeros(a.target_vocabulary), requires_grad=False)
+        self.output_bias = bias if a.output_bias else None
         self.encoder = nn.ModuleList(EncoderLayer(a, n, dropout) for n in range(len(a.encoder)))
         self.encoder_norm = nn.Identity() if a.post_norm else LayerNorm(a)
         self.decoder = nn.ModuleList(DecoderLayer(a, n, dropout) for n in range(len(a.decoder)))
@@ -210,10 +209,8 @@ class Transformer(Network):
     def sinusoids(self, length: int) -> Tensor:
         """Position encodings (length, D)."""
         a = self.architecture
-        encodings = sinusoids(
-            length, a.width, frequency=a.position_frequency, base=a.position_base, last=a.position_last
-        )
-        return a.position_scale * encodings
+        how = {"frequency": a.position_frequency, "base": a.position_base, "last": a.position_last}
+        return a.position_scale * sinusoids(length, a.width, **how)
 
     def in_precision(self, dtype: torch.dtype) -> Self:
         narrow = super().in_precision(dtype)

@@ -42,9 +42,7 @@ def piece_spans(processor: SentencePieceProcessor, text: str) -> list[tuple[int,
 def check_pieces(path: Path, store: TokenStore, processed: list[str], processor: SentencePieceProcessor) -> None:
     """Raise a `UserError` if the token file `path`, whose content is `store`, has other pieces than these sentences."""
     if len(store) != len(processed):
-        raise UserError(
-            f"{path}: {len(store)} sentences, but the text has {len(processed)}; make both from the same split"
-        )
+        raise UserError(f"{path}: {len(store)} sentences, but the text has {len(processed)}; make both from one split")
     ids, lengths = encode(processed, processor, store.tokens)
     if np.array_equal(lengths, store.source_lengths) and np.array_equal(ids, store.source):
         return
@@ -69,9 +67,7 @@ def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> 
         rows += [(texts[n][word.start : word.end], word.form) for word in alone if n < len(texts)]
     spelled = sum(letters(part).lower() == letters(form).lower() for part, form in rows)
     if max(parses, default=0) >= len(texts) or 2 * spelled < len(rows):
-        raise UserError(
-            f"{path}: the trees belong to other sentences than the text; delete the file and parse that text"
-        )
+        raise UserError(f"{path}: the trees belong to other sentences than the text; delete it and parse that text")
 
 
 def raw_characters(processed: str, raw: str) -> list[int] | None:

@@ -126,9 +126,8 @@ def place(tokens: list[Token], text: str) -> list[Word] | None:
         end = start + len(letters(token.form))
         if end == start:  # a form of white space or invisible characters alone
             return None
-        spans = word_spans(
-            [form for form, *_ in token.words], text=text, start=positions[start], end=positions[end - 1] + 1
-        )
+        forms = [form for form, *_ in token.words]
+        spans = word_spans(forms, text=text, start=positions[start], end=positions[end - 1] + 1)
         words += [Word(form, *span, *rest) for (form, *rest), span in zip(token.words, spans, strict=True)]
         start = end
     return words

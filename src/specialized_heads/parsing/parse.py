@@ -34,9 +34,7 @@ def main(args: Files, settings: Settings) -> None:
         case "stanza":
             from specialized_heads.parsing import stanza_engine  # takes seconds to import
 
-            pipeline = stanza_engine.load_pipeline(
-                language=settings.language, directory=settings.directory, package=settings.package
-            )
+            pipeline = stanza_engine.load_pipeline(**settings.model_dump(include={"language", "directory", "package"}))
             parses = stanza_engine.parse_sentences(pipeline, texts)
             about = stanza_engine.describe(pipeline, package=settings.package)
     write_parses(args.output, parses)

@@ -21,7 +21,7 @@ def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float
     for kind, layer, head in heads:
         if (rows := names.count((kind, layer, head))) != 1:
             raise UserError(
-                f"{path}: {kind} head {head} of layer {layer} has {rows} rows instead of one; delete it and run again"
+                f"{path}: {kind} head {head} of layer {layer} has {rows} rows, not one; delete it and run again"
             )
     values = dict(zip(names, table[column].astype(float)))
     return {head: values[head] for head in heads}

@@ -30,7 +30,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         kept = heads_of(architecture_of(files.like), scope=settings.scope)
         if len(kept) != settings.heads or not set(kept) <= set(heads):
             raise stage.UserError(
-                f"{files.like}: its {len(kept)} heads are not {settings.heads} of {files.model}; prune again"
+                f"{files.like}: its {len(kept)} heads are not {settings.heads} of the model; prune again"
             )
     elif settings.criterion == "random":
         kept = at_random(heads, seed=settings.seed)[: settings.heads]

@@ -30,9 +30,8 @@ def ranking(importance: pd.DataFrame, kind: str) -> list[Head]:
     By importance divided by its norm in the layer, as in the paper.
     """
     rows = importance if kind == "all" else importance[importance["type"] == kind]
-    ordered = rows.assign(place=rows["type"].map(KINDS.index)).sort_values(
-        ["importance_normalised", "place", "layer", "head"]
-    )
+    places = rows.assign(place=rows["type"].map(KINDS.index))
+    ordered = places.sort_values(["importance_normalised", "place", "layer", "head"])
     return [(row.type, int(row.layer), int(row.head)) for row in ordered.itertuples()]
 
 

@@ -18,7 +18,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     weights = {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
     if not weights:
         raise stage.UserError(
-            f"{files.checkpoints}: contains no weights of update {update}; add it to ablation.moments and train again"
+            f"{files.checkpoints}: no weights of update {update}; add it to ablation.moments and train again"
         )
     model = assemble(architecture_of(files.baseline), weights, weights=files.checkpoints, like=files.baseline)
     training = stage.read_json(files.baseline.with_suffix(".json"))["training"]

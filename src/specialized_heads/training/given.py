@@ -34,9 +34,7 @@ def check_files(folder: Path, kept: Kept) -> None:
     for name, expected in kept.sha256.items():
         path = folder / name
         if not path.is_file() or stage.file_hash(path) != expected:
-            raise stage.UserError(
-                f"{path}: missing or changed since it was kept; restore the folder from the repository"
-            )
+            raise stage.UserError(f"{path}: missing or changed; restore the folder from the repository")
 
 
 def check_tokens(folder: Path, kept: Kept, tokens: dict[str, Path]) -> None:

@@ -255,7 +255,7 @@ class _Run:
         }
         if not math.isfinite(record["loss"]):
             raise UserError(
-                f"update {self.update}: the loss is {record['loss']}: training diverged; lower the learning rate and run again"
+                f"update {self.update}: the loss is {record['loss']}: training diverged; lower the rate and run again"
             )
         self.loss.zero_()
         self.loss_tokens = 0
@@ -287,9 +287,8 @@ class _Run:
         """Resume from the saved state if it belongs to this run; else start with an empty folder."""
         if self.context.is_main:
             kept.claim(self.folder)
-        state = kept.read_state(
-            self.folder, fingerprint=fingerprint, checkpoints=self.plan.checkpoints, device=self.device
-        )
+        belongs = {"fingerprint": fingerprint, "checkpoints": self.plan.checkpoints}
+        state = kept.read_state(self.folder, **belongs, device=self.device)
         if not self.context.agree("" if state is None else state["sha256"]):
             raise UserError(f"{self.folder}: the processes of this training read different states; run again")
         if state is None:

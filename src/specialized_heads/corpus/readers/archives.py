@@ -62,7 +62,7 @@ class _Unpacked(io.RawIOBase):
         self.left -= len(data)
         if self.left < 0:
             raise UserError(
-                f"{self.name}: unpacks to more than {RATIO} times its size, so it is not text; get the file elsewhere"
+                f"{self.name}: unpacks to more than {RATIO} times its size, so it is no text; get it elsewhere"
             )
         buffer[: len(data)] = data
         return len(data)

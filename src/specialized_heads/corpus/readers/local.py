@@ -140,9 +140,7 @@ def _tsv_rows(
             f"first of them line {other[0]}; remove tabs within texts"
         )
     if kept and (numbers := sorted(set(required) - lettered)):
-        raise UserError(
-            f"{path}: column {numbers[0]} has no letter in any line; set `columns` of the source, such as [2, 4]"
-        )
+        raise UserError(f"{path}: column {numbers[0]} has no letter in any line; set `columns`, such as [2, 4]")
     if other:
         counts["other_columns"] += len(other)
 

@@ -30,9 +30,7 @@ def read(
             names = [name for name in members(archive) if name.endswith(f".{pair}.{ending}")]
             if len(names) != 1:
                 remedy = "; set group_by to 'sentence'" if ending == "ids" else ""
-                raise UserError(
-                    f"{archive}: {len(names) or 'no'} files end in .{pair}.{ending}, but one is needed{remedy}"
-                )
+                raise UserError(f"{archive}: {len(names) or 'no'} files end in .{pair}.{ending}, not one{remedy}")
             return lines(opened.enter_context(member(archive, names[0])))
 
         rows = aligned(of(source_language), of(target_language), name=f"{archive}: the two sides of {pair}")
