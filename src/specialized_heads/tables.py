@@ -23,11 +23,7 @@ def write_table(path: Path, table: pa.Table, **options: Any) -> None:
 
 
 def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None) -> pa.Table:
-    """Read a table, or some of its columns.
-
-    Raises:
-        UserError: the file is missing or damaged, or lacks a column.
-    """
+    """Read a table, or some of its columns; a `UserError` if the file is missing or damaged, or lacks a column."""
     wanted = list(schema.names if columns is None and schema is not None else columns or ())
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:

@@ -39,11 +39,7 @@ def make(source: Made, matched: list[Path], mismatched: list[Path]) -> dict[str,
 
 
 def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[Example]]:
-    """Divide a training set: what stays, and `number` examples drawn from it, both in their order.
-
-    Raises:
-        UserError: there are not more examples than that.
-    """
+    """Divide a training set: what stays, and `number` examples drawn from it, both in their order."""
     if number >= len(examples):
         raise stage.UserError(f"source.dev: {number} examples cannot be held out from {len(examples)}; choose fewer")
     held = set(np.random.default_rng(0).choice(len(examples), number, replace=False).tolist())

@@ -35,11 +35,7 @@ LAYOUTS = {
 
 
 def read_glue(source: Glue, files: list[Path]) -> dict[str, list[Example]]:
-    """The examples of each set in the archive of a task, or MRPC's two files: `train`, `test` and for MNLI `second`.
-
-    Raises:
-        UserError: a file is missing or damaged, or not in the layout of the task.
-    """
+    """The examples of each set in the archive of a task, or MRPC's two files: `train`, `test` and for MNLI `second`."""
     layout, sets = LAYOUTS[source.kind], {}
     for number, (name, path) in enumerate(layout.sets.items()):
         file = files[number] if source.kind == "mrpc" else files[0]

@@ -41,8 +41,6 @@ WRONG_SIZE = {
 
 
 class Settings(Section):
-    """Vocabulary sizes and preprocessing, as in the configuration, and languages."""
-
     vocabulary: Vocabulary
     source_language: str
     target_language: str

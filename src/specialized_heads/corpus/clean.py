@@ -38,8 +38,6 @@ SETS = pd.CategoricalDtype(["", *HELD_OUT])
 
 
 class Settings(Section):
-    """The filters and the languages, as in the configuration."""
-
     filters: Filters
     source_language: str
     target_language: str
@@ -125,11 +123,7 @@ def normalised(
 
 
 def connected(sources: pd.Series, targets: pd.Series) -> np.ndarray:
-    """The group of each pair: a component of the bipartite graph in which each pair links its source to its target.
-
-    Returns:
-        the number of each pair's group, int32 of shape (pairs,).
-    """
+    """The number of each pair's group: a component of the bipartite graph in which each pair links its source to its target."""
     (left, distinct_sources), (right, distinct_targets) = pd.factorize(sources), pd.factorize(targets)
     nodes = len(distinct_sources) + len(distinct_targets)
     edges = coo_array((np.ones(len(left), bool), (left, right + len(distinct_sources))), shape=(nodes, nodes))

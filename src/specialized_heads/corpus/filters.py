@@ -88,12 +88,8 @@ def reasons(
 ) -> np.ndarray:
     """The first filter that drops each pair of a block of normalised text.
 
-    Args:
-        copies: whether the two sides of each pair have equal keys.
-        sets: the held-out set that the source assigns to each pair, "" for none.
-
-    Returns:
-        its position in `FILTERS`, from 1; 0: the pair is kept. int8 of shape (pairs,).
+    Its position in `FILTERS`, from 1; 0: the pair is kept. `copies`: whether the two sides have equal keys; `sets`: the held-out
+    set that the source assigns, "" for none.
     """
     sides = [measure(source), measure(target)]
     if filters.script > 0:

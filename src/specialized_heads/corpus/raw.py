@@ -25,8 +25,6 @@ LIMIT_SEED = 1
 
 
 class Settings(Section):
-    """The source, as in the configuration, and the languages of the corpus."""
-
     source: Source
     source_language: str
     target_language: str

@@ -35,8 +35,6 @@ DTYPES = {"source_offsets": np.int64, "target_offsets": np.int64, "source": np.i
 
 
 class Settings(Section):
-    """What affects the result besides the files."""
-
     preprocess: Mode
     source_language: str
     target_language: str
@@ -133,11 +131,7 @@ def write_tokens(
     blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]],
     tokens: SpecialTokens = OURS,
 ) -> dict[str, np.ndarray]:
-    """Write a token file from what `encode` returns for the `source` and the `target` of each block of pairs.
-
-    Returns:
-        the offsets of both sides, int64 of shape (sentences + 1,).
-    """
+    """Write a token file from what `encode` returns for both sides of each block of pairs; returns the offsets of both sides."""
     with disk_errors(path), ExitStack() as opened:
         files = {side: opened.enter_context(tempfile.TemporaryFile(dir=path.parent)) for side in SIDES}
         lengths = {side: [np.zeros(1, np.int64)] for side in SIDES}

@@ -43,12 +43,9 @@ class Vocabulary(NamedTuple):
         return [each.ids for each in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def inputs(self, first: list[str], second: list[str | None], *, longest: int) -> tuple[np.ndarray, np.ndarray]:
-        """[CLS] first [SEP] second, without the last [SEP], which batches add.
+        """[CLS] first [SEP] second, without the last [SEP], which batches add: all ids in a row, and the number of ids of each.
 
         Inputs longer than `longest`, both [SEP] included, are cut.
-
-        Returns:
-            the ids of all inputs in a row, int32, and the number of ids of each, int64.
         """
         pairs = zip(self.encode(first), self.encode([text or "" for text in second]), second, strict=True)
         rows = []

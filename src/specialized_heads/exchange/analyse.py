@@ -59,14 +59,7 @@ def analyse(
         text: source sentences, one per line; None: those of the trees.
         output: the folder; it keeps what the stages made.
         translations: of the text, line by line; None: the model translates.
-        parser: none, stanza or conllu.
-        trees: CoNLL-U file, for conllu alone.
-        languages: of source and target.
-        tags: source and target tag, for models that have them.
-        device: auto, cpu or cuda.
-
-    Raises:
-        UserError: a file cannot be read, or a stage fails.
+        parser: none, stanza or conllu, which needs `trees`.
     """
     if (parser == "conllu") != bool(trees):
         raise stage.UserError("--trees FILE and --parser conllu need each other; give both or neither")

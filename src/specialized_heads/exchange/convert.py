@@ -15,11 +15,7 @@ from specialized_heads.stage import UserError, write_json
 
 
 def convert(folder: Path) -> Path:
-    """Write safetensors beside pickled weights, one file or several with an index, and return their path.
-
-    Raises:
-        UserError: there is no such file, it is damaged, or it holds something other than tensors.
-    """
+    """Write safetensors beside pickled weights, one file or several with an index, and return their path."""
     if os.path.lexists(folder / PICKLE) or not os.path.lexists(folder / PICKLE_INDEX):
         _convert(folder / PICKLE, folder / WEIGHTS)
         return folder / WEIGHTS

@@ -87,16 +87,9 @@ class Comparison:
 
 
 def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float32", texts: list[str]) -> Comparison:
-    """Write a model in another format.
+    """Write an exported model for `ctranslate2` or `hf` to a folder, which must not exist or hold an earlier export.
 
-    Args:
-        folder: of the exported model.
-        output: a folder, which must not exist or hold an earlier export.
-        to: ctranslate2 or hf; `quantization` is of CTranslate2's weights.
-        texts: sentences whose translations are compared; may be empty.
-
-    Raises:
-        UserError: the model cannot be read, or the format cannot hold it.
+    `texts`: sentences whose translations are compared.
     """
     translator = load_exported(folder, device="cpu")
     _check_free(output)

@@ -33,11 +33,7 @@ Vocabulary = Annotated[int, Field(ge=4, le=10**7)]
 
 
 def read(path: Path, parse: Callable[[Path], Any], kind: str, *, missing: str = "fetch it from the same place") -> Any:
-    """What `parse` makes of a file; all files of a folder are read here.
-
-    Raises:
-        UserError: it is missing, and `missing` says what to do; it is a broken link, no file, or not of its `kind`.
-    """
+    """What `parse` makes of a file; whatever goes wrong is a `UserError`, and `missing` says what to do without the file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise UserError(f"{path}: not a file; replace it by {kind}")

@@ -58,16 +58,10 @@ class Tokenisers(NamedTuple):
 def read_tokenisers(
     folder: Path, config: Config, *, source_tag: str | None = None, target_tag: str | None = None
 ) -> Tokenisers:
-    """Read the tokenisers of a model.
+    """Read the tokenisers of a model; a `UserError` if the ids do not fit the embeddings, or a tag is missing or unknown.
 
-    Args:
-        folder, config: of the model.
-        source_tag: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`, which MarianMT needs if it has
-            several target languages.
-        target_tag: token that every translation begins with; M2M100 and NLLB need both.
-
-    Raises:
-        UserError: a file is missing or damaged, the ids do not fit the embeddings, or a tag is missing or unknown.
+    `source_tag`: token before every source sentence, such as `eng_Latn`, `__en__` or `>>fra<<`, which MarianMT needs if it has
+    several target languages; `target_tag`: token that every translation begins with. M2M100 and NLLB need both.
     """
     marian, shared = config.marian, config.shared
     source_ids = _ids(folder, VOCABULARY)

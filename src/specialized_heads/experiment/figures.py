@@ -15,9 +15,8 @@ from specialized_heads.experiment.inputs import HEADS
 from specialized_heads.experiment.models import corpora, emerging, models, paths, runs, tasks, viewed
 from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources, timed
 
-Files = dict[
-    str, dict[str, str]
-]  # by option of the module: files below the experiment's folder, by title of their corpus
+# By option of the module: files below the experiment's folder, by title of their corpus.
+Files = dict[str, dict[str, str]]
 
 # Categories of the report, which sorts them, and the labels within each, as text.
 CLAIMS = "Claims"

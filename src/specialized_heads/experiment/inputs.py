@@ -21,9 +21,6 @@ HEADS = "{corpus}/heads/{model}/seed{seed}.parquet"
 PAGE = "viewer/{corpus}/{model}/seed{seed}.html"
 
 
-# Text
-
-
 def datasets(experiment: Experiment, corpus: str) -> list[Dataset]:
     """The known datasets that a corpus is read from; none where its source is not fetched by its address."""
     values = experiment.corpora[corpus]
@@ -117,9 +114,6 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
     return {path: key for path, key in files.items() if path not in [os.path.join(directory, file) for file in made]}
 
 
-# Trees
-
-
 def given_parses(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> str | list[str]:
     """The trees in the repository, or the user's own, if that is what the parser's engine reads."""
     parser = experiment.for_corpus(corpus).parser
@@ -161,9 +155,6 @@ def stanza_lists(experiment: Experiment) -> list[str]:
     directories = dict.fromkeys(each["directory"] for each in pipelines if each["directory"] and not each["download"])
     lists = [Path(directory).expanduser() / "resources.json" for directory in directories]
     return [file_hash(path) for path in lists if path.is_file()]
-
-
-# Models
 
 
 def given_file(
@@ -232,9 +223,6 @@ def timed_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str)
     return paths(experiment, MODEL + "model.safetensors", timed)
 
 
-# Criteria
-
-
 def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str, **_: str) -> list[str]:
     """The table of the baseline whose heads a criterion ranks; none for gates and random choice."""
     pattern = {"importance": "{corpus}/importance/{model}/seed{seed}.parquet", "relevance": HEADS, "confidence": HEADS}
@@ -252,9 +240,6 @@ def like_gates(
 
 def _pruned_to(scope: str, heads: int) -> str:
     return str(Name("pruned", scope, Target(heads=heads)))
-
-
-# Classification
 
 
 def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:
@@ -316,9 +301,6 @@ def second_or_dev(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
     """The token ids of the set on which single heads are ablated once more."""
     name = "second" if experiment.tasks[corpus].source.second else "dev"
     return f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"
-
-
-# Pages
 
 
 def viewed_files(experiment: Experiment, /, *, pattern: str, **_: str) -> list[str]:

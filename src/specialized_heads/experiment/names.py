@@ -11,18 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-# Kinds of models, in the order of the tables. pruned: by gates; scratch, count and
-# regularised: controls, from random initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned:
-# the same, trained further.
+# Kinds of models, in the order of the tables. pruned: by gates; scratch, count and regularised: controls, from random
+# initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned: the same, trained further.
 KINDS = ("baseline", "checkpoint", "pruned", "scratch", "count", "regularised", "cut", "finetuned")
-TRAINED = (
-    "baseline",
-    "pruned",
-    "scratch",
-    "count",
-    "regularised",
-    "finetuned",
-)  # the kinds with a log of their training
+TRAINED = ("baseline", "pruned", "scratch", "count", "regularised", "finetuned")  # the kinds with a log
 SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)
@@ -88,11 +80,5 @@ class Name:
 def columns(name: str, seed: int | None = None) -> dict[str, Any]:
     """The key columns of a model of this name; a `ValueError` for any other text."""
     model = Name.parse(name)
-    target = {"lam": model.target.lam, "target_heads": model.target.heads}
-    return {
-        "kind": model.kind,
-        "scope": model.scope,
-        "criterion": model.criterion,
-        "seed": seed,
-        "update": model.update,
-    } | target
+    how = {"kind": model.kind, "scope": model.scope, "criterion": model.criterion, "seed": seed, "update": model.update}
+    return how | {"lam": model.target.lam, "target_heads": model.target.heads}

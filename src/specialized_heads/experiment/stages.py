@@ -16,9 +16,6 @@ from specialized_heads.experiment.names import Target
 Settings = dict[str, Any]
 
 
-# Text
-
-
 def languages(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     """The two languages of a corpus."""
     return experiment.corpora[corpus].model_dump(include={"source_language", "target_language"})
@@ -45,9 +42,6 @@ def bpe(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 def tokens(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     return _preprocess(experiment, corpus) | languages(experiment, corpus=corpus)
-
-
-# Models
 
 
 def baseline(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
@@ -111,18 +105,12 @@ def _logged(training: Settings) -> Settings:
     return training | {"log_every": min(training["log_every"], max(1, training["updates"] // 20))}
 
 
-# Criteria
-
-
 def cut(
     experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
 ) -> Settings:
     columns = {"gates": None, "random": None, "importance": "importance_normalised"}
     column = columns.get(criterion, criterion)
     return {"criterion": criterion, "scope": scope, "heads": int(heads), "column": column, "seed": int(seed)}
-
-
-# Scores
 
 
 def translate(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
@@ -234,9 +222,6 @@ def ablate_task(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str
 
 def task_speed(experiment: Experiment, /, **_: str) -> Settings:
     return {"batches": bert_of(experiment).speed, "device": experiment.device}
-
-
-# Models for people
 
 
 def view(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:

@@ -53,10 +53,7 @@ def files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]:
             found += paths(experiment, pattern, owners)
             continue
         trained = [run for run in owners if run.model.partition("/")[0] in TRAINED]
-        found += [
-            *paths(experiment, pattern + "model.json", owners),
-            *paths(experiment, pattern + "score.json", owners),
-        ]
+        found += paths(experiment, pattern + "model.json", owners) + paths(experiment, pattern + "score.json", owners)
         found += paths(experiment, LOG, trained) + paths(experiment, "{corpus}/baselines.json", tasks(experiment))
     baselines = runs(experiment, by_rule(experiment) if table == "heads" else [], "baseline")
     return found + paths(experiment, BY_RULE + "parquet", baselines) + paths(experiment, BY_RULE + "json", baselines)

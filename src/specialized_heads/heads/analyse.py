@@ -69,9 +69,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         "parsed": len(parses),
         "aligned": len(sentences),
         "queries": counted.queries,
-        "share_queries": {
-            share.columns[0]: number for share, number in zip(SHARES, counted.share_queries, strict=True)
-        },
+        "share_queries": {share.columns[0]: n for share, n in zip(SHARES, counted.share_queries, strict=True)},
         "arcs": arcs,
         "arcs_within_pieces": {relation: left_out[relation] for relation in arcs},
         "fewer_than_least_arcs": [relation for relation, number in arcs.items() if number < LEAST_ARCS],

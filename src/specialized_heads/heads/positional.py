@@ -89,13 +89,9 @@ def visible_counts(kind: str, origin: Tensor, queries: Tensor, keys: Tensor, *, 
 
 
 def preferred(kind: str, counts: np.ndarray, possible: np.ndarray) -> Position:
-    """The relative position that a head prefers.
+    """The relative position that a head prefers, from its `offset_counts` and the `visible_counts` of the type.
 
     Ties go to the position that most queries have, then to the leftmost one.
-
-    Args:
-        counts: of the head, from `offset_counts` (2·reach + 1,).
-        possible: queries that have a key at each position, from `visible_counts` (2·reach + 1,).
     """
     if not counts.sum():
         return Position(None, float("nan"), float("nan"))

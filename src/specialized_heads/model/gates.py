@@ -20,9 +20,8 @@ class HardConcrete(nn.Module):
     def __init__(self, heads: int, *, log_alpha: float) -> None:
         super().__init__()
         self.log_alpha = nn.Parameter(torch.full((heads,), log_alpha))
-        self.register_buffer(
-            "fixed", torch.full((heads,), torch.nan)
-        )  # constant value of each fixed gate; nan: not fixed
+        # Constant value of each fixed gate; nan: not fixed.
+        self.register_buffer("fixed", torch.full((heads,), torch.nan))
         self.register_buffer("noise", torch.full((heads,), 0.5), persistent=False)  # u = 1/2: the median gate
 
     def draw(self, generator: torch.Generator) -> None:

@@ -72,11 +72,7 @@ class Network(nn.Module):
                 new.copy_(old)
 
     def keep_heads(self, kept: dict[str, list[list[int]]]) -> None:
-        """Permanently remove heads from the weight matrices.
-
-        Args:
-            kept: indices, into each current layer, of the heads that stay, by attention type and layer.
-        """
+        """Permanently remove heads from the weight matrices; `kept`: places of those that stay, by attention type and layer."""
         for kind, layers in kept.items():
             for attention, positions in zip(self.attentions(kind), layers, strict=True):
                 attention.keep(positions)
@@ -106,15 +102,10 @@ class Transformer(Network):
         self.register_buffer("positions", torch.empty(0, a.width), persistent=False)  # encodings, made on demand
 
     def forward(self, source: Tensor, target: Tensor, activations: Activations | None = None) -> Tensor:
-        """Decoder states for teacher-forced targets.
+        """Decoder states (B, T, D) for teacher-forced targets, from which `logits` computes the scores of the next token.
 
-        Args:
-            source: ids (B, S) of sentences that end in EOS, padded.
-            target: ids (B, T) of sentences that begin with the start token, padded.
-            activations: if given, records what the analysis needs.
-
-        Returns:
-            states (B, T, D), from which `logits` computes the scores of the next token.
+        Padded ids: the source (B, S) ends in EOS, the target (B, T) begins with the start token. `activations` records what the
+        analysis needs.
         """
         memory, attn_mask = self.encode(source, activations)
         return self.decode(target, memory, attn_mask, activations)
@@ -124,12 +115,7 @@ class Transformer(Network):
         return self.training and self.device.type == "cpu" and not self.has_fixed_heads()
 
     def forward_packed(self, source: Tensor, target: Tensor, targets: Packing) -> Tensor:
-        """As `forward`, without padding: the states (N, D) of the target's list of tokens.
-
-        Args:
-            source, target: padded ids, as for `forward`.
-            targets: where the target's tokens are; its start tokens may have the id of padding.
-        """
+        """As `forward`, without padding: the states (N, D) of the target's list of tokens, whose places are `targets`."""
         pad = self.architecture.tokens.pad
         sources, attn_mask = Packing(source != pad), self.padding_mask(source)
         causal = torch.full((target.shape[1],) * 2, -torch.inf).triu(1)

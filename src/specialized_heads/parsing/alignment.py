@@ -71,12 +71,9 @@ def check_words(path: Path, parses: dict[int, list[Word]], texts: list[str]) -> 
 
 
 def raw_characters(processed: str, raw: str) -> list[int] | None:
-    """Map each character of a preprocessed sentence to the raw sentence.
+    """For each character of a preprocessed sentence its position in the raw one, -1 for white space.
 
-    Preprocessing may only change case and white space. A character can have two in lower case ("İ").
-
-    Returns:
-        for each character of `processed` a position in `raw`, -1 for white space. None: other characters differ.
+    None if more than case and white space differ. A character can have two in lower case ("İ").
     """
     letters = [(low, position) for position, letter in enumerate(raw) if not letter.isspace() for low in letter.lower()]
     # Only the lower case of sigma depends on its neighbours, which tokenisation changes: ς at the end of a word.

@@ -20,8 +20,6 @@ class Models(Section):
 
 
 class Settings(Section):
-    """The distinct pipelines that the corpora need."""
-
     models: list[Models] = Field(min_length=1)
 
 

@@ -14,8 +14,6 @@ from specialized_heads.stage import Files, command, log, write_json
 
 
 class Settings(Parser):
-    """The `parser` section and the language of the text."""
-
     language: str
 
 

@@ -37,8 +37,6 @@ SCHEMA = pa.schema(
 
 
 class Settings(Section):
-    """The relations to count."""
-
     relations: list[str] = Field(min_length=1)
 
 

@@ -52,10 +52,7 @@ def joined(store: TokenStore, *, most: int, seed: int, epoch: int) -> TokenStore
     """Join sentence pairs in random order into longer ones, each of 1 to `most` pairs (uniformly), for one epoch.
 
     In longer text, neighbouring words reveal less about a token's position, so attention has to find it. (Kondo et al. 2021
-    join pairs for another reason: their test sentences are longer than those of training.)
-
-    Returns:
-        a store in which every pair of `store` occurs exactly once, sources and targets joined alike.
+    join pairs for another reason: their test sentences are longer than those of training.) Every pair occurs exactly once.
     """
     random = np.random.default_rng([seed, epoch, most])
     order = random.permutation(len(store))
@@ -77,8 +74,6 @@ def epoch_updates(
     """The micro-batches of each update of an epoch, as arrays of sentence indices.
 
     Args:
-        store: the training set.
-        seed, epoch: determine the order.
         batch_tokens: mean number of source tokens per update (EOS included, padding excluded).
         micro_batch_tokens: largest size of a micro-batch on either side, padding included; a longer sentence is one by itself.
         multiple: the number of micro-batches per update is a multiple of this.
@@ -124,11 +119,7 @@ def make_batch(store: TokenStore, sentences: np.ndarray) -> Batch:
 def pad(
     ids: np.ndarray, offsets: np.ndarray, sentences: np.ndarray, *, padding: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Put sentences into the rows of a matrix, followed by padding.
-
-    Returns:
-        the ids, int64 (sentences, longest + 1), and the index (rows, columns) of the position after each sentence.
-    """
+    """Sentences in the rows of a matrix (sentences, longest + 1), and the index (rows, columns) of the place after each one."""
     lengths = offsets[sentences + 1] - offsets[sentences]
     matrix = np.full((len(sentences), int(lengths.max()) + 1), padding, dtype=np.int64)
     columns = np.arange(matrix.shape[1])

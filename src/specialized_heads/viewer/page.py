@@ -148,11 +148,6 @@ def main(files: stage.Files, settings: Settings) -> None:
     store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
     processed = apply(pairs.source, language=settings.language, mode=settings.preprocess)
     check_pieces(files.analysis, store, processed, source)
-    if parses and max(parses) >= len(processed):
-        raise stage.UserError(
-            f"{files.parses}: has a tree for sentence {max(parses)} (from 0), but {files.text} has {len(processed)} sentences; "
-            "parse this text again"
-        )
     check_words(files.parses, parses, pairs.source)
     chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
     sentences = []

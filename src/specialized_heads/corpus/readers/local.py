@@ -56,13 +56,8 @@ def read_pairs_file(
 ) -> Iterator[pa.RecordBatch]:
     """The blocks of a file of pairs, all of one set.
 
-    Args:
-        path: parquet if its name (without packing; in an archive, the name of its file) ends in .parquet, else TSV.
-        columns: of a TSV, from 1: source, target, document.
-        group_by: `document` needs the column of documents; `sentence` leaves the documents empty. A held-out set without
-            documents is one document.
-        counts: as for `read`.
-        set_: `analysis` needs no targets.
+    It is parquet if its name (without packing; in an archive, the name of its file) ends in .parquet, else TSV with these
+    `columns`. A held-out set without documents is one document; `analysis` needs no targets.
     """
     kind = packing(path)
     if not kind and (suffix := disguised(path)) is not None:
