@@ -53,7 +53,7 @@ CONFIGURATIONS = {
         "my.yaml: line 8: duplicate key experiment, first on line 1; keep one",
     ),
     "key_twice_deep_inside": (instead("title: One", "title: One\n    title: Two"), "line 5: duplicate key title"),
-    "key_twice_in_json": (b'{"experiment": "a", "experiment": "b"}', "my.yaml: duplicate key experiment"),
+    "key_twice_in_json": (b'{"experiment": "a", "experiment": "b"}', "my.yaml: line 1: duplicate key experiment"),
     "octal": (with_("seeds: [1, 0100]\n"), "my.yaml: line 8: YAML reads 0100 as another number"),
     "base_sixty": (with_("seeds: [1:30]\n"), "my.yaml: line 8: YAML reads 1:30 as another number"),
     "key_that_is_a_list": (with_("? [a, b]\n: 5\n"), "my.yaml: line 8: a key must be a word"),

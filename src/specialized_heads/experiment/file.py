@@ -11,7 +11,6 @@ line number, and it runs Python code in a file with the key `__use_yte__`. So ch
 It reports the first mistake with its line, or the name of the experiment, and runs nothing in the file.
 """
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -56,7 +55,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The values of a configuration file, YAML or JSON; whatever else it holds is a `UserError` that names the line."""
+    """The values of a configuration file; whatever else it holds is a `UserError` that names the line."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -69,7 +68,7 @@ def read(path: Path) -> dict[str, Any]:
         line = data[: error.start].count(b"\n") + 1
         raise UserError(f"{path}: line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
     try:
-        values = _decoded(text)
+        values = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except yaml.MarkedYAMLError as error:
@@ -86,22 +85,6 @@ def read(path: Path) -> dict[str, Any]:
     if "__use_yte__" in values:
         raise UserError(f"{path}: __use_yte__ makes Snakemake run Python code; write the values themselves")
     return values
-
-
-def _decoded(text: str) -> Any:
-    """Decode as Snakemake does: JSON if it parses, else YAML."""
-    try:
-        return json.loads(text, object_pairs_hook=_without_repetition)
-    except json.JSONDecodeError:
-        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise UserError(f"duplicate key {key} in one object; keep one")
-    return dict(pairs)
 
 
 def _remedy(error: yaml.MarkedYAMLError) -> str:
