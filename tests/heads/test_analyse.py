@@ -4,8 +4,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
@@ -104,12 +102,3 @@ def test_a_relation_that_does_not_occur_is_counted_and_named(
     assert report["arcs"] == {"nsubj": corpus.count("nsubj"), "vocative": 0, "dobj": corpus.count("obj")}
     assert report["fewer_than_least_arcs"] == ["vocative"]
     assert "no arc of 'vocative'; the parses contain " in caplog.text
-
-
-def test_relevance_of_another_model_is_a_mistake(tiny_model, files: dict[str, Path], analysed) -> None:
-    save(tiny_model(vocabulary=VOCABULARY, layers=3), files["model"], training={})
-    with pytest.raises(UserError, match="no encoder head 3-1"):
-        analysed()
-    pq.write_table(pa.table({"type": ["encoder"], "layer": [1], "head": [1]}), files["relevance"])
-    with pytest.raises(UserError, match="relevance.parquet: not a table of relevances"):
-        analysed()

@@ -194,8 +194,8 @@ def test_tokens_that_another_model_cut_are_told(model, tmp_path: Path) -> None:
     check_pieces(path, store, TEXTS, model)
     other = SentencePieceProcessor(model_proto=learn(TRAINING, size=120, name="source"))
     for texts, processor, said in (
-        (TEXTS, other, "sentence 0 \\(from 0\\) has other subwords"),
-        ([*TEXTS[:4], TEXTS[4].upper(), *TEXTS[5:]], model, "sentence 4 \\(from 0\\) has other subwords"),
+        (TEXTS, other, "has other subwords"),
+        ([*TEXTS[:4], TEXTS[4].upper(), *TEXTS[5:]], model, "has other subwords"),
         (TEXTS[:-1], model, f"{len(TEXTS)} sentences, but the text has {len(TEXTS) - 1}"),
     ):
         with pytest.raises(UserError, match=said):

@@ -119,14 +119,12 @@ def write_vocabulary(path: Path, tokens: list[str], cleaning: Cleaning) -> None:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Read a vocabulary; a `UserError` if the file is not one, or lacks a special token."""
+    """Read a vocabulary; a `UserError` if the file is not one."""
     try:
         stored = read_json(path)
         tokens, cleaning = [str(token) for token in stored["tokens"]], Cleaning(*(stored[n] for n in Cleaning._fields))
     except (KeyError, TypeError):
         raise UserError(f"{path}: not a vocabulary; delete it and run again") from None
     ids = {token: number for number, token in enumerate(tokens)}
-    if missing := [token for token in SPECIAL if token not in ids]:
-        raise UserError(f"{path}: there is no token {missing[0]}; it is not the vocabulary of a BERT")
     special = SpecialTokens(pad=ids[PAD], unknown=ids[UNKNOWN], start=ids[CLS], eos=ids[SEP])
     return Vocabulary(tokenizer_of(tokens, cleaning), special, ids[MASK], len(tokens))

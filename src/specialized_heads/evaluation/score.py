@@ -33,10 +33,7 @@ class Settings(stage.Section):
 
 def read_lines(path: Path, *, references: list[str]) -> list[str]:
     """Read a translation; a `UserError` unless it has one line per reference."""
-    try:
-        lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
-    except UnicodeDecodeError as error:
-        raise stage.UserError(f"{path}: damaged ({error}); delete it and run again") from None
+    lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
     if len(lines) != len(references):
         problem = f"{len(lines)} lines for {len(references)} sentences of the test set"
         raise stage.UserError(f"{path}: {problem}; delete it and run again")

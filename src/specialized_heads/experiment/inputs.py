@@ -234,12 +234,8 @@ def like_gates(
     experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
 ) -> list[str]:
     """The pruned model whose heads the criterion `gates` keeps."""
-    pruned = [Run(corpus, _pruned_to(scope, int(heads)), int(seed))] if criterion == "gates" else []
-    return paths(experiment, MODEL + "model.json", pruned)
-
-
-def _pruned_to(scope: str, heads: int) -> str:
-    return str(Name("pruned", scope, Target(heads=heads)))
+    pruned = Run(corpus, str(Name("pruned", scope, Target(heads=int(heads)))), int(seed))
+    return paths(experiment, MODEL + "model.json", [pruned] if criterion == "gates" else [])
 
 
 def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:

@@ -11,7 +11,6 @@ from specialized_heads.heads.measure import Counted
 from specialized_heads.heads.shares import COLUMNS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.stage import UserError
 from specialized_heads.tables import HEAD, read_table
 
 
@@ -33,10 +32,8 @@ def table_schema(relations: list[str]) -> pa.Schema:
 def read_relevance(path: Any) -> dict[tuple[str, int, int], float]:
     """Read a table of the relevance stage: the relevance of each (type, layer, head) by the first rule."""
     table = read_table(path)
-    rules = [name for name in table.column_names if name not in HEAD]
-    if len(rules) + len(HEAD) != table.num_columns or not rules:
-        raise UserError(f"{path}: not a table of relevances; delete it and run again")
-    return {tuple(head): value for *head, value in zip(*(table[name].to_pylist() for name in (*HEAD, rules[0])))}
+    rule = next(name for name in table.column_names if name not in HEAD)
+    return {tuple(head): value for *head, value in zip(*(table[name].to_pylist() for name in (*HEAD, rule)))}
 
 
 def head_rows(
@@ -47,7 +44,7 @@ def head_rows(
     *,
     seed: int,
 ) -> list[dict[str, Any]]:
-    """One row per head, in the order of the attention types; a `UserError` if one has no relevance."""
+    """One row per head, in the order of the attention types."""
     syntax = syntactic_columns(counted, settings, seed=seed)
     names = syntactic.score_names(settings.relations)
     enough = names[counted.arcs.sum(0) >= LEAST_ARCS]
@@ -55,11 +52,6 @@ def head_rows(
     for kind in KINDS:
         possible, chance = counted.visible[kind]
         for number, (layer, head) in enumerate(maps.head_numbers(model, kind)):
-            if (kind, layer, head) not in relevance:
-                raise UserError(
-                    f"the table of relevances has no {kind} head {layer}-{head}: it belongs to another model; delete it and "
-                    "run again"
-                )
             counts = counted.offsets[kind][number]
             place = positional.preferred(kind, counts, possible)
             row = {"type": kind, "layer": layer, "head": head, "relevance": relevance[kind, layer, head]}

@@ -18,11 +18,6 @@ def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float
     """The values of these heads, in their order, from a column of a table of heads; NaN where one is undefined."""
     table = read_table(path, columns=("type", "layer", "head", column)).to_pandas()
     names = list(zip(table["type"], table["layer"].astype(int), table["head"].astype(int)))
-    for kind, layer, head in heads:
-        if (rows := names.count((kind, layer, head))) != 1:
-            raise UserError(
-                f"{path}: {kind} head {head} of layer {layer} has {rows} rows, not one; delete it and run again"
-            )
     values = dict(zip(names, table[column].astype(float)))
     return {head: values[head] for head in heads}
 

@@ -80,9 +80,6 @@ def train_and_save(
 
 @stage.command("train", "dev", "output", "records", "state", optional=("like", "checkpoints"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    updates = settings.training.updates
-    if late := [update for update in settings.moments if update > updates]:
-        raise stage.UserError(f"settings: moments: {late[0]} is after the last of {updates} updates; remove it")
     architecture = (
         architecture_of(files.like)
         if files.like

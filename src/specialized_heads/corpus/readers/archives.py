@@ -186,11 +186,11 @@ def data_member(path: Path) -> str:
     return data[0]
 
 
-def document(stream: BinaryIO, *, name: str, remedy: str = "get the file elsewhere") -> bytes:
+def document(stream: BinaryIO, *, name: str) -> bytes:
     """All bytes of a file in an archive, which may be packed again (.gz); more than 64 MiB of text are a `UserError`."""
     data = (gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream).read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise UserError(f"{name}: larger than {LARGEST} bytes, so it is not one document; {remedy}")
+        raise UserError(f"{name}: larger than {LARGEST} bytes, so it is not one document; get the file elsewhere")
     return data
 
 
