@@ -51,7 +51,7 @@ def test_a_given_baseline_is_analysed_on_gold_trees_of_other_text(given) -> None
     corpus = values["corpora"][CORPUS]
     corpus["baseline"]["analysis"] = "trees.txt"
     refused = finished.configured(values).run()
-    assert refused.status == 1 and "baseline.analysis: your text has no embedded parses" in refused.printed
+    assert refused.status == 1 and "only embedded corpora have embedded parses" in refused.printed
     corpus["override"] = {"parser": {"engine": "conllu", "path": "trees.conllu"}}
     run = finished.configured(values).run(
         "results/given/tables/table1.csv", f"results/given/{CORPUS}/parses/analysis.json"

@@ -115,10 +115,8 @@ class Experiment(Section):
             raise ValueError(f"classification.tasks.{min(both)}: a corpus has this name too; give the task another one")
         for name in (self.experiment, *self.studies):
             if not SLUG.fullmatch(name):
-                raise ValueError(
-                    f"the name {name[:120]!r} becomes a folder: use at most 100 letters, digits, '_', '.' and '-', and a letter "
-                    "or digit first"
-                )
+                rule = "use at most 100 letters, digits, '_', '.' and '-', and a letter or digit first"
+                raise ValueError(f"the name {name[:120]!r} becomes a folder: {rule}")
             if name.endswith(FILES):
                 raise ValueError(f"the name {name} becomes a folder, beside files with such names; remove its suffix")
         for name in self.studies:
@@ -130,15 +128,11 @@ class Experiment(Section):
             if titles.count(title) > 1:
                 raise ValueError(f"corpora: two have the title {title!r}; figures could not tell them apart")
         for name, corpus in self.corpora.items():
-            if self.for_corpus(name).parser.engine == "embedded" and corpus.source.kind != "embedded":
+            own_text = corpus.source.kind != "embedded" or (corpus.baseline and corpus.baseline.analysis)
+            if own_text and self.for_corpus(name).parser.engine == "embedded":
                 raise ValueError(
-                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza "
-                    f"or conllu, or override it for this corpus"
-                )
-            if corpus.baseline and corpus.baseline.analysis and self.for_corpus(name).parser.engine == "embedded":
-                raise ValueError(
-                    f"corpora.{name}.baseline.analysis: your text has no embedded parses; override parser.engine: stanza or "
-                    "conllu for this corpus"
+                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza or conllu, or override "
+                    "it for this corpus"
                 )
         return self
 
@@ -158,7 +152,7 @@ class Experiment(Section):
             encoder, decoder = values.model.layers, values.model.decoder_layers or values.model.layers
             for key, layers in (("heads", encoder), ("heads_all", encoder + 2 * decoder)):
                 if not given:
-                    _possible(key, values.pruning, most=layers * values.model.heads, whose=name)
+                    _enough(key, values.pruning, most=layers * values.model.heads, whose=name)
             _within("ablation.moments", values.ablation.moments, values.training, f"the baseline of {name}")
             if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
                 raise ValueError(
@@ -190,12 +184,10 @@ class Experiment(Section):
                     "empty encoder and heads in its override"
                 )
             if not bert.model:
-                _possible("heads_all", values.pruning, most=bert.layers * bert.heads, whose=name)
+                _enough("heads_all", values.pruning, most=bert.layers * bert.heads, whose=name)
             if values.training.join > 1:
-                raise ValueError(
-                    f"training.join: {name} is a task, which reads single examples; set classification.tasks.{name}.override."
-                    "training.join: 1"
-                )
+                where = f"classification.tasks.{name}.override.training.join"
+                raise ValueError(f"training.join: {name} is a task, which reads single examples; set {where}: 1")
             if self.tasks[name].model and values.ablation.moments:
                 raise ValueError(
                     f"classification.tasks.{name}.model: has no checkpoints of its training; empty ablation.moments for it"
@@ -261,7 +253,7 @@ def _within(key: str, moments: list[int], training: Training, whose: str) -> Non
         raise ValueError(f"{key}: {late[0]} is after the last of the {training.updates} updates of {whose}")
 
 
-def _possible(key: str, pruning: Pruning, *, most: int, whose: str) -> None:
+def _enough(key: str, pruning: Pruning, *, most: int, whose: str) -> None:
     wanted = max(getattr(pruning, key), default=0)
     if wanted > most:
         raise ValueError(f"pruning.{key}: {wanted} heads requested, but the model of {whose} has {most}")

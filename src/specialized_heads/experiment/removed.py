@@ -30,7 +30,7 @@ KEYS = {  # by section and key
     "source.licence": "your text has no licence in the data card",
     "source.sha256": "the hash of the archive is recorded",
     "source.overlap": "links of subtitles need an overlap of 0.9",
-    "source.analysis_size": "50,000 analysis sentences are drawn",
+    "source.analysis_size": "50,000 analysis sentences are drawn, or all where there are fewer",
     "decoding.length_penalty": "hypotheses are compared by log P / length",
     "heads.from_word": "attention from a word is the mean over its pieces",
     "model.position_start": "the first token has position 0; imported models bring their own",
