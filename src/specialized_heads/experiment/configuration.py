@@ -130,10 +130,8 @@ class Experiment(Section):
         for name, corpus in self.corpora.items():
             own_text = corpus.source.kind != "embedded" or (corpus.baseline and corpus.baseline.analysis)
             if own_text and self.for_corpus(name).parser.engine == "embedded":
-                raise ValueError(
-                    f"corpora.{name}: only embedded corpora have embedded parses; set parser.engine: stanza or conllu, or override "
-                    "it for this corpus"
-                )
+                remedy = "set parser.engine: stanza or conllu, or override it for this corpus"
+                raise ValueError(f"corpora.{name}: only embedded corpora have embedded parses; {remedy}")
         return self
 
     @model_validator(mode="after")

@@ -108,6 +108,6 @@ def estimate(experiment: Experiment) -> str:
     taken = f"{max(1, round(seconds / length)):,} {unit}"
     threads = torch.get_num_threads()
     where = ("one CPU thread" if threads == 1 else f"{threads} CPU threads") if device.type == "cpu" else "one GPU"
-    more = "translation, analysis" + (" and the trainings of BERT" if experiment.classification else "")
+    more = f"translation{', the trainings of BERT' if experiment.classification else ''} and analysis"
     now = f"; the machine is busy now (load {load:.1f} on {cores} cores), which slows them" if load > cores else ""
     return f"{total:,} updates of training: about {taken} on {where} in {precision}; {more} come on top{now}"
