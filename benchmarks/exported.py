@@ -101,7 +101,7 @@ def main() -> None:
             systems.append((exported, "ours", translator, here(translator), exported, None))
             for quantization in TYPES:
                 folder = Path(temporary, f"{number}_{quantization}")
-                comparison = export_to(exported, folder, quantization=quantization, texts=texts)
+                comparison = export_to(exported, folder, to="ctranslate2", quantization=quantization, texts=texts)
                 search = under_ctranslate2(folder, translator, quantization)
                 systems.append((exported, f"CTranslate2 {quantization}", translator, search, folder, comparison))
         encoded = systems[0][2].encode(texts)  # all have the same vocabulary

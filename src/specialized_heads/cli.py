@@ -39,9 +39,10 @@ def main() -> None:
     argument("--batch", type=_positive, default=100, help="maximum number of lines to translate at once (default: 100)")
     argument = command("describe", _describe, help="show the heads, size and scores of a model")
     argument("model", type=Path, metavar="MODEL", help=EXPORTED)
-    argument = command("export", _export, help="write a model for CTranslate2")
+    argument = command("export", _export, help="write a model for CTranslate2 or Hugging Face transformers")
     argument("model", type=Path, metavar="MODEL", help=EXPORTED)
     argument("output", type=Path, metavar="FOLDER", help="folder to write")
+    argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
     argument("--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights")
     argument("--check", type=Path, metavar="FILE", help="sentences whose translations are compared with ours")
     argument = command("analyse", _analyse, help="write the table of heads and the attention viewer for a text")
@@ -169,7 +170,7 @@ def _export(args: argparse.Namespace) -> None:
     from specialized_heads.exchange.export_to import export_to
 
     texts = list(text_lines(args.check)) if args.check else []
-    print(export_to(args.model, args.output, quantization=args.quantization, texts=texts))
+    print(export_to(args.model, args.output, to=args.to, quantization=args.quantization, texts=texts))
 
 
 def _analyse(args: argparse.Namespace) -> None:

@@ -25,7 +25,7 @@ TEXTS = [" ".join(WORDS[start : start + length]) for start, length in enumerate(
 
 
 def test_ctranslate2_translates_an_uneven_model_as_ours(exported: Path, tmp_path: Path) -> None:
-    comparison = export_to(exported, tmp_path / "ct2", texts=TEXTS)  # encoder layers of 0 and 2 heads
+    comparison = export_to(exported, tmp_path / "ct2", to="ctranslate2", texts=TEXTS)  # encoder layers of 0 and 2 heads
     assert comparison.sentences == len(TEXTS)
     assert comparison.same + comparison.rounding == len(TEXTS)
     assert json.loads((tmp_path / "ct2" / "check.json").read_text())["same"] == comparison.same
@@ -36,7 +36,7 @@ def test_lines_that_are_empty_or_too_long_are_counted_not_compared(
     imported: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = ["\u200b", WORDS[0], "\u00a0\u00ad", " ".join(WORDS * 30)]
-    assert export_to(imported, tmp_path / "ct2", texts=texts).sentences == 1
+    assert export_to(imported, tmp_path / "ct2", to="ctranslate2", texts=texts).sentences == 1
     assert "3 of 4 lines are empty or have more than 256 subwords" in caplog.text
 
 
@@ -84,13 +84,19 @@ def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("fixture", "quantization"), [("lower", "float32"), ("exported", "int8"), ("imported", "float32")]
+    ("fixture", "to", "quantization"),
+    [
+        ("lower", "ctranslate2", "float32"),
+        ("exported", "ctranslate2", "int8"),
+        ("imported", "ctranslate2", "float32"),
+        ("imported", "hf", "float32"),
+    ],
 )
 def test_the_lines_of_the_readme_translate(
-    fixture: str, quantization: str, request: pytest.FixtureRequest, tmp_path: Path, capsys
+    fixture: str, to: str, quantization: str, request: pytest.FixtureRequest, tmp_path: Path, capsys
 ) -> None:
     folder = request.getfixturevalue(fixture)
-    export_to(folder, tmp_path / "out", quantization=quantization, texts=[])
+    export_to(folder, tmp_path / "out", to=to, quantization=quantization, texts=[])
     readme = (tmp_path / "out" / "README.md").read_text()
     code = readme.split("```python\n")[1].split("```")[0].replace("PATH/OF/THIS/FOLDER", str(tmp_path / "out"))
     capsys.readouterr()
@@ -104,7 +110,7 @@ def test_the_lines_of_the_readme_translate(
 
 
 def test_pieces_have_the_same_ids_in_ctranslate2(imported: Path, tmp_path: Path) -> None:
-    export_to(imported, tmp_path / "ct2", texts=[])
+    export_to(imported, tmp_path / "ct2", to="ctranslate2", texts=[])
     vocabulary = json.loads((tmp_path / "ct2" / "shared_vocabulary.json").read_text())
     source = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "ct2" / "source.model"))
     translator = load_exported(imported, device="cpu")
@@ -115,23 +121,20 @@ def test_pieces_have_the_same_ids_in_ctranslate2(imported: Path, tmp_path: Path)
     assert "京" in vocabulary
 
 
-def test_an_export_may_be_written_again_and_other_folders_may_not(
-    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path, tmp_path: Path) -> None:
     for _ in range(2):
-        export_to(exported, tmp_path / "ct2", texts=[])
+        export_to(exported, tmp_path / "ct2", to="ctranslate2", texts=[])
     with pytest.raises(UserError, match=r"holds other files \(.*\); name a new folder"):
-        export_to(exported, exported, texts=[])
+        export_to(exported, exported, to="ctranslate2", texts=[])
     before = sorted(path.name for path in (tmp_path / "ct2").iterdir())
-    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
-        patched.setattr("specialized_heads.exchange.export_to._readme", lambda *_, **__: 1 / 0)
-        export_to(exported, tmp_path / "ct2", texts=[])
+    with pytest.raises(UserError, match="transformers holds float32 weights"):
+        export_to(exported, tmp_path / "ct2", to="hf", quantization="int8", texts=[])
     assert sorted(path.name for path in (tmp_path / "ct2").iterdir()) == before  # it stays until the next is complete
     (tmp_path / "ct2" / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match=r"holds other files \(notes.txt\)"):
-        export_to(exported, tmp_path / "ct2", texts=[])
+        export_to(exported, tmp_path / "ct2", to="ctranslate2", texts=[])
     with pytest.raises(UserError, match="cannot be made"):
-        export_to(exported, tmp_path / "ct2" / "notes.txt" / "below", texts=[])
+        export_to(exported, tmp_path / "ct2" / "notes.txt" / "below", to="ctranslate2", texts=[])
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
@@ -142,7 +145,14 @@ def test_ctranslate2_has_no_fixed_patterns(model_files: dict[str, Path], call, t
     vocabularies = [model_files[name].read_bytes() for name in ("source_model", "target_model")]
     folder = exported_as(tmp_path / "fixed", model, *vocabularies, call)
     with pytest.raises(UserError, match="heads with fixed attention patterns, which"):
-        export_to(folder, tmp_path / "out", texts=[])
+        export_to(folder, tmp_path / "out", to="ctranslate2", texts=[])
+
+
+def test_transformers_cannot_hold_models_trained_here(exported: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="positions of models trained here; export this one to ctranslate2"):
+        export_to(exported, tmp_path / "hf", to="hf", texts=[])
+    with pytest.raises(UserError, match="transformers holds float32 weights"):
+        export_to(exported, tmp_path / "hf", to="hf", quantization="int8", texts=[])
 
 
 def test_a_comparison_says_what_decided() -> None:

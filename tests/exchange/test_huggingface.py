@@ -1,13 +1,16 @@
-"""Models of transformers compute the same here."""
+"""Models of transformers compute the same here, and ours compute the same there."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
-from published import M2M, MARIAN, SIZE, m2m, marian
+from published import M2M, MARIAN, SIZE, copying, m2m, marian
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from specialized_heads.corpus.vocabulary import SpecialTokens
-from specialized_heads.exchange.huggingface import load_folder
+from specialized_heads.exchange.huggingface import load_folder, write_folder
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
 
@@ -94,6 +97,32 @@ def test_greedy_translations_are_those_of_transformers(name: str, saved) -> None
         generated = model.generate(given, num_beams=1, do_sample=False, max_new_tokens=10)[0, 1:].tolist()
         expected = generated[: generated.index(tokens.eos)] if tokens.eos in generated else generated
         assert translate(ours, [row], beam=1, max_length_ratio=0.0) == [expected]
+
+
+@pytest.mark.parametrize(("make", "tokens"), [(marian, MARIAN), (m2m, M2M)])
+def test_a_pruned_model_computes_the_same_in_transformers(make, tokens, saved, tmp_path: Path) -> None:
+    ours = load_folder(saved(make()), tokens)
+    ours.keep_heads({"encoder": [[1, 3], []], "decoder": [[0], [2]], "cross": [[], [0, 1, 2]]})
+    (tmp_path / "ours").mkdir()
+    write_folder(ours, tmp_path / "ours", beam=4)
+    back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "ours").eval()
+    source, target = sentences(tokens)
+    expected = our_logits(ours, source, target)
+    torch.testing.assert_close(their_logits(back, source, target, tokens), expected, rtol=0, atol=1e-5)
+
+
+def test_beam_search_of_transformers_finds_our_translations(saved, tmp_path: Path) -> None:
+    ours = load_folder(saved(copying(marian())), MARIAN)
+    (tmp_path / "ours").mkdir()
+    write_folder(ours, tmp_path / "ours", beam=4)
+    back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "ours").eval()
+    random = np.random.default_rng(1)
+    for length in random.integers(1, 12, 40).tolist():
+        ids = random.integers(3, SIZE - 1, length).tolist()
+        given = torch.tensor([[*ids, MARIAN.eos]])
+        theirs = back.generate(given, max_new_tokens=2 * length + 10)[0, 1:].tolist()
+        [translation] = translate(ours, [ids], beam=4, max_length_ratio=2.0)
+        assert [*translation, MARIAN.eos] == theirs
 
 
 def test_padding_is_never_an_output_of_a_published_marian_model(saved) -> None:

@@ -12,8 +12,9 @@ from small import WORDS
 
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import encode
+from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
-from specialized_heads.exchange.tokenisers import M2M100_LANGUAGES, read_tokenisers, renumber
+from specialized_heads.exchange.tokenisers import M2M100_LANGUAGES, read_tokenisers, renumber, write_tokenisers
 from specialized_heads.stage import UserError
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -248,6 +249,79 @@ def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_o
     (folder / "sentencepiece.bpe.model").unlink()
     with pytest.raises(UserError, match="transformers 5 saves only tokenizer.json; copy it from"):
         read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
+
+
+def written(
+    folder: Path, source: bytes, target: bytes, tokens: SpecialTokens, *, marian: bool
+) -> transformers.AutoTokenizer:
+    """What transformers makes of the tokenisers that we write."""
+    folder.mkdir()
+    write_tokenisers(source, target, folder, tokens=tokens, marian=marian)
+    (folder / "config.json").write_text(json.dumps({"model_type": "marian" if marian else "m2m_100"}))
+    return transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def assert_same_ids(theirs: transformers.AutoTokenizer, models: dict[str, bytes], tokens: SpecialTokens) -> None:
+    texts = [" ".join(text.split()) for text in TEXTS]
+    for side, model in models.items():
+        ours = sentencepiece.SentencePieceProcessor(model_proto=model)
+        ids, _ = encode(texts, ours, tokens, side)
+        rows = (theirs(texts) if side == "source" else theirs(text_target=texts))["input_ids"]
+        assert ids.tolist() == [number for row in rows for number in row[:-1]]
+        assert {row[-1] for row in rows} == {tokens.eos}
+        # Without the language.
+        known = [number for number in rows[0] if number != tokens.unknown]
+        assert theirs.decode(rows[0], skip_special_tokens=True) == ours.decode(known) != ""
+
+
+@pytest.mark.parametrize("tags", [("en", "de"), ("zu", "af")])
+def test_transformers_reads_an_exported_m2m100(tags: tuple[str, str], m2m: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = m2m
+    source_tag, target_tag = (f"__{tag}__" for tag in tags)
+    read = read_tokenisers(folder, described, source_tag=source_tag, target_tag=target_tag)
+    theirs = written(tmp_path / "out", *read[:3], marian=False)
+    assert_same_ids(theirs, {"source": read.source, "target": read.target}, read.tokens)
+    assert [theirs.convert_tokens_to_ids(tag) for tag in M2M100_LANGUAGES] == list(theirs.lang_token_to_id.values())
+    again = read_tokenisers(tmp_path / "out", described, source_tag=source_tag, target_tag=target_tag)
+    assert again.tokens == read.tokens
+
+
+def test_transformers_reads_an_exported_nllb(
+    nllb: tuple[Path, Config, transformers.NllbTokenizer], tmp_path: Path
+) -> None:
+    folder, described, original = nllb
+    tags = {"source_tag": "eng_Latn", "target_tag": "deu_Latn"}
+    read = read_tokenisers(folder, described, **tags)
+    theirs = written(tmp_path / "out", *read[:3], marian=False)
+    assert_same_ids(theirs, {"source": read.source, "target": read.target}, read.tokens)
+    assert theirs.get_vocab() == original.get_vocab()
+    assert read_tokenisers(tmp_path / "out", described, **tags).tokens == read.tokens
+
+
+def test_transformers_reads_an_exported_marian(marian: tuple[Path, Config], tmp_path: Path) -> None:
+    read = read_tokenisers(*marian)
+    theirs = written(tmp_path / "out", *read[:3], marian=True)
+    assert_same_ids(theirs, {"source": read.source, "target": read.target}, read.tokens)
+
+
+def test_languages_that_transformers_would_number_otherwise_are_not_exported(
+    m2m: tuple[Path, Config], tmp_path: Path
+) -> None:
+    folder, described = m2m
+    languages = json.dumps({"additional_special_tokens": M2M100_LANGUAGES[::-1]})
+    (folder / "special_tokens_map.json").write_text(languages)
+    read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
+    with pytest.raises(UserError, match="numbers M2M100's languages otherwise; export the model to ctranslate2"):
+        written(tmp_path / "out", *read[:3], marian=False)
+
+
+def test_what_is_written_is_read_again(marian: tuple[Path, Config], tmp_path: Path) -> None:
+    folder, described = marian
+    read = read_tokenisers(folder, described, source_tag=">>deu<<")
+    (tmp_path / "again").mkdir()
+    write_tokenisers(read.source, read.target, tmp_path / "again", tokens=read.tokens, marian=True)
+    again = read_tokenisers(tmp_path / "again", described, source_tag=">>deu<<")
+    assert again.tokens == read.tokens
 
 
 def test_what_looks_like_a_special_token_in_text_is_text(m2m: tuple[Path, Config], tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from workflows import ROOT
 
 from specialized_heads.exchange.export_to import export_to
+from specialized_heads.exchange.import_model import read_model
 
 CORPUS = "tatoeba_en_fr"
 
@@ -46,9 +47,12 @@ def test_an_imported_model_is_analysed_pruned_and_exported(experiment) -> None:
     run = workflow.run(f"results/theirs/{exported}/model.json")
     assert run.status == 0, run.printed
     texts = pq.read_table(results / CORPUS / "corpus/test.parquet")["source"].to_pylist()
-    compared = export_to(results / exported, project.root / "ctranslate2", texts=texts)
-    assert compared.sentences == len(texts)
-    assert compared.same + compared.rounding == len(texts)
+    for engine in ("ctranslate2", "hf"):
+        compared = export_to(results / exported, project.root / engine, to=engine, texts=texts)
+        assert compared.sentences == len(texts)
+        assert compared.same + compared.rounding == len(texts)
+    model, _ = read_model(project.root / "hf")  # again dense, with heads of zeros
+    assert sum(map(len, model.architecture.encoder)) == 8
 
 
 def test_what_an_imported_model_brings_with_it_is_not_configured(experiment) -> None:

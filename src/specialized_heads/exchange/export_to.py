@@ -1,7 +1,7 @@
-"""Write an exported model for CTranslate2, and check that its translations agree with ours.
+"""Write an exported model in the format of another engine, and check that its translations agree with ours.
 
-A folder made by the rule `export` becomes one with the model and both tokenisers, a README and `check.json`, which compares its
-translations of a text with ours.
+A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Face transformers, with its tokenisers, a README and
+`check.json`, which compares its translations of a text with ours.
 """
 
 import os
@@ -15,16 +15,19 @@ from pathlib import Path
 import torch
 
 from specialized_heads import __version__, stage
+from specialized_heads.exchange import huggingface
+from specialized_heads.exchange.tokenisers import write_tokenisers
 from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
 from specialized_heads.languages import without_region
 from specialized_heads.model.decoding import in_batches, translate_all
 
+FORMATS = ("ctranslate2", "hf")
 CHECK, README = "check.json", "README.md"
 EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them
 
 WRITTEN = """# {name}
 
-Translates from {source} to {target}. Written by specialized-heads {version} for CTranslate2 ({quantization}).
+Translates from {source} to {target}. Written by specialized-heads {version} for {engine}.
 
 ```python
 {code}
@@ -34,7 +37,15 @@ print({undo})
 {check}
 """
 
-CODE = """import ctranslate2, sentencepiece
+HF_CODE = """import transformers
+folder = "PATH/OF/THIS/FOLDER"
+model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+text = "A sentence."{apply}
+ids = tokenizer({before}text, return_tensors="pt")
+translation = tokenizer.decode(model.generate(**ids)[0], skip_special_tokens=True)"""
+
+CTRANSLATE2_CODE = """import ctranslate2, sentencepiece
 folder = "PATH/OF/THIS/FOLDER"
 translator = ctranslate2.Translator(folder)
 source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/source.model")
@@ -75,8 +86,8 @@ class Comparison:
         )
 
 
-def export_to(folder: Path, output: Path, *, quantization: str = "float32", texts: list[str]) -> Comparison:
-    """Write an exported model for CTranslate2 to a folder, which must not exist or hold an earlier export.
+def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float32", texts: list[str]) -> Comparison:
+    """Write an exported model for `ctranslate2` or `hf` to a folder, which must not exist or hold an earlier export.
 
     `texts`: sentences whose translations are compared.
     """
@@ -91,11 +102,11 @@ def export_to(folder: Path, output: Path, *, quantization: str = "float32", text
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export") as made:
         place = Path(made, output.name)
         place.mkdir()
-        run = _write(translator, place, quantization=quantization)
+        run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, place, quantization=quantization)
         comparison = _compare(translator, sources, run(sources) if sources else [])
-        stage.write_file(place / README, _readme(translator, quantization=quantization, comparison=comparison))
+        stage.write_file(place / README, _readme(translator, to=to, quantization=quantization, comparison=comparison))
         written = {"files": sorted(path.name for path in place.iterdir())}
-        origin = {"original": str(folder), "quantization": quantization}
+        origin = {"original": str(folder), "to": to, "quantization": quantization}
         stage.write_json(place / CHECK, origin | vars(comparison) | written)
         shutil.rmtree(output, ignore_errors=True)
         place.rename(output)
@@ -117,8 +128,8 @@ def _check_free(output: Path) -> None:
 Run = Callable[[list[list[int]]], list[list[int]]]
 
 
-def _write(translator: Translator, output: Path, *, quantization: str) -> Run:
-    """Write a model; returns what translates with it."""
+def _write_ctranslate2(translator: Translator, output: Path, *, quantization: str) -> Run:
+    """Write a model for CTranslate2; returns what translates with it."""
     try:
         from specialized_heads.exchange import ctranslate
     except ImportError:
@@ -138,6 +149,22 @@ def _write(translator: Translator, output: Path, *, quantization: str) -> Run:
         return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
 
     return partial(in_batches, run)
+
+
+def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:
+    """Write a model for transformers; returns what translates with them, or as this project reads them without transformers."""
+    if quantization != "float32":
+        raise stage.UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
+    a = translator.model.architecture
+    protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
+    settings = translator.decoding.model_dump()
+    huggingface.write_folder(translator.model, output, beam=settings["beam"])
+    write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
+    try:
+        from specialized_heads.exchange.generate import generator
+    except ImportError:  # no transformers
+        return partial(translate_all, huggingface.load_folder(output, a.tokens), **settings)
+    return partial(in_batches, generator(output, eos=a.tokens.eos, max_length_ratio=settings["max_length_ratio"]))
 
 
 def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:
@@ -163,15 +190,20 @@ def _score(translator: Translator, source: list[int], target: list[int]) -> floa
     return float(each.sum() / len(labels))
 
 
-def _readme(translator: Translator, *, quantization: str, comparison: Comparison) -> str:
+def _readme(translator: Translator, *, to: str, quantization: str, comparison: Comparison) -> str:
     card, tokens = translator.card, translator.model.architecture.tokens
     source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
     target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
     paper = card.preprocess == "paper"
     languages = {"source": without_region(card.source_language), "target": without_region(card.target_language)}
-    code = CODE.format(
+    before = "".join(source_tags) if translator.model.architecture.post_norm else ""  # the other tokenisers add them
+    engine, code = "Hugging Face transformers 5. Removed heads are zeros", HF_CODE
+    if to == "ctranslate2":
+        engine, code = f"CTranslate2 ({quantization})", CTRANSLATE2_CODE
+    code = code.format(
         **card.decoding.model_dump(),
         apply=APPLY.format(**languages) if paper else "",
+        before=f"{before!r} + " if before else "",
         tags=f"{source_tags} + " if source_tags else "",
         prefix=f", target_prefix=[{target_tags}]" if target_tags else "",
         skip=f"[{len(target_tags)}:]" if target_tags else "",
@@ -181,7 +213,7 @@ def _readme(translator: Translator, *, quantization: str, comparison: Comparison
         source=card.source_language,
         target=card.target_language,
         version=__version__,
-        quantization=quantization,
+        engine=engine,
         code=code,
         undo=UNDO.format(**languages) if paper else "translation",
         check=comparison,

@@ -23,12 +23,13 @@ from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
 from specialized_heads.exchange.reading import read, read_json
 from specialized_heads.experiment.sections import Mode
-from specialized_heads.stage import UserError
+from specialized_heads.stage import UserError, write_file, write_json
 
 Piece = ModelProto.SentencePiece
 TEXT = (Piece.NORMAL, Piece.USER_DEFINED, Piece.BYTE)
 
-# MarianMT has a file per side; M2M100 and NLLB have one for both.
+# Files of the two sides; M2M100 and NLLB have one for both.
+MARIAN = ("source.spm", "target.spm")
 SHARED = "sentencepiece.bpe.model"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -239,3 +240,40 @@ def _tag(folder: Path, tag: str | None, ids: dict[str, int], *, key: str, requir
         known = f"; did you mean {' or '.join(similar[:5])}?" if similar else ""
         raise UserError(f"{folder}: baseline.{key}: the model has no token {tag}{known}")
     return (ids[tag],)
+
+
+def write_tokenisers(source: bytes, target: bytes, folder: Path, *, tokens: SpecialTokens, marian: bool) -> None:
+    """Write SentencePiece models as files that `read_tokenisers` and the `AutoTokenizer` of transformers read.
+
+    The models are serialised, with pieces in the order of the ids; MarianMT has two, M2M100 the same for both sides. A
+    `UserError` if transformers would give the tokens other ids.
+    """
+    protos = {"source": ModelProto.FromString(source), "target": ModelProto.FromString(target)}
+    known = {side: proto.pieces[: getattr(tokens, f"{side}_size") or None] for side, proto in protos.items()}
+    tables = {side: {piece.piece: number for number, piece in enumerate(pieces)} for side, pieces in known.items()}
+    table, names = tables["source"], list(tables["source"])
+    settings = {"pad_token": names[tokens.pad], "eos_token": names[tokens.eos], "unk_token": names[tokens.unknown]}
+    if tokens.start not in (tokens.pad, tokens.eos):
+        settings["bos_token"] = names[tokens.start]
+    shared = table == tables["target"]
+    for side, name in zip(protos, MARIAN if marian else (SHARED, SHARED), strict=True):
+        write_file(folder / name, protos[side].SerializeToString())
+    if not shared:
+        write_json(folder / TARGET_VOCABULARY, tables["target"])
+    tags = [names[number] for number in (*tokens.source_tags, *tokens.target_tags)]
+    if marian:
+        settings |= {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not shared}
+    elif tags:
+        source_tag, target_tag = (tag.strip("_") for tag in tags)
+        settings |= {"tokenizer_class": "NllbTokenizer", "src_lang": source_tag, "tgt_lang": target_tag}
+        if source_tag != tags[0]:
+            settings |= {"tokenizer_class": "M2M100Tokenizer", "additional_special_tokens": M2M100_LANGUAGES}
+            first = names.index(M2M100_LANGUAGES[0]) if M2M100_LANGUAGES[0] in names else 0
+            if names[first : first + len(M2M100_LANGUAGES)] != M2M100_LANGUAGES:
+                raise UserError("transformers numbers M2M100's languages otherwise; export the model to ctranslate2")
+            # Languages have the ids after those of the table.
+            table = {name: number for number, name in enumerate(names[:first])}
+    else:
+        raise UserError("transformers has no tokeniser for an M2M100 model without languages; export it to ctranslate2")
+    write_json(folder / VOCABULARY, table)
+    write_json(folder / TOKENIZER_CONFIG, settings)
