@@ -78,6 +78,7 @@ rule task_examples:
         planned(inputs.task_archive, cards=True),
         matched=planned(inputs.task_texts, resources=RESOURCES, domain="matched"),
         mismatched=planned(inputs.task_texts, resources=RESOURCES, domain="mismatched"),
+        trees=planned(inputs.task_texts, resources=RESOURCES, domain="trees"),
     output:
         train="results/{experiment}/{corpus}/examples/train.parquet",
         dev="results/{experiment}/{corpus}/examples/dev.parquet",

@@ -4,7 +4,7 @@ Made-up tasks take each set from the sentences that belong to it (`sentences`). 
 Michel et al. (2019), since the labels of GLUE's own are not public; the development set is held out from the training set.
 """
 
-from itertools import islice
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,8 @@ from specialized_heads.classification.glue import read_glue
 from specialized_heads.classification.recipes import Example
 from specialized_heads.classification.sentences import SETS, read_sentences
 from specialized_heads.experiment.classification import Glue, Made, TaskSource
+from specialized_heads.parsing.conllu import place, read_trees
+from specialized_heads.parsing.words import Word
 from specialized_heads.tables import write_table
 
 SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", pa.int32())])
@@ -25,16 +27,27 @@ class Settings(stage.Section):
     source: TaskSource
 
 
-def make(source: Made, matched: list[Path], mismatched: list[Path]) -> dict[str, list[Example]]:
-    """The sets of a made-up task, from `corpus.parquet` of the two domains."""
-    recipe = getattr(recipes, source.kind)
+def trees_of(paths: list[Path]) -> list[list[Word]]:
+    """The trees kept beside embedded corpora."""
+    return [place(tree.tokens, tree.text) or [] for path in paths for tree in read_trees(path)]
+
+
+def make(source: Made, matched: list[Path], mismatched: list[Path], trees: list[Path]) -> dict[str, list[Example]]:
+    """The sets of a made-up task, from `corpus.parquet` of the two domains and the trees of both."""
+    lexicon = recipes.lexicon_of(trees_of(trees)) if source.kind == "odd" else {}
     sets: dict[str, list[Example]] = {}
     for domain, paths in (("matched", matched), ("mismatched", mismatched)):
         texts = read_sentences(paths)
+        frequencies = Counter(w for words in recipes.sentences_of(texts["train"]) for w in words)
         for name in SETS if domain == "matched" else ["test"]:
             kept = name if domain == "matched" else "second"
-            found = recipe(recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name)))
-            sets[kept] = list(islice(found, getattr(source, name)))
+            sentences, random = recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name))
+            if source.kind == "odd":
+                found = recipes.odd(sentences, random, lexicon=lexicon, frequencies=frequencies)
+            else:
+                found = getattr(recipes, source.kind)(sentences, random)
+            most = getattr(source, name)
+            sets[kept] = [example for _, example in zip(range(most), found)]
     return sets
 
 
@@ -49,20 +62,18 @@ def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[
     )
 
 
-OUTPUTS = ("train", "dev", "test", "second", "counts")
-
-
-@stage.command(*OUTPUTS, many=("matched", "mismatched", "archive"), settings=Settings)
-def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--matched` and `--mismatched`, or the `--archive` of GLUE; write the four sets and `--counts`."""
-    source = settings.source
+def main() -> None:
+    """Read `--matched`, `--mismatched` and `--trees`, or the `--archive` of GLUE; write the four sets and `--counts`."""
+    outputs = ("train", "dev", "test", "second", "counts")
+    files = stage.arguments(__doc__, files=outputs, many=("matched", "mismatched", "trees", "archive"))
+    source = Settings.model_validate(files.settings).source
     if isinstance(source, Glue):
         sets = read_glue(source, files.archive)
         sets["train"], sets["dev"] = hold_out(sets["train"], source.dev)
     else:
-        sets = make(source, files.matched, files.mismatched)
+        sets = make(source, files.matched, files.mismatched, files.trees)
     counts = {}
-    for name in OUTPUTS[:-1]:
+    for name in outputs[:-1]:
         examples = sets.get(name, [])
         known = {example.label for example in examples}
         missing = [label for number, label in enumerate(source.labels) if number not in known]
@@ -76,3 +87,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         counts[name] = [sum(example.label == label for example in examples) for label in range(len(source.labels))]
     stage.write_json(files.counts, {"labels": source.labels, "examples": counts})
     stage.log.info("examples by label: %s", counts)
+
+
+if __name__ == "__main__":
+    stage.run(main)

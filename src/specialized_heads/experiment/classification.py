@@ -18,8 +18,9 @@ TATOEBA, HELP = ["tatoeba_en_fr", "tatoeba_en_de"], ["libreoffice_en_ru"]
 class Made(Section):
     """A task made from the English sentences of embedded corpora, by a published recipe (`classification/recipes.py`)."""
 
-    kind: Literal["shift", "halves"] = Field(
-        description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments halves of one sentence?"
+    kind: Literal["shift", "halves", "odd"] = Field(
+        description="are two neighbouring words swapped, is a noun or verb replaced? (Conneau et al. 2018); are the segments "
+        "halves of one sentence?"
     )
     matched: Distinct[EmbeddedName] = Field(TATOEBA, min_length=1, description="folders of resources/ for learning")
     mismatched: Distinct[EmbeddedName] = Field(HELP, description="folders of resources/ for the second test set")
@@ -30,7 +31,11 @@ class Made(Section):
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the labels, in the order of their ids."""
-        return {"shift": ("original", "shifted"), "halves": ("different", "same")}[self.kind]
+        return {
+            "shift": ("original", "shifted"),
+            "halves": ("different", "same"),
+            "odd": ("original", "replaced"),
+        }[self.kind]
 
     @property
     def metric(self) -> str:

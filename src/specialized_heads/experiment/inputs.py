@@ -239,10 +239,13 @@ def like_gates(
 
 
 def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:
-    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`."""
+    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`; `trees`: those of both, if needed."""
     source = experiment.tasks[corpus].source
-    names = [] if isinstance(source, Glue) else getattr(source, domain)
-    return [f"{resources}/{name}/corpus.parquet" for name in names]
+    if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
+        return []
+    if domain == "trees":
+        return [f"{resources}/{name}/parses.conllu.gz" for name in (*source.matched, *source.mismatched)]
+    return [f"{resources}/{name}/corpus.parquet" for name in getattr(source, domain)]
 
 
 def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:

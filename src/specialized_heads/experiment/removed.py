@@ -39,6 +39,5 @@ KEYS = {  # by section and key
 VALUES = {
     "debian": "this source was removed; put the pairs into a file and set kind: local",
     "pypi": "this source was removed; put the pairs into a file and set kind: local",
-    "odd": "this task was removed; set shift or halves",
     "spacy": "this engine was removed; set engine: stanza, or write the trees to a CoNLL-U file and set engine: conllu",
 }
