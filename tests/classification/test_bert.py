@@ -10,12 +10,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from small import mask_derivatives
 
+from specialized_heads.classification.ablation import predict_without
 from specialized_heads.classification.finetune import classifier
+from specialized_heads.classification.metrics import predict
 from specialized_heads.corpus.wordpiece import SPECIAL, Cleaning, tokenizer_of, write_vocabulary
 from specialized_heads.corpus.wordpiece import read_vocabulary as wordpiece_vocabulary
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
 from specialized_heads.model.bert import Bert, BertArchitecture
 from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.gates import HardConcrete
 from specialized_heads.pruning import importance
 from specialized_heads.pruning.masking import mask
 from specialized_heads.pruning.scopes import heads_of, remove_heads
@@ -276,6 +279,37 @@ def test_masking_equals_removal(labelled, removed, tmp_path) -> None:
     again = load(tmp_path / "model.safetensors")
     assert again.architecture == model.architecture
     assert torch.equal(again.logits(again(ids)), model.logits(model(ids)))
+
+
+def test_removals_share_the_layers_below_them(labelled) -> None:
+    model = tiny()
+    removals = [
+        frozenset(heads)
+        for heads in ([], [("encoder", 2, 1)], [("encoder", 1, 2)], [("encoder", 1, 1), ("encoder", 2, 2)])
+    ]
+    found = predict_without(model, labelled, removals)
+    assert len({tuple(labels) for labels in found}) > 1
+    for labels, removal in zip(found, removals, strict=True):
+        mask(model, [removal])
+        assert labels.tolist() == predict(model, labelled).tolist()
+
+
+@pytest.mark.parametrize("labels", [0, 3])
+@pytest.mark.parametrize("closed", [False, True])
+def test_packed_losses_and_gradients_equal_those_of_padded_batches(labelled, labels: int, closed: bool) -> None:
+    model = tiny(labels).double().train()
+    for attention in model.attentions():
+        attention.gate = HardConcrete(2, log_alpha=0.3).double()
+        if closed:
+            attention.gate.noise[0] = 1e-6
+    objective, trained = objective_of(model), [p for p in model.parameters() if p.requires_grad]
+    batch, found = objective.batch(labelled, np.arange(6), seed=1), []
+    for model.packing in (True, False):
+        assert model.packs() == model.packing
+        loss = objective.loss(model, batch, label_smoothing=0.1, activations=None)
+        found.append([loss, *torch.autograd.grad(loss, trained)])
+    for packed, padded in zip(*found, strict=True):
+        torch.testing.assert_close(packed, padded, rtol=1e-6, atol=1e-6)
 
 
 def test_importance_is_that_of_finite_differences(labelled, monkeypatch) -> None:

@@ -153,11 +153,12 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
             raise KeyboardInterrupt
         return predict(*args)
 
-    calls, predict = [], ablation.predict
+    calls, predict = [], ablation.predict_without
+    monkeypatch.setattr(ablation, "REMOVALS", 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(ablation, "predict", killed)
+        patch.setattr(ablation, "predict_without", killed)
         call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
-    monkeypatch.setattr(ablation, "predict", lambda *args: calls.append(1) or predict(*args))
+    monkeypatch.setattr(ablation, "predict_without", lambda *args: calls.append(1) or predict(*args))
     call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
     table = pd.read_parquet(single)
     assert len(calls) == 4 + 5 - 3  # none, and each of four heads (alone in a layer of two is without the other), once
