@@ -230,6 +230,15 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> N
     assert {name: len(table) for name, table in tables.items()} == {"train": 50, "dev": 6, "test": 20, "second": 20}
     bags = {name: {" ".join(sorted(text.split())) for text in table["first"]} for name, table in tables.items()}
     assert not bags["train"] & bags["test"] and not bags["train"] & bags["dev"]
+    call(
+        examples,
+        settings={"source": source, "pretrained_here": False},
+        **corpus,
+        **outputs,
+        counts=tmp_path / "counts.json",
+    )
+    second = pd.read_parquet(outputs["second"])["first"]
+    assert len(second) == 20 and not {" ".join(sorted(text.split())) for text in second} & bags["train"]
     pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "one.parquet")
     few = corpus | {"mismatched": [tmp_path / "one.parquet"]}
     with pytest.raises(UserError, match=r"second.parquet: the set second of \d examples lacks the label "):
