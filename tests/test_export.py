@@ -44,9 +44,7 @@ def test_the_folder_is_complete_and_says_what_the_model_is(exported: Path, model
 
 
 @pytest.mark.parametrize("preprocess", ["none", "paper"])
-def test_translations_are_those_of_the_pipeline(
-    call, model_files: dict[str, Path], tmp_path: Path, preprocess: str
-) -> None:
+def test_translations_are_those_of_the_pipeline(call, model_files: dict[str, Path], tmp_path, preprocess: str) -> None:
     call(export, settings=SETTINGS | {"preprocess": preprocess}, **model_files, output=tmp_path / "folder/model.json")
     texts = [" ".join(WORDS[start : start + length]) for start, length in enumerate([1, 7, 3, 12, 2, 5] * 4)]
     pairs = pa.table({"source": texts, "target": texts})
@@ -258,9 +256,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_folder_that_is_damaged_or_hostile_is_refused(
-    exported: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_folder_that_is_damaged_or_hostile_is_refused(exported: Path, monkeypatch, name: str) -> None:
     change, said = REFUSED[name]
     monkeypatch.chdir(exported.parent)
     change(exported)

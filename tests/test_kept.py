@@ -65,9 +65,7 @@ def test_the_experiment_that_it_was_kept_from_is_given_it(values: dict[str, Any]
         ("corpora", "split", {"dev": 99, "test": 100, "analysis": 300}),
     ],
 )
-def test_what_it_cannot_honour_is_an_error_that_names_the_key(
-    values: dict[str, Any], section: str, key: str, value: object
-) -> None:
+def test_what_it_cannot_honour_is_an_error_that_names_the_key(values, section: str, key: str, value: object) -> None:
     place = values["corpora"]["tatoeba_en_fr"] if section == "corpora" else values[section]
     place[key] = value
     name = next(iter(value)) if isinstance(value, dict) else key

@@ -63,9 +63,7 @@ def test_the_random_model_ends_its_sentences_by_itself(model: Transformer, corpu
     assert 0.5 < lengths.mean() / references.mean() < 1.5
 
 
-def test_ctranslate2_gets_our_weights_and_makes_our_translations(
-    model: Transformer, corpus: object, tmp_path: Path
-) -> None:
+def test_ctranslate2_gets_our_weights_and_makes_our_translations(model: Transformer, corpus: object, tmp_path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
     from benchmarks.engine.ctranslate import convert
 

@@ -30,9 +30,7 @@ def test_lengths_between_two_schedules_are_interpolated_on_a_logarithmic_axis() 
     assert updates_until(points, "bleu", 50.0) is None
 
 
-def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twice(tmp_path: Path, monkeypatch) -> None:
     trained = []
 
     def train(corpus: object, rate: float, updates: int, seed: int) -> Training:

@@ -171,9 +171,7 @@ def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None
         ([], [], []),
     ],
 )
-def test_pairs_with_a_common_source_or_target_form_a_group(
-    sources: list[int], targets: list[int], groups: list[int]
-) -> None:
+def test_pairs_with_a_common_source_or_target_form_a_group(sources, targets: list[int], groups: list[int]) -> None:
     components = connected(np.array(sources, np.uint64), np.array(targets, np.uint64)).tolist()
     names = list(dict.fromkeys(components))
     assert [names.index(component) for component in components] == groups

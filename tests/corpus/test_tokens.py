@@ -81,9 +81,7 @@ def test_long_sentences_are_learned_from_and_change_nothing_for_other_corpora(ev
     assert learn(everyday.source, size=100, name="source") == bpe.sealed(plain.getvalue())
 
 
-def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(
-    tmp_path: Path, everyday: Pairs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(tmp_path: Path, everyday: Pairs, monkeypatch) -> None:
     write_pairs(tmp_path / "train.parquet", everyday)
 
     def sampled() -> list[str]:
@@ -137,9 +135,7 @@ def test_stages_round_trip(tmp_path: Path, made: Callable[..., Path], everyday: 
     assert (pieces == pieces.lower()) == (mode == "paper")  # the text that was learned from
 
 
-def test_each_side_is_preprocessed_in_its_language_and_may_be_empty(
-    tmp_path: Path, call: Callable[..., None], made: Callable[..., Path]
-) -> None:
+def test_each_side_is_preprocessed_in_its_language_and_may_be_empty(tmp_path, call, made: Callable[..., Path]) -> None:
     made("x.safetensors")
     write_pairs(tmp_path / "some.parquet", Pairs(["a child's", "A dog."], ["кот'а дом", ""], ["", ""]))
     models = {f"{side}_model": tmp_path / f"bpe.{side}.model" for side in tokens.SIDES}

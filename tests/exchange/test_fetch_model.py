@@ -85,13 +85,6 @@ def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision, hub: Pat
         assert about["sha256"][name] == hashlib.sha256((hub / name).read_bytes()).hexdigest()
 
 
-def test_a_model_with_nothing_but_a_pickle_is_fetched_for_conversion(hub: Path, call, tmp_path: Path) -> None:
-    (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
-    card = tmp_path / "models" / "fetched" / "card.json"
-    call(fetch_model, settings={"name": NAME, "revision": None}, output=card)
-    assert (card.parent / "pytorch_model.bin").is_file()
-
-
 def test_an_unknown_model_is_one_clear_error(hub: Path, call, tmp_path: Path) -> None:
     settings = {"name": "nobody/nothing", "revision": None}
     said = "nobody/nothing: there is no such folder, and it cannot be fetched from http://127.0.0.1"
@@ -113,6 +106,7 @@ def test_weights_that_were_converted_are_removed_when_a_model_is_fetched_anew(hu
     settings = {"name": NAME, "revision": None}
     call(fetch_model, settings=settings, output=card)
     converted = card.parent / "model.safetensors"
+    assert not converted.exists() and (card.parent / "pytorch_model.bin").is_file()
     converted.write_bytes(b"converted")
     call(fetch_model, settings=settings, output=card)
     assert not converted.exists()

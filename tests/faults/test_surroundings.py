@@ -35,9 +35,7 @@ def unprivileged() -> tuple[str, ...]:
     ],
     ids=["unreadable_input", "read_only_folder"],
 )
-def test_a_missing_permission(
-    scene, unprivileged, log: str, path: str, forbidden: int, allowed: int, error: str
-) -> None:
+def test_a_missing_permission(scene, unprivileged, log, path: str, forbidden: int, allowed: int, error: str) -> None:
     scene.file(path).chmod(forbidden)
     status, printed = scene.stage(log, before=unprivileged)
     assert (status, printed.count("error: ")) == (2, 1), printed

@@ -58,9 +58,7 @@ def test_heads_with_a_fixed_offset_are_positional_at_that_offset_and_nothing_els
             assert row["functions"] == ["positional"]
 
 
-def test_heads_at_an_end_of_the_sentence_have_the_labels_that_the_trees_give_them(
-    rows: list[dict], corpus: Corpus
-) -> None:
+def test_heads_at_an_end_of_the_sentence_have_the_labels_that_the_trees_give_them(rows, corpus: Corpus) -> None:
     for row in rows:
         if row["head"] > len(LABELS) or (name := list(LABELS)[row["head"] - 1]) not in ENDS:
             continue

@@ -97,9 +97,7 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
         (11, 8.99, 0.817, 0.899, []),
     ],
 )
-def test_a_previous_token_head_is_judged_where_there_is_a_previous_token(
-    length: int, hits: float, raw: float, share: float, label: list[str]
-) -> None:
+def test_a_previous_token_head_is_judged_where_there_is_a_previous_token(length, hits, raw, share, label) -> None:
     """100 sentences; in each, `hits` queries look at the previous token and the others at their own token."""
     counts, possible = np.zeros(2 * length + 1), np.zeros(2 * length + 1)
     for offset in range(1 - length, length):

@@ -107,9 +107,7 @@ def problem() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize(
     "rows, smoothing, size", [(7, 0.0, 1), (7, 0.1, 1), (40, 0.1, 1), (512, 0.1, 1), (7, 0.1, 300)]
 )
-def test_cross_entropy_equals_that_of_the_library(
-    problem, rows: int, smoothing: float, size: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cross_entropy_equals_that_of_the_library(problem, rows, smoothing: float, size: float, monkeypatch) -> None:
     monkeypatch.setattr(functional, "LOSS_ROWS", rows)
     states, table, labels = problem
     ours = [(size * states).requires_grad_(), table.clone().requires_grad_()]

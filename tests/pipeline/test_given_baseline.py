@@ -60,13 +60,3 @@ def test_a_given_baseline_is_analysed_on_gold_trees_of_other_text(given) -> None
     table = pd.read_csv(finished.root / "results/given/tables/table1.csv")
     arcs = table.dropna(subset="arcs").set_index(["relation", "direction"])["arcs"]
     assert arcs["nsubj"].eq(30).all() and arcs["obj"].eq(30).all()
-
-
-def test_what_a_given_baseline_was_not_trained_with_stops_before_any_work(given) -> None:
-    finished, values = given
-    values["training"]["updates"] += 1
-    run = finished.configured(values).run()
-    assert run.status == 1
-    assert f"corpora.{CORPUS}.baseline: training.updates differs" in run.printed
-    assert "config/from_scratch.yaml" in run.printed
-    assert not (finished.root / "results" / "given").exists()

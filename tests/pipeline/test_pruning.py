@@ -94,20 +94,6 @@ def test_every_point_of_a_figure_is_of_both_seeds(pruning, name: str) -> None:
     assert set(seeds) == {2}
 
 
-@pytest.mark.parametrize(("name", "seeds"), [("ablation", {1}), ("ablation_sets", {1, 2})])
-def test_single_heads_are_those_of_one_seed_and_correlations_those_of_both(pruning, name: str, seeds: set[int]) -> None:
-    assert pruning.file(f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert set(pd.read_csv(pruning.file(f"figures/{name}.csv"))["seed"]) == seeds
-
-
-def test_gates_are_those_of_one_seed(pruning) -> None:
-    assert pruning.file("figures/gates.png").read_bytes().startswith(b"\x89PNG")
-    shown = pd.read_csv(pruning.file("figures/gates.csv"))
-    assert (
-        len(shown) and not shown.duplicated(["scope", "lam", "target_heads", "type", "layer", "head", "update"]).any()
-    )
-
-
 def test_an_exported_model_translates_from_a_pipe(pruning) -> None:
     folder = pruning.file(f"{CORPUS}/export/pruned/encoder_heads3/seed1")
     run = pruning.run(str((folder / "model.json").relative_to(pruning.root)))

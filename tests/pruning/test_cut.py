@@ -93,9 +93,7 @@ def test_all_heads_give_the_baseline_and_none_leave_none(run, table, tmp_path: P
     assert all(not attention.heads for attention in after.attentions())
 
 
-def test_gates_keeps_the_heads_of_the_pruned_model_with_the_weights_of_the_baseline(
-    run, tiny_model, tmp_path: Path
-) -> None:
+def test_gates_keeps_the_heads_of_the_pruned_model_with_the_weights_of_the_baseline(run, tiny_model, tmp_path) -> None:
     pruned = tiny_model(seed=5, layers=3, heads=4, width=16)
     pruned.keep_heads({"encoder": [[3], [], [0, 2]], "decoder": [[1], [0, 1], []], "cross": [[0], [], [3, 1]]})
     save(pruned, tmp_path / "pruned.safetensors", training={})

@@ -222,9 +222,7 @@ def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path) -> None:
     assert [(tmp_path / name).read_bytes() for name in names] == expected
 
 
-def test_the_regularised_control_starts_from_the_baselines_first_weights(
-    pruned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned, tmp_path: Path, monkeypatch) -> None:
     seen = []
 
     def look(model: Transformer, settings: prune.Settings, files: object, **more: object) -> None:

@@ -113,9 +113,7 @@ def interrupt(
         ((20,), MUON | {"precision": "bf16", "join": 2}),
     ],
 )
-def test_resumed_equals_uninterrupted(
-    gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[int, ...], settings: dict
-) -> None:
+def test_resumed_equals_uninterrupted(gated, data, tmp_path, monkeypatch, at: tuple[int, ...], settings: dict) -> None:
     monkeypatch.setattr(loop, "matmul_precision", lambda precision, device: precision)  # whatever this processor has
     plan = changed(PLAN, **settings)
     expected = finished(gated(), plan, data, tmp_path / "whole")
@@ -213,9 +211,7 @@ def test_the_number_of_threads_does_not_show(gated, data: Data, tmp_path: Path) 
     assert torch.get_num_threads() == 3
 
 
-def test_every_micro_batch_of_every_update_has_its_own_dropout(
-    gated, store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_micro_batch_of_every_update_has_its_own_dropout(gated, store, tmp_path: Path, monkeypatch) -> None:
     alike = store([[5, 6, 7]] * 64, [[8, 9]] * 64)  # so that all batches draw equally many numbers
     masks = []
 
@@ -306,9 +302,7 @@ def test_records(gated, data: Data, tmp_path: Path) -> None:
     assert tokens == sorted(set(tokens))
 
 
-def test_the_speed_is_that_since_the_last_line_of_the_log(
-    tiny_model, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_speed_is_that_since_the_last_line_of_the_log(tiny_model, data, tmp_path, monkeypatch, caplog) -> None:
     calls = itertools.count()
     monkeypatch.setattr(loop.time, "monotonic", lambda: (number := next(calls)) + 1e6 * (number > 1))  # a slow start
     caplog.set_level("INFO")
@@ -353,9 +347,7 @@ def test_gates_of_a_run_shorter_than_its_warm_up_close_under_a_penalty(gated, da
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(
-    tiny_model, data: Data, tmp_path: Path, frozen: bool
-) -> None:
+def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(tiny_model, data, tmp_path, frozen: bool) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[], [1]], "cross": [[0], []]})
     if frozen:

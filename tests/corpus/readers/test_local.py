@@ -118,9 +118,7 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],
 )
-def test_mistakes_in_lines_name_file_line_and_remedy(
-    tmp_path: Path, content: bytes, group_by: str, message: str
-) -> None:
+def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, group_by: str, message: str) -> None:
     (tmp_path / "own.tsv").write_bytes(content)
     with pytest.raises(UserError, match=message):
         read(path=tmp_path / "own.tsv", group_by=group_by)
@@ -137,9 +135,7 @@ def test_mistakes_in_lines_name_file_line_and_remedy(
         ({"source": ["a", None], "target": pa.nulls(2, "string")}, "sentence", "all of its 2 rows lack a side"),
     ],
 )
-def test_mistakes_in_parquet_name_column_and_remedy(
-    tmp_path: Path, columns: dict[str, Any], group_by: str, message: str
-) -> None:
+def test_mistakes_in_parquet_name_column_and_remedy(tmp_path, columns, group_by: str, message: str) -> None:
     pq.write_table(pa.table(columns), tmp_path / "own.parquet")
     with pytest.raises(UserError, match=rf"own\.parquet: .*{message}"):
         read(path=tmp_path / "own.parquet", group_by=group_by)

@@ -25,9 +25,7 @@ def leaking(*args, **kwargs) -> Relevance:
 
 @pytest.mark.parametrize("floats", [1, 300, 1_000_000], ids=["step by step", "in pieces", "all at once"])
 @pytest.mark.parametrize("rule", ["z_plus", "epsilon"])
-def test_relevance_of_a_set_is_the_mean_of_its_steps(
-    tiny_model, data: TokenStore, floats: int, rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relevance_of_a_set_is_the_mean_of_its_steps(tiny_model, data, floats: int, rule: str, monkeypatch) -> None:
     monkeypatch.setattr(average, "BATCH_FLOATS", floats)
     monkeypatch.setattr(average, "propagate", leaking)
     model = tiny_model()
@@ -72,9 +70,7 @@ def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_mo
 
 
 @pytest.mark.parametrize("rule", ["epsilon", "z_plus"])
-def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(
-    tiny_model, data: TokenStore, rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model, data, rule: str, monkeypatch) -> None:
     def broken(*args, **kwargs):
         result = propagate(*args, **kwargs)
         heads = result.heads["cross", 1].clone()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.heads.relevance.propagate import propagate, through_linear
 from specialized_heads.heads.relevance.rules import ABSENT, Rule
 from specialized_heads.model.architecture import KINDS
@@ -120,9 +119,7 @@ class NeuronByNeuron:
 
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_every_head_and_step_equals_the_loops(
-    tiny_model, data: TokenStore, kept: dict, rule: Rule, options: dict
-) -> None:
+def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule: Rule, options: dict) -> None:
     model = tiny_model(**options).double()
     model.keep_heads(kept)
     for number in (0, 1):  # the second sentence has a single source token
@@ -170,9 +167,7 @@ def test_up_to_alpha_1_no_head_has_negative_relevance(tiny_model, batch: Batch, 
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_without_a_stabiliser_relevance_is_conserved_and_only_rounding_hides_it(
-    tiny_model, batch: Batch, seed: int
-) -> None:
+def test_without_a_stabiliser_relevance_is_conserved_and_only_rounding_hides_it(tiny_model, batch, seed: int) -> None:
     def deviation(model: Transformer) -> float:
         result = propagate(model, batch, rule=RULES["epsilon 0"])
         return max(float((total[result.steps] - 1).abs().max()) for total in result.totals.values())
@@ -184,9 +179,7 @@ def test_without_a_stabiliser_relevance_is_conserved_and_only_rounding_hides_it(
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
 @pytest.mark.parametrize("rule", ["z_plus", "halves", "alpha 1.5", "epsilon"])
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
-def test_relevance_is_conserved_from_level_to_level(
-    tiny_model, batch: Batch, kept: dict, rule: str, options: dict
-) -> None:
+def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept: dict, rule: str, options: dict) -> None:
     model = tiny_model(**options).double() if options else tiny_model()
     model.keep_heads(kept)
     result = propagate(model, batch, rule=RULES[rule])
@@ -197,9 +190,7 @@ def test_relevance_is_conserved_from_level_to_level(
 
 
 @pytest.mark.parametrize("rule", ["z_plus", "halves", "epsilon"])
-def test_neither_other_sentences_in_the_batch_nor_the_choice_of_steps_matter(
-    tiny_model, data: TokenStore, batch: Batch, rule: str
-) -> None:
+def test_neither_other_sentences_in_the_batch_nor_the_choice_of_steps_matter(tiny_model, data, batch, rule) -> None:
     model = tiny_model()
     together = propagate(model, batch, rule=RULES[rule])
     for row, steps in enumerate(data.target_lengths + 1):
