@@ -10,21 +10,12 @@ from specialized_heads.corpus.pairs import (
     BLOCK,
     READ,
     SCHEMA,
-    Pairs,
     block,
     read_blocks,
     read_pairs,
     write_blocks,
-    write_pairs,
 )
 from specialized_heads.stage import UserError
-
-PAIRS = Pairs(["a", "b", ""], ["x", "ÿ\n", "z"], ["d", "", "e"])
-
-
-def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
-    write_pairs(tmp_path / "pairs.parquet", PAIRS)
-    assert read_pairs(tmp_path / "pairs.parquet") == PAIRS
 
 
 def test_blocks_of_any_size_make_a_file_of_few_row_groups(tmp_path: Path) -> None:
@@ -39,11 +30,6 @@ def test_blocks_of_any_size_make_a_file_of_few_row_groups(tmp_path: Path) -> Non
     assert max(batch.num_rows for batch in read) <= READ
     assert [text for batch in read for text in batch["source"].to_pylist()] == texts
     assert all(batch.schema == SCHEMA for batch in read)
-
-
-def test_a_block_has_one_set_and_empty_documents_unless_told() -> None:
-    assert block(["a"], ["b"], set_="dev").to_pylist() == [{"source": "a", "target": "b", "document": "", "set": "dev"}]
-    assert block(["a"], ["b"], document=["c"])["document"].to_pylist() == ["c"]
 
 
 def test_other_types_and_missing_values_and_sets_are_made_up_for(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
 
-from specialized_heads.experiment.sections import Filters
-
 LANGUAGES = {"source_language": "en", "target_language": "fr"}
 WORDS = [f"{a}{b}{a}" for a in "bcdfghjklm" for b in "aeiouvwxyz"] * 2
 GOOD = "".join(f"one {word}\tun {word[1:]}{n:o}\n" for n, word in enumerate(WORDS)).encode()
@@ -50,8 +48,6 @@ def invalid_letters(folder: Path) -> str:
 
 
 CORPORA = {
-    "utf_16": (packed("pairs.tsv", GOOD.decode().encode("utf-16")), "pairs.tsv: line 1: not UTF-8"),
-    "parquet_of_lists": (parquet(pa.table({"source": [["a"]], "target": ["b"]})), "column source is list"),
     "parquet_of_pickles": (
         parquet(pa.table({"source": [pickle.dumps(Payload())], "target": ["b"]})),
         "column source is binary; it must be text",
@@ -75,22 +71,3 @@ def test_text_that_cannot_be_read(run, refused, folder: Path, name: str) -> None
     settings = {"source": {"kind": "local", "path": path}} | LANGUAGES
     outcome = run("corpus.raw", settings=settings, resource=[path], output="out/raw.parquet", card="out/raw.json")
     refused(outcome, *said)
-
-
-LINES = "".join(f"one {a} {b}\tun {b} {a}\n" for a, b in zip(WORDS[:100], WORDS[37:])).encode()
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_text(run, folder: Path) -> None:
-    (folder / "pairs.tsv").write_bytes(b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n"))
-    raw, clean = (folder / "out" / f"{name}.parquet" for name in ("raw", "clean"))
-    source = {"source": {"kind": "local", "path": "pairs.tsv"}} | LANGUAGES
-    filters = {"filters": Filters().model_dump()} | LANGUAGES
-    done = [
-        run("corpus.raw", settings=source, resource=["pairs.tsv"], output=raw, card="out/raw.json"),
-        run("corpus.clean", settings=filters, input=raw, output=clean, counts="out/clean.json"),
-    ]
-    assert [(outcome.status, outcome.said) for outcome in done] == [(0, "")] * 2
-    rows = pq.read_table(clean).to_pylist()
-    assert len(rows) == 100
-    assert rows[0]["source"] == "one bab fxf"
-    assert all((row["source"] + row["target"]).isprintable() for row in rows)

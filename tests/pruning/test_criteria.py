@@ -8,7 +8,7 @@ import pytest
 
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.pruning.criteria import at_random, best_first, values_of
-from specialized_heads.pruning.scopes import heads_of
+from specialized_heads.pruning.scopes import heads_of, remove_heads
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -69,3 +69,16 @@ def test_random_orders_are_nested_and_differ_by_seed(uneven: Architecture) -> No
     assert len({tuple(at_random(heads, seed=seed)) for seed in range(20)}) > 15
     # Every head comes first for some seed: the order of types does not show.
     assert {at_random(heads, seed=seed)[0] for seed in range(100)} == set(heads)
+
+
+def test_heads_of_a_scope_have_the_numbers_from_before_any_pruning(tiny_model) -> None:
+    model = tiny_model(heads=3, width=12)
+    model.keep_heads({"encoder": [[1], [0, 2]], "decoder": [[], [1, 2]], "cross": [[0, 2], []]})
+    encoder = [("encoder", 1, 2), ("encoder", 2, 1), ("encoder", 2, 3)]
+    assert heads_of(model.architecture, scope="encoder") == encoder
+    others = [("decoder", 2, 2), ("decoder", 2, 3), ("cross", 1, 1), ("cross", 1, 3)]
+    assert heads_of(model.architecture, scope="all") == encoder + others
+    remove_heads(model, {("encoder", 2, 1), ("cross", 1, 3), ("cross", 2, 1)})
+    assert model.architecture.encoder == ((1,), (2,))
+    assert model.architecture.decoder == ((), (1, 2))
+    assert model.architecture.cross == ((0,), ())

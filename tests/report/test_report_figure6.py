@@ -19,9 +19,3 @@ def test_density_and_point_masses_are_those_of_drawn_gates(log_alpha):
     assert between == pytest.approx(((gates > 0.2) & (gates < 0.4)).mean(), abs=0.003)
     curve = figure6.numbers().query("curve == 'Hard Concrete' and quantity == 'density' and log_alpha == @log_alpha")
     assert closed + open_ + np.trapezoid(curve["y"], curve["x"]) == pytest.approx(1, abs=1e-4)
-
-
-def test_the_probability_of_an_open_gate_is_the_papers(make):
-    for log_alpha in (-2.0, 0.0, 2.0):
-        expected = 1 / (1 + np.exp(-(log_alpha - 0.33 * np.log(0.1 / 1.1))))  # section 6.1
-        assert 1 - figure6.point_masses(log_alpha)[0] == pytest.approx(expected)

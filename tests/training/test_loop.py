@@ -22,7 +22,6 @@ from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_l
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.stage import UserError
 from specialized_heads.training import loop
-from specialized_heads.training import objective as objectives
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
@@ -187,14 +186,6 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data: Data, mon
     monkeypatch.setattr(loop, "code_hash", lambda *_: "edited")
     found.append(fingerprint())
     assert len(set(found)) == len(found)
-
-
-def test_a_resumed_run_does_not_begin_again(gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt(gated(), PLAN, data, tmp_path, 22)
-    made = []
-    monkeypatch.setattr(objectives, "make_batch", lambda *args: made.append(1) or make_batch(*args))
-    finished(gated(), PLAN, data, tmp_path)
-    assert len(made) < 20  # with those of the evaluations
 
 
 def test_training_that_diverges_stops_and_says_so(gated, data: Data, tmp_path: Path) -> None:

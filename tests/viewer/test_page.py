@@ -145,13 +145,6 @@ def test_maps_are_those_of_the_model(made, files: dict[str, Path], tiny_model) -
         assert np.abs(stored.sum(-1) - 1).max() < 0.1
 
 
-def test_words_have_the_pieces_that_spell_them(made) -> None:
-    for sentence in data_of(made())["sentences"]:
-        for word in sentence["words"]:
-            pieces = "".join(sentence["source"][number] for number in word["pieces"])
-            assert word["form"] in pieces.replace("▁", "") or "<unk>" in pieces
-
-
 def test_scores_are_those_of_the_table_whatever_its_columns(made, files: dict[str, Path]) -> None:
     heads = data_of(made())["heads"]
     assert heads[1]["functions"] == ["syntactic"] and heads[1]["relations"] == ["nsubj_dependent_to_head"]

@@ -79,9 +79,7 @@ def test_tries_count_only_while_nothing_comes(server, get) -> None:
 
 def test_giving_up_keeps_what_has_arrived_for_the_next_run(server, get, tmp_path: Path) -> None:
     server.cut = [100_000, 0, 0, 0]
-    with pytest.raises(
-        UserError, match="gave up after 3 attempts without progress .100000 bytes have arrived and are kept"
-    ):
+    with pytest.raises(UserError, match="gave up after 3 attempts .*100000 bytes have arrived and are kept"):
         get()
     assert left(tmp_path / "data") == {".partial.x.bin", ".partial.x.bin.json"}
     server.asked.clear()
@@ -153,9 +151,7 @@ def test_pauses_grow(server, get, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("status", "reason"), [(404, "Not Found"), (403, "Forbidden"), (410, "Gone")])
 def test_a_refusal_fails_at_once_and_says_what_to_do(server, get, tmp_path: Path, status: int, reason: str) -> None:
     server.status = [status]
-    with pytest.raises(
-        UserError, match=rf"/x\.bin: the server answers {status} {reason}; .*mirrors.* by hand as .*data/x\.bin"
-    ):
+    with pytest.raises(UserError, match=rf"/x\.bin: the server answers {status} {reason}; .*mirrors.*data/x\.bin"):
         get()
     assert len(server.asked) == 1
     assert left(tmp_path / "data") == set()
