@@ -206,10 +206,7 @@ def test_a_number_that_yaml_reads_as_text_is_a_number(values: dict[str, Any]) ->
 
 def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
     values |= {"model": {"layers": 2, "heads": 4, "width": 32}, "training": {"updates": 50}}
-    possible = {
-        "pruning": {"heads": [0, 8], "heads_all": [24]},
-        "ablation": {"systematic": True, "moments": [1, 50]},
-    }
+    possible = {"pruning": {"heads": [0, 8], "heads_all": [24]}, "ablation": {"systematic": True, "moments": [1, 50]}}
     config.load(values | possible)
     assert "pruning.heads: 9 heads requested, but" in message(values | {"pruning": {"heads": [9]}})
     assert "pruning.heads_all: 25 heads requested" in message(values | {"pruning": {"heads_all": [25]}})

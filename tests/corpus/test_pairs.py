@@ -6,15 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from specialized_heads.corpus.pairs import (
-    BLOCK,
-    READ,
-    SCHEMA,
-    block,
-    read_blocks,
-    read_pairs,
-    write_blocks,
-)
+from specialized_heads.corpus.pairs import BLOCK, READ, SCHEMA, block, read_blocks, read_pairs, write_blocks
 from specialized_heads.stage import UserError
 
 

@@ -147,10 +147,8 @@ def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path
 
 
 @pytest.mark.parametrize("to", ["ctranslate2", "hf"])
-def test_no_other_format_has_fixed_patterns(to: str, model_files: dict[str, Path], call, tmp_path: Path) -> None:
-    sizes = {"source_vocabulary": 60, "target_vocabulary": 61, "width": 16, "feed_forward": 12}
-    model = Transformer(Architecture.full(layers=1, heads=4, fixed_patterns=True, **sizes), dropout=0.0)
-    initialise(model, seed=1)
+def test_no_other_format_has_fixed_patterns(to: str, tiny_model, model_files: dict[str, Path], call, tmp_path) -> None:
+    model = tiny_model(vocabulary=60, layers=1, heads=4, width=16, fixed_patterns=True)
     vocabularies = [model_files[name].read_bytes() for name in ("source_model", "target_model")]
     folder = exported_as(tmp_path / "fixed", model, *vocabularies, call)
     with pytest.raises(UserError, match="heads with fixed attention patterns, which"):

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import time
 
 import pytest
 
@@ -46,26 +45,6 @@ def test_a_missing_permission(scene, unprivileged, log, path: str, forbidden: in
     assert scene.differences() == []
 
 
-def test_a_text_from_the_future(scene) -> None:
-    """Its results stay, because its content is the same. A result made anew is older than the text, which Snakemake reports."""
-    name, text = f"{RU}/corpus/raw.parquet", scene.project.root / "resources" / RU / "corpus.parquet"
-    now, later = text.stat().st_mtime, time.time() + 10 * YEARS
-    os.utime(text, (later, later))
-    run = scene.run(name)
-    assert (run.status, run.rules) == (0, set()), run.printed[-3000:]
-
-    scene.lose(name)
-    run = scene.run(name)
-    assert run.status != 0
-    assert f"Output results/smoke/{name} has older modification time" in run.printed
-    assert f"than input resources/{RU}/corpus.parquet" in run.printed
-
-    os.utime(text, (now, now))
-    run = scene.run(name)
-    assert (run.status, run.rules) == (0, {"corpus_raw"}), run.printed[-3000:]
-    assert scene.differences() == []
-
-
 def test_results_from_the_past_in_any_order(scene) -> None:
     """As after a copy without times, or on a machine with an empty clock battery."""
     names = sorted(path for path in scene.file(f"{RU}/corpus").rglob("*") if path.is_file())
@@ -78,10 +57,7 @@ def test_results_from_the_past_in_any_order(scene) -> None:
 
 @pytest.mark.parametrize(
     ("log", "module"),
-    [
-        (f"{RU}/logs/train_baseline_seed1.log", "training.train"),
-        ("logs/figures/figure3.log", "report.voita.figure3"),
-    ],
+    [(f"{RU}/logs/train_baseline_seed1.log", "training.train"), ("logs/figures/figure3.log", "report.voita.figure3")],
 )
 def test_a_clock_that_is_years_off_and_runs_backwards(scene, log: str, module: str) -> None:
     scene.arm("clock", module=f"specialized_heads.{module}", clock=60 * YEARS)

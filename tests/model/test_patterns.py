@@ -3,10 +3,8 @@
 import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
-from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.patterns import LABELS, fixed_weights
-from specialized_heads.model.transformer import Transformer, initialise
 
 KEYS = torch.tensor([[True] * 5, [True, True, True, False, False]])
 
@@ -29,15 +27,10 @@ def test_context_grows_with_the_cube_of_the_place() -> None:
     assert torch.allclose(end, torch.tensor([1.0, 8.0, 27.0, 0.0, 0.0]) / 36)
 
 
-def test_a_model_with_fixed_patterns_attends_by_them_and_trains_the_rest() -> None:
-    architecture = Architecture.full(
-        source_vocabulary=20, target_vocabulary=20, layers=2, heads=8, width=16, feed_forward=12, fixed_patterns=True
-    )
-    model = Transformer(architecture, dropout=0.0)
-    initialise(model, seed=1)
+def test_a_model_with_fixed_patterns_attends_by_them_and_trains_the_rest(tiny_model) -> None:
+    model = tiny_model(heads=8, width=16, fixed_patterns=True)
     source = torch.tensor([[5, 6, 7, 8, EOS], [9, 10, EOS, PAD, PAD]])
     activations: Activations = {}
-    model.eval()
 
     states = model(source, torch.tensor([[BOS, 4], [BOS, 5]]), activations)
     # Not their plain sum: that of a LayerNorm's output is constant, so its gradients would be zero up to rounding.
