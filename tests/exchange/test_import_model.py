@@ -3,7 +3,7 @@
 import hashlib
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -181,11 +181,8 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hub(saved, tokeniser: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder that the hub serves."""
-    folder = saved(marian())
-    for path in tokeniser.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
     (folder / "training_args.bin").write_bytes(b"not wanted")
     (folder / "tf_model.h5").write_bytes(b"not wanted either")
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Served", (Hub,), {"folder": folder}))
@@ -195,10 +192,21 @@ def hub(saved, tokeniser: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     server.shutdown()
 
 
+@pytest.fixture
+def fetched(call, tmp_path: Path) -> Callable[..., Path]:
+    """`fetched(NAME, revision="v1")`: the card of this model, which is fetched."""
+
+    def fetch(name: str = NAME, *, revision: str | None = None) -> Path:
+        card = tmp_path / "models" / "fetched" / "card.json"
+        call(fetch_model, settings={"name": name, "revision": revision}, output=card)
+        return card
+
+    return fetch
+
+
 @pytest.mark.parametrize("revision", [None, "v1"])
-def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision, hub: Path, call, tmp_path: Path) -> None:
-    card = tmp_path / "models" / "fetched" / "card.json"
-    call(fetch_model, settings={"name": NAME, "revision": revision}, output=card)
+def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision: str | None, hub: Path, fetched) -> None:
+    card = fetched(revision=revision)
     about = json.loads(card.read_text())
     assert (about["name"], about["commit"], about["license"]) == (NAME, COMMIT, "cc-by-4.0")
     wanted = {"config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"}
@@ -208,44 +216,29 @@ def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision, hub: Pat
         assert about["sha256"][name] == hashlib.sha256((hub / name).read_bytes()).hexdigest()
 
 
-def test_an_unknown_model_is_one_clear_error(hub: Path, call, tmp_path: Path) -> None:
-    settings = {"name": "nobody/nothing", "revision": None}
-    said = "nobody/nothing: there is no such folder, and it cannot be fetched from http://127.0.0.1"
-    with pytest.raises(UserError, match=said) as error:
-        call(fetch_model, settings=settings, output=tmp_path / "m" / "card.json")
+def test_what_cannot_be_fetched_is_one_clear_error(hub: Path, fetched, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="nobody/nothing: there is no such folder, and it cannot be fetched") as error:
+        fetched("nobody/nothing")
     assert "\n" not in str(error.value)
-
-
-def test_a_hub_that_does_not_answer_is_one_clear_error(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    said = "cannot be fetched from http://127.0.0.1:9.* and name its folder in the configuration"
-    with pytest.raises(UserError, match=said):
-        call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")
-
-
-def test_weights_that_were_converted_are_removed_when_a_model_is_fetched_anew(hub: Path, call, tmp_path: Path) -> None:
-    (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
-    card = tmp_path / "models" / "fetched" / "card.json"
-    settings = {"name": NAME, "revision": None}
-    call(fetch_model, settings=settings, output=card)
-    converted = card.parent / "model.safetensors"
-    assert not converted.exists() and (card.parent / "pytorch_model.bin").is_file()
-    converted.write_bytes(b"converted")
-    call(fetch_model, settings=settings, output=card)
-    assert not converted.exists()
-
-
-def test_pickles_in_several_files_are_fetched_with_their_index(hub: Path, call, tmp_path: Path) -> None:
-    (hub / "model.safetensors").rename(hub / "pytorch_model-00001-of-00001.bin")
-    (hub / "pytorch_model.bin.index.json").write_text("{}")
-    call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")
-    assert {path.name for path in (tmp_path / "m").glob("pytorch_model*")} == {
-        "pytorch_model-00001-of-00001.bin",
-        "pytorch_model.bin.index.json",
-    }
-
-
-def test_a_model_without_weights_of_pytorch_is_one_clear_error(hub: Path, call, tmp_path: Path) -> None:
     (hub / "model.safetensors").unlink()
     with pytest.raises(UserError, match="has weights neither as safetensors nor as pickles of PyTorch"):
-        call(fetch_model, settings={"name": NAME, "revision": None}, output=tmp_path / "m" / "card.json")
+        fetched()
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(UserError, match="cannot be fetched from http://127.0.0.1:9"):
+        fetched()
+
+
+def test_weights_that_were_converted_are_removed_when_a_model_is_fetched_anew(hub: Path, fetched) -> None:
+    (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
+    folder = fetched().parent
+    assert not (folder / "model.safetensors").exists() and (folder / "pytorch_model.bin").is_file()
+    (folder / "model.safetensors").write_bytes(b"converted")
+    fetched()
+    assert not (folder / "model.safetensors").exists()
+
+
+def test_pickles_in_several_files_are_fetched_with_their_index(hub: Path, fetched) -> None:
+    names = {"pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"}
+    (hub / "model.safetensors").rename(hub / "pytorch_model-00001-of-00001.bin")
+    (hub / "pytorch_model.bin.index.json").write_text("{}")
+    assert {path.name for path in fetched().parent.glob("pytorch_model*")} == names

@@ -113,12 +113,6 @@ def test_offsets_of_self_attention() -> None:
     assert preferred("encoder", counts[0].numpy(), possible) == (1, 1.0, 0.5)  # both tokens with a next one look there
 
 
-def test_offsets_reach_from_end_to_end() -> None:
-    best, queries = torch.tensor([[[4, 0, 0, 0, 0]]]), real(5)
-    counts = offset_counts(best, expected("encoder", queries, queries), queries, reach=4)
-    assert counts.tolist() == [[1, 1, 1, 1, 0, 0, 0, 0, 1]]
-
-
 def test_without_heads_or_queries_there_is_no_position() -> None:
     queries = real(3, 1)
     best = torch.zeros(2, 0, 5, dtype=torch.long)

@@ -12,7 +12,7 @@ from hostile import Payload
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from specialized_heads.model.checkpoint import architecture_of, load, save
+from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError, read_json, write_json
 
@@ -45,15 +45,6 @@ def test_the_same_model_gives_the_same_bytes(saved: tuple[Transformer, Path], tm
     save(load(path), tmp_path / "again.safetensors", training={"seed": 7, "λ": 0.01})
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
     assert (tmp_path / "again.json").read_bytes() == path.with_suffix(".json").read_bytes()
-
-
-def test_description(saved: tuple[Transformer, Path]) -> None:
-    model, path = saved
-    description = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    assert description["parameters"] == sum(p.numel() for p in model.parameters())
-    assert description["training"] == {"seed": 7, "λ": 0.01}
-    assert description["architecture"]["cross"] == [[2], [0, 1]]
-    assert architecture_of(path) == model.architecture
 
 
 def test_models_of_earlier_versions_load(saved: tuple[Transformer, Path]) -> None:
