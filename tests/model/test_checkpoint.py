@@ -119,6 +119,9 @@ REFUSED = {
     "other shape": (tensors(lambda values: values.update({WEIGHT: torch.zeros(3, 3)})), OTHERS),
     "one tensor more": (tensors(lambda values: values.update({"../payload": torch.zeros(1)})), OTHERS),
     "NaN": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), INFINITE),
+    "infinity": (tensors(lambda values: values[WEIGHT][0].fill_(float("inf"))), INFINITE),
+    "layers of one type alone": (described(cross=[]), OTHERS),
+    "sizes beyond 64 bits": (described(feed_forward=2**63 - 1, width=2**40), OTHERS),
     "other heads": (described(encoder=[[1], []]), OTHERS),
     "other width": (described(width=6), OTHERS),
     "no decoder": (described(decoder=[]), OTHERS),
@@ -127,6 +130,7 @@ REFUSED = {
     "description of nothing": (written(b"null", suffix=".json"), CARD),
     "description without sizes": (written(b'{"architecture": {"width": 8}}', suffix=".json"), CARD),
     "empty description": (written(b"", suffix=".json"), r"model\.json: not valid JSON"),
+    "description that is not text": (written(b"\xff\xfe{", suffix=".json"), r"model\.json: not valid JSON"),
     "description nested deeply": (written(b"[" * 100_000, suffix=".json"), r"model\.json: not valid JSON"),
 }
 
