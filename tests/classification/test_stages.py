@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 from small import PRUNING, TRAINING, killed_at, outputs
 
 from specialized_heads.classification import (
@@ -90,15 +89,6 @@ def test_inputs_are_cut_to_their_longest_and_never_yield_special_tokens(vocabula
     assert names[0][:4] == ["[CLS]", "a", "b", "["]
     assert names[1] == ["[CLS]", *"aaaa", "[SEP]", *"bbbb"]
     assert names[2] == ["[CLS]", "a", "[SEP]", *"bbbbbbb"]
-
-
-def test_words_are_cut_as_by_transformers(vocabulary, vocabulary_file, tmp_path) -> None:
-    import transformers
-
-    (tmp_path / "vocab.txt").write_text("\n".join(json.loads(vocabulary_file.read_text())["tokens"]), encoding="utf-8")
-    theirs = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=True)
-    for text in ("The dogs.", "abc'h [a]", "Äb ça\u200bd", "thedog 犬 xyz"):
-        assert vocabulary.encode([text])[0] == theirs.encode(text, add_special_tokens=False)
 
 
 def test_a_vocabulary_is_learned_from_the_training_text(call, tmp_path: Path) -> None:
@@ -247,8 +237,3 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> N
     with pytest.raises(UserError, match=said):
         pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "corpus.parquet")
         call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
-
-
-@pytest.fixture(autouse=True)
-def seeded() -> None:
-    torch.manual_seed(0)
