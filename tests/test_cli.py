@@ -123,9 +123,7 @@ def test_a_reader_that_has_gone_is_no_error(exported: Path) -> None:
         ("translate", ">/dev/full", "standard output: the disk is full; free some space and run again"),
     ],
 )
-def test_streams_that_take_or_give_nothing_end_in_one_line(
-    exported: Path, what: str, stream: str, message: str
-) -> None:
+def test_streams_that_take_or_give_nothing_end_in_one_line(exported, what: str, stream: str, message: str) -> None:
     shell = " ".join([*command(what, exported), stream])
     done = subprocess.run(shell, shell=True, input=b"ai qa\n", capture_output=True, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr.decode()) == (2, f"error: {message}\n")

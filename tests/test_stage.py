@@ -1,7 +1,6 @@
 """What every stage promises: mistakes of the user in one line, defects with their traceback, no half-written files."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.stage import UserError, arguments, atomic, one_line, optional, read_json, write_json
+from specialized_heads.stage import UserError, arguments, atomic, one_line, optional
 
 ROOT = Path(__file__).parents[1]
 STAGE = '''"""Stage: a made-up one.
@@ -102,14 +101,6 @@ def test_a_message_is_one_line_that_can_be_read() -> None:
     assert long.endswith("y; fetch it again")
 
 
-@pytest.mark.parametrize("arguments_", [[], ["--input", "a", "--settings", "{"], ["--input", "a", "--other", "b"]])
-def test_wrong_arguments_are_a_usage_error(monkeypatch: pytest.MonkeyPatch, arguments_: list[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["stage", *arguments_])
-    with pytest.raises(SystemExit) as caught:
-        arguments(None, files=["input"])
-    assert caught.value.code == 2
-
-
 def test_atomic_writes_all_or_nothing(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file.txt"
     with atomic(path) as temporary:
@@ -122,23 +113,6 @@ def test_atomic_writes_all_or_nothing(tmp_path: Path) -> None:
         raise ZeroDivisionError
     assert path.read_text(encoding="utf-8") == "old"
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_json_keeps_the_order_of_keys_and_letters(tmp_path: Path) -> None:
-    path = tmp_path / "value.json"
-    value = {"λ": 0.1, "a": ["я", None]}
-    write_json(path, value)
-    assert list(read_json(path).items()) == list(value.items())
-    assert "λ" in path.read_text(encoding="utf-8")
-
-
-def test_unreadable_json_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.json: no such file"):
-        read_json(tmp_path / "none.json")
-    broken = tmp_path / "broken.json"
-    broken.write_text(json.dumps([1, 2])[:-1], encoding="utf-8")
-    with pytest.raises(UserError, match=r"broken\.json: not valid JSON"):
-        read_json(broken)
 
 
 def test_a_full_disk_is_said_of_the_file_whatever_a_library_makes_of_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pydantic
@@ -34,6 +34,7 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.training import given
 
 FORMAT = 1
+FORMER = {"entities": True, "length_penalty": 1.0}  # keys of earlier descriptions
 WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"
 LONGEST = 256  # subwords; models are not trained on longer text
 WORD_START = "\u2581"  # first character of a subword that starts a word
@@ -193,10 +194,17 @@ def read_card(folder: Path) -> Card:
     if path.is_file() and path.stat().st_size > 1_000_000:
         raise stage.UserError(f"{path}: too large for the description of a model")
     try:
-        return Card.model_validate(stage.read_json(path))
+        return Card.model_validate(_without_former(stage.read_json(path)))
     except pydantic.ValidationError as error:
         problem = f"not the description of an exported model ({stage.first_line(error)}); the rule `export` makes one"
         raise stage.UserError(f"{path}: {problem}") from None
+
+
+def _without_former(values: Any) -> Any:
+    """Leave out the keys in `FORMER` that say what holds now."""
+    if not isinstance(values, dict):
+        return values
+    return {key: _without_former(value) for key, value in values.items() if key not in FORMER or FORMER[key] != value}
 
 
 def _is_kept(folder: Path) -> bool:

@@ -16,6 +16,9 @@ sys.path.append(str(ROOT))  # `benchmarks` is not installed with the project
 
 from benchmarks.engine import report  # noqa: E402
 from benchmarks.engine.workload import Size, end_sentences, training_flops  # noqa: E402
+from benchmarks.quality import trainings  # noqa: E402
+from benchmarks.quality.systems import System, Training  # noqa: E402
+from benchmarks.quality.trainings import Result, Trainings, updates_until  # noqa: E402
 from specialized_heads.model.decoding import translate  # noqa: E402
 from specialized_heads.model.transformer import Transformer, initialise  # noqa: E402
 from specialized_heads.training.batching import make_batch  # noqa: E402
@@ -63,9 +66,7 @@ def test_the_random_model_ends_its_sentences_by_itself(model: Transformer, corpu
     assert 0.5 < lengths.mean() / references.mean() < 1.5
 
 
-def test_ctranslate2_gets_our_weights_and_makes_our_translations(
-    model: Transformer, corpus: object, tmp_path: Path
-) -> None:
+def test_ctranslate2_gets_our_weights_and_makes_our_translations(model: Transformer, corpus: object, tmp_path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
     from benchmarks.engine.ctranslate import convert
 
@@ -79,7 +80,9 @@ def test_ctranslate2_gets_our_weights_and_makes_our_translations(
     assert theirs == search(model, sources)
 
 
-def test_joeynmt_gets_our_weights_and_computes_our_scores(tiny_model: Callable, corpus: object) -> None:
+def test_joeynmt_gets_our_weights_computes_our_scores_and_gives_the_weights_back(
+    tiny_model: Callable, corpus: object
+) -> None:
     pytest.importorskip("joeynmt")
     from benchmarks.engine import joey
 
@@ -91,6 +94,8 @@ def test_joeynmt_gets_our_weights_and_computes_our_scores(tiny_model: Callable, 
     vocabulary = joey.vocabulary_of(60)
     batch = make_batch(corpus, np.arange(20))
     theirs = joey.convert(model, vocabulary, dropout=0.0).eval()
+    back = joey.convert_back(theirs, size.architecture).state_dict()
+    assert all(torch.equal(tensor, back[name]) for name, tensor in model.state_dict().items())
     real: Tensor = batch.target_out != 0
     with torch.no_grad():
         scores, *_ = theirs._encode_decode(
@@ -120,3 +125,50 @@ def test_the_report_gives_medians_and_the_share_of_the_best_rate(tmp_path: Path)
     with open(tmp_path / "engine.csv", newline="") as stream:
         assert len(list(csv.DictReader(stream))) == len(rows)
     assert (tmp_path / "engine.png").stat().st_size > 1000
+
+
+# Time to quality: the lengths between schedules, and what is kept of trainings.
+
+
+def results(*points: tuple[int, float, float]) -> list[Result]:
+    return [Result("ours", 1e-3, updates, 1, loss, bleu) for updates, loss, bleu in points]
+
+
+def test_lengths_between_two_schedules_are_interpolated_on_a_logarithmic_axis() -> None:
+    points = results((500, 2.015, 30.0), (1000, 1.765, 41.0), (2000, 1.265, 49.0))
+    assert updates_until(points, "dev_loss", 1.515) == pytest.approx(1000 * 2**0.5)
+    assert updates_until(points, "bleu", 45.0) == pytest.approx(1000 * 2**0.5)
+    assert updates_until(points, "bleu", 49.0) == 2000
+    assert updates_until(points, "dev_loss", 2.5) == 500
+    assert updates_until(points, "bleu", 50.0) is None
+
+
+def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twice(tmp_path: Path, monkeypatch) -> None:
+    trained = []
+
+    def train(corpus: object, rate: float, updates: int, seed: int) -> Training:
+        trained.append((rate, updates, seed))
+        yield
+        return rate, updates
+
+    class Corpus:
+        def score(self, model: tuple[float, int]) -> tuple[float, float]:
+            rate, updates = model
+            return 2.0 - updates / 2000 + rate, 40 + updates / 200
+
+    monkeypatch.setitem(trainings.SYSTEMS, "ours", System("ours", train, (0.1, 0.2)))
+    path = tmp_path / "quality.csv"
+    lengths = Trainings(Corpus(), path).lengths("ours", 2, longest=4000)
+    assert [(each.learning_rate, each.updates, each.seed) for each in lengths] == [
+        (0.1, 500, 2),
+        (0.1, 1000, 2),
+        (0.1, 2000, 2),
+    ]
+    assert trained == [(0.1, 500, 1), (0.2, 500, 1), (0.1, 500, 2), (0.1, 1000, 2), (0.1, 2000, 2)]
+    assert Trainings(Corpus(), path).lengths("ours", 2, longest=4000) == lengths
+    assert len(trained) == 5
+    assert Trainings(Corpus(), path).lengths("ours", 2, longest=1000) == lengths  # what is done counts
+    assert Trainings(Corpus(), tmp_path / "other.csv").lengths("ours", 2, longest=1000) == lengths[:2]
+    monkeypatch.setattr(trainings, "LOSS", 1.93)  # 500 updates reach it, so fewer are tried until one misses it
+    lengths = Trainings(Corpus(), path).lengths("ours", 2, longest=1000)
+    assert [each.updates for each in lengths] == [250, 354, 500, 1000]

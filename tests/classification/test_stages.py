@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 from small import PRUNING, TRAINING, killed_at, outputs
 
 from specialized_heads.classification import (
@@ -92,15 +91,6 @@ def test_inputs_are_cut_to_their_longest_and_never_yield_special_tokens(vocabula
     assert names[2] == ["[CLS]", "a", "[SEP]", *"bbbbbbb"]
 
 
-def test_words_are_cut_as_by_transformers(vocabulary, vocabulary_file, tmp_path) -> None:
-    import transformers
-
-    (tmp_path / "vocab.txt").write_text("\n".join(json.loads(vocabulary_file.read_text())["tokens"]), encoding="utf-8")
-    theirs = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=True)
-    for text in ("The dogs.", "abc'h [a]", "Äb ça\u200bd", "thedog 犬 xyz"):
-        assert vocabulary.encode([text])[0] == theirs.encode(text, add_special_tokens=False)
-
-
 def test_a_vocabulary_is_learned_from_the_training_text(call, tmp_path: Path) -> None:
     texts = [f"sentence {a}{b} of words {b}{a}" for a in LETTERS for b in LETTERS]
     pd.DataFrame({"source": texts}).to_parquet(tmp_path / "corpus.parquet")
@@ -153,11 +143,12 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
             raise KeyboardInterrupt
         return predict(*args)
 
-    calls, predict = [], ablation.predict
+    calls, predict = [], ablation.predict_without
+    monkeypatch.setattr(ablation, "REMOVALS", 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(ablation, "predict", killed)
+        patch.setattr(ablation, "predict_without", killed)
         call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
-    monkeypatch.setattr(ablation, "predict", lambda *args: calls.append(1) or predict(*args))
+    monkeypatch.setattr(ablation, "predict_without", lambda *args: calls.append(1) or predict(*args))
     call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
     table = pd.read_parquet(single)
     assert len(calls) == 4 + 5 - 3  # none, and each of four heads (alone in a layer of two is without the other), once
@@ -229,6 +220,15 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> N
     assert {name: len(table) for name, table in tables.items()} == {"train": 50, "dev": 6, "test": 20, "second": 20}
     bags = {name: {" ".join(sorted(text.split())) for text in table["first"]} for name, table in tables.items()}
     assert not bags["train"] & bags["test"] and not bags["train"] & bags["dev"]
+    call(
+        examples,
+        settings={"source": source, "pretrained_here": False},
+        **corpus,
+        **outputs,
+        counts=tmp_path / "counts.json",
+    )
+    second = pd.read_parquet(outputs["second"])["first"]
+    assert len(second) == 20 and not {" ".join(sorted(text.split())) for text in second} & bags["train"]
     pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "one.parquet")
     few = corpus | {"mismatched": [tmp_path / "one.parquet"]}
     with pytest.raises(UserError, match=r"second.parquet: the set second of \d examples lacks the label "):
@@ -237,8 +237,3 @@ def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> N
     with pytest.raises(UserError, match=said):
         pd.DataFrame({"source": texts[:1]}).to_parquet(tmp_path / "corpus.parquet")
         call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
-
-
-@pytest.fixture(autouse=True)
-def seeded() -> None:
-    torch.manual_seed(0)

@@ -1,12 +1,10 @@
-"""Runs corpus stages as Snakemake does, and makes small corpora."""
+"""Makes small corpora, and cleans them."""
 
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from stages import run_stage
 
 from specialized_heads.corpus.clean import Settings, clean
 from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blocks
@@ -14,12 +12,6 @@ from specialized_heads.experiment.sections import Filters
 
 Row = tuple[str, str, str, str]  # source, target, document, set
 ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}
-
-
-@pytest.fixture
-def stage() -> Callable[..., subprocess.CompletedProcess]:
-    """`stage("raw", settings={...}, resource=path, ...)`: run one stage in its own process."""
-    return lambda module, **options: run_stage(f"corpus.{module}", **options)
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ import pytest
 
 from specialized_heads.corpus import clean as stage_clean
 from specialized_heads.corpus import pairs
-from specialized_heads.corpus.clean import REASONS, Settings, clean, connected
+from specialized_heads.corpus.clean import REASONS, connected
 from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
-from specialized_heads.experiment.sections import Filters
 from specialized_heads.stage import UserError
 
 ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}
@@ -64,12 +63,9 @@ def test_bounds_are_inclusive(cleaned, pair: tuple[str, str], filters: dict) -> 
     ("language", "good", "bad"),
     [
         ("ru", "кот", "cat"),
-        ("uk_UA", "кіт", "cat"),
         ("sr-Latn", "мачка", "γάτα"),
         ("zh-CN", "猫", "ねこ"),
         ("ja", "ねこ猫ネコ", "kitty"),
-        ("ko", "고양이", "кот"),
-        ("el", "γάτα", "cat"),
         ("ar", "قطة", "חתול"),
     ],
 )
@@ -157,13 +153,6 @@ def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None
         cleaned(GOOD, long, long, max_words=3)
 
 
-def test_a_file_without_sets_and_with_missing_values_can_be_cleaned(tmp_path: Path) -> None:
-    write_pairs(tmp_path / "raw.parquet", Pairs(["a", "b"], ["x", None], ["d", None]))
-    settings = Settings(filters=Filters(), **ENGLISH_FRENCH)
-    assert clean(tmp_path / "raw.parquet", tmp_path / "clean.parquet", settings=settings)["clean"] == 1
-    assert read_pairs(tmp_path / "clean.parquet") == Pairs(["a"], ["x"], ["d"])
-
-
 @pytest.mark.parametrize(
     ("sources", "targets", "groups"),
     [
@@ -175,9 +164,7 @@ def test_a_file_without_sets_and_with_missing_values_can_be_cleaned(tmp_path: Pa
         ([], [], []),
     ],
 )
-def test_pairs_with_a_common_source_or_target_form_a_group(
-    sources: list[int], targets: list[int], groups: list[int]
-) -> None:
+def test_pairs_with_a_common_source_or_target_form_a_group(sources, targets: list[int], groups: list[int]) -> None:
     components = connected(np.array(sources, np.uint64), np.array(targets, np.uint64)).tolist()
     names = list(dict.fromkeys(components))
     assert [names.index(component) for component in components] == groups

@@ -29,8 +29,6 @@ TEXTS = [
         # An abbreviation is known by its capital; its full stop stays.
         ("en", "Mr. Smith's dog doesn't bite.", "mr. smith 's dog doesn 't bite ."),
         ("en", "It costs 1,000.50 (or less)...", "it costs 1,000.50 ( or less ) ..."),
-        ("en", 'A well-known e-mail: "a&b" <c>', 'a well-known e-mail : " a & b " < c >'),
-        ("en", "No...yes", "no ... yes"),
         ("fr", "L'homme n'est pas là!", "l' homme n' est pas là !"),
         ("fr", "«Qu'est-ce que c'est?»", "« qu' est-ce que c' est ? »"),
         ("ru", "Что-нибудь д'Артаньян?", "что-нибудь д ' артаньян ?"),
@@ -58,7 +56,6 @@ def test_full_stops_are_cut_off_as_moses_does(language: str) -> None:
     [
         ("en", "Mr. Smith's dog doesn't bite, does it?"),
         ("en", 'He said: "go on!" (and went).'),
-        ("en", "It costs $1,000.50 & more..."),
         ("fr", "L'homme n'est pas là, monsieur."),
         ("ru", "Я не знаю, что-то странное."),
         ("de", "Das kostet ca. 5 Euro (oder mehr)."),

@@ -57,10 +57,6 @@ def test_scores_are_sacrebleu_s(scored) -> None:
         assert part in result["signature"]
 
 
-def test_only_line_feeds_end_a_translation(scored) -> None:
-    assert scored([f"{line}\r\u2028\x85" for line in GOOD])["sentences"] == 60
-
-
 def test_a_language_without_spaces_is_scored_by_its_own_tokens_and_not_by_moses(scored) -> None:
     references = [f"猫が{i}匹の犬と{i % 7}軒の大きな家を見ています。" for i in range(60)]
     system = [line.replace("大きな", "小さな") for line in references]
@@ -134,5 +130,5 @@ def test_a_wrong_number_of_lines(scored, lines: list[str]) -> None:
 
 
 def test_empty_and_odd_lines_keep_their_place(scored) -> None:
-    odd = ["", "a\u2028b\x0bc\x85d", *BAD[2:]]  # characters that some would call line ends
+    odd = ["", "a\u2028b\x0bc\x85d\r", *BAD[2:]]  # characters that some would call line ends
     assert scored(odd)["bleu"] == pytest.approx(sacrebleu.corpus_bleu(odd, [REFERENCES]).score)

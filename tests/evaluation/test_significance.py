@@ -48,9 +48,7 @@ def test_a_difference_that_every_resample_has_is_certain() -> None:
     assert found.p_value < 0.01
 
 
-def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(monkeypatch) -> None:
     monkeypatch.setattr(significance, "SAMPLES", 200)
     systems = [WORST, REFERENCES, LIKE]
     full, [found, mirrored, like], _ = compare(WORSE, systems, REFERENCES, language="en", lowercase=False)

@@ -25,9 +25,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(
-    exported: Path, text: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(exported, text: Path, tmp_path, caplog) -> None:
     table = analyse(exported, text, tmp_path / "out", translations=text, device="cpu")
     heads = pq.read_table(table).to_pandas()
     assert {"relevance", "confidence", "positional_share"} <= set(heads)
@@ -60,9 +58,7 @@ def test_only_line_feeds_end_a_sentence(text: Path) -> None:
     assert analysis._lines(text) == ["one two three four", "five six"]
 
 
-def test_a_model_of_lower_case_tokens_is_given_them(
-    call, model_files, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_lower_case_tokens_is_given_them(call, model_files, text: Path, tmp_path: Path, monkeypatch) -> None:
     settings = SETTINGS | {"preprocess": "paper"}
     call(export, settings=settings, **model_files, output=tmp_path / "lower" / "model.json")
     text.write_text(text.read_text().title(), encoding="utf-8")
@@ -84,9 +80,7 @@ def test_a_model_of_lower_case_tokens_is_given_them(
     assert tokens.tokens.unknown not in np.concatenate(expected)
 
 
-def test_a_line_of_too_many_subwords_is_skipped_or_refused(
-    exported: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_line_of_too_many_subwords_is_skipped_or_refused(exported, text: Path, tmp_path, monkeypatch, caplog) -> None:
     def stop(module: str, settings: dict, **files: Path) -> None:
         raise InterruptedError(pq.read_table(files["text"]).num_rows)
 

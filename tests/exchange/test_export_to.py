@@ -11,12 +11,11 @@ from published import marian, write_tokeniser
 from small import WORDS
 
 from specialized_heads import export
-from specialized_heads.exchange.export_to import Comparison, export_to
+from specialized_heads.exchange.export_to import export_to
 from specialized_heads.exchange.import_model import read_model
 from specialized_heads.export import load_exported
-from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import save, weights_of
-from specialized_heads.model.transformer import Transformer, initialise
+from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
@@ -32,9 +31,7 @@ def test_ctranslate2_translates_an_uneven_model_as_ours(exported: Path, tmp_path
     assert str(comparison) in (tmp_path / "ct2" / "README.md").read_text()
 
 
-def test_lines_that_are_empty_or_too_long_are_counted_not_compared(
-    imported: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_lines_that_are_empty_or_too_long_are_counted_not_compared(imported: Path, tmp_path: Path, caplog) -> None:
     texts = ["\u200b", WORDS[0], "\u00a0\u00ad", " ".join(WORDS * 30)]
     assert export_to(imported, tmp_path / "ct2", to="ctranslate2", texts=texts).sentences == 1
     assert "3 of 4 lines are empty or have more than 256 subwords" in caplog.text
@@ -92,9 +89,7 @@ def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
         ("imported", "hf", "float32"),
     ],
 )
-def test_the_lines_of_the_readme_translate(
-    fixture: str, to: str, quantization: str, request: pytest.FixtureRequest, tmp_path: Path, capsys
-) -> None:
+def test_the_lines_of_the_readme_translate(fixture: str, to: str, quantization: str, request, tmp_path, capsys) -> None:
     folder = request.getfixturevalue(fixture)
     export_to(folder, tmp_path / "out", to=to, quantization=quantization, texts=[])
     readme = (tmp_path / "out" / "README.md").read_text()
@@ -138,10 +133,9 @@ def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-def test_ctranslate2_has_no_fixed_patterns(model_files: dict[str, Path], call, tmp_path: Path) -> None:
-    sizes = {"source_vocabulary": 60, "target_vocabulary": 61, "width": 16, "feed_forward": 12}
-    model = Transformer(Architecture.full(layers=1, heads=4, fixed_patterns=True, **sizes), dropout=0.0)
-    initialise(model, seed=1)
+@pytest.mark.parametrize("to", ["ctranslate2", "hf"])
+def test_no_other_format_has_fixed_patterns(to: str, tiny_model, model_files: dict[str, Path], call, tmp_path) -> None:
+    model = tiny_model(vocabulary=60, layers=1, heads=4, width=16, fixed_patterns=True)
     vocabularies = [model_files[name].read_bytes() for name in ("source_model", "target_model")]
     folder = exported_as(tmp_path / "fixed", model, *vocabularies, call)
     with pytest.raises(UserError, match="heads with fixed attention patterns, which"):
@@ -151,11 +145,3 @@ def test_ctranslate2_has_no_fixed_patterns(model_files: dict[str, Path], call, t
 def test_transformers_cannot_hold_models_trained_here(exported: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="positions of models trained here; export this one to ctranslate2"):
         export_to(exported, tmp_path / "hf", to="hf", texts=[])
-    with pytest.raises(UserError, match="transformers holds float32 weights"):
-        export_to(exported, tmp_path / "hf", to="hf", quantization="int8", texts=[])
-
-
-def test_a_comparison_says_what_decided() -> None:
-    text = str(Comparison(sentences=1000, same=990, rounding=7, better=2, worse=1))
-    assert text.startswith("Of 1,000 sentences, 990 have the same translation")
-    assert str(Comparison(0, 0, 0, 0, 0)) == "Not compared with the original: no text was given."

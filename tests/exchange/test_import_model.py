@@ -1,8 +1,12 @@
 """Importing a model: what is written, and every folder that is refused."""
 
+import hashlib
 import json
 import pickle
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
@@ -12,7 +16,7 @@ from published import M2M, m2m, marian
 from safetensors.torch import load_file
 
 from specialized_heads import export
-from specialized_heads.exchange import import_model
+from specialized_heads.exchange import fetch_model, import_model
 from specialized_heads.exchange.convert import convert
 from specialized_heads.exchange.huggingface import load_folder
 from specialized_heads.exchange.import_model import read_model
@@ -128,3 +132,113 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
     whole, parts = (load_folder(tmp_path / name, M2M) for name in ("whole", "parts"))
     for a, b in zip(whole.parameters(), parts.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+# Models come from the hub: a server on loopback answers as it does.
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NAME = "Helsinki-NLP/opus-mt-en-xx"
+
+
+class Hub(BaseHTTPRequestHandler):
+    """One model, in the addresses and headers of the Hugging Face hub."""
+
+    folder: Path
+
+    def do_HEAD(self) -> None:
+        self.answer(body=False)
+
+    def do_GET(self) -> None:
+        self.answer(body=True)
+
+    def answer(self, *, body: bool) -> None:
+        files = sorted(path.name for path in self.folder.iterdir())
+        headers, content = {"Content-Type": "application/json"}, b""
+        path = self.path.partition("?")[0]
+        if path in (f"/api/models/{NAME}", *(f"/api/models/{NAME}/revision/{name}" for name in ("main", "v1", COMMIT))):
+            siblings = [{"rfilename": name} for name in files]
+            about = {"id": NAME, "sha": COMMIT, "siblings": siblings, "cardData": {"license": "cc-by-4.0"}}
+            content = json.dumps(about | {"private": False, "tags": [], "downloads": 0, "likes": 0}).encode()
+        elif path == f"/api/models/{NAME}/tree/{COMMIT}":
+            sizes = {name: (self.folder / name).stat().st_size for name in files}
+            entries = [{"type": "file", "path": name, "size": size, "oid": COMMIT} for name, size in sizes.items()]
+            content = json.dumps(entries).encode()
+        elif path.startswith(f"/{NAME}/resolve/{COMMIT}/") and path.rpartition("/")[2] in files:
+            content = (self.folder / path.rpartition("/")[2]).read_bytes()
+            etag = hashlib.sha256(content).hexdigest()
+            headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT, "Content-Type": "application/octet-stream"}
+        else:
+            headers["X-Error-Code"] = "RepoNotFound"
+        self.send_response(200 if content else 404)
+        for name, value in (headers | {"Content-Length": str(len(content))}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture
+def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder that the hub serves."""
+    (folder / "training_args.bin").write_bytes(b"not wanted")
+    (folder / "tf_model.h5").write_bytes(b"not wanted either")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Served", (Hub,), {"folder": folder}))
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    yield folder
+    server.shutdown()
+
+
+@pytest.fixture
+def fetched(call, tmp_path: Path) -> Callable[..., Path]:
+    """`fetched(NAME, revision="v1")`: the card of this model, which is fetched."""
+
+    def fetch(name: str = NAME, *, revision: str | None = None) -> Path:
+        card = tmp_path / "models" / "fetched" / "card.json"
+        call(fetch_model, settings={"name": name, "revision": revision}, output=card)
+        return card
+
+    return fetch
+
+
+@pytest.mark.parametrize("revision", [None, "v1"])
+def test_a_model_is_fetched_with_its_licence_and_nothing_else(revision: str | None, hub: Path, fetched) -> None:
+    card = fetched(revision=revision)
+    about = json.loads(card.read_text())
+    assert (about["name"], about["commit"], about["license"]) == (NAME, COMMIT, "cc-by-4.0")
+    wanted = {"config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"}
+    assert {path.name for path in card.parent.iterdir() if path.is_file()} == {*wanted, "card.json"}
+    for name in wanted:
+        assert (card.parent / name).read_bytes() == (hub / name).read_bytes()
+        assert about["sha256"][name] == hashlib.sha256((hub / name).read_bytes()).hexdigest()
+
+
+def test_what_cannot_be_fetched_is_one_clear_error(hub: Path, fetched, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="nobody/nothing: there is no such folder, and it cannot be fetched") as error:
+        fetched("nobody/nothing")
+    assert "\n" not in str(error.value)
+    (hub / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="has weights neither as safetensors nor as pickles of PyTorch"):
+        fetched()
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(UserError, match="cannot be fetched from http://127.0.0.1:9"):
+        fetched()
+
+
+def test_weights_that_were_converted_are_removed_when_a_model_is_fetched_anew(hub: Path, fetched) -> None:
+    (hub / "model.safetensors").rename(hub / "pytorch_model.bin")
+    folder = fetched().parent
+    assert not (folder / "model.safetensors").exists() and (folder / "pytorch_model.bin").is_file()
+    (folder / "model.safetensors").write_bytes(b"converted")
+    fetched()
+    assert not (folder / "model.safetensors").exists()
+
+
+def test_pickles_in_several_files_are_fetched_with_their_index(hub: Path, fetched) -> None:
+    names = {"pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"}
+    (hub / "model.safetensors").rename(hub / "pytorch_model-00001-of-00001.bin")
+    (hub / "pytorch_model.bin.index.json").write_text("{}")
+    assert {path.name for path in fetched().parent.glob("pytorch_model*")} == names

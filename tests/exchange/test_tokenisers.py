@@ -10,11 +10,16 @@ import sentencepiece
 from published import HEADS, WIDTHS
 from small import WORDS
 
-from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import encode
 from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
-from specialized_heads.exchange.tokenisers import M2M100_LANGUAGES, read_tokenisers, renumber, write_tokenisers
+from specialized_heads.exchange.tokenisers import (
+    M2M100_LANGUAGES,
+    Tokenisers,
+    read_tokenisers,
+    renumber,
+    write_tokenisers,
+)
 from specialized_heads.stage import UserError
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -64,36 +69,42 @@ def m2m(tmp_path: Path) -> tuple[Path, Config]:
     (tmp_path / "sentencepiece.bpe.model").write_bytes(processor.serialized_model_proto())
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *reversed(pieces(processor)[3:-4])]
     (tmp_path / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
-    tokenizer = transformers.M2M100Tokenizer(
-        str(tmp_path / "vocab.json"), str(tmp_path / "sentencepiece.bpe.model"), src_lang="en", tgt_lang="de"
-    )
-    languages = list(tokenizer.lang_token_to_id)
+    languages = list(m2m_tokenizer(tmp_path).lang_token_to_id)
     (tmp_path / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": languages}))
     return tmp_path, config("m2m_100", len(tokens) + len(languages))
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_marian_ids(side: str, marian: tuple[Path, Config], tmp_path: Path) -> None:
+def marian_tokenizer(folder: Path) -> transformers.MarianTokenizer:
+    return transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
+
+
+def m2m_tokenizer(folder: Path, **options: object) -> transformers.M2M100Tokenizer:
+    files = (str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"))
+    return transformers.M2M100Tokenizer(*files, src_lang="en", tgt_lang="de", **options)
+
+
+def our_ids(read: Tokenisers, texts: list[str], side: str = "source") -> list[int]:
+    ours = sentencepiece.SentencePieceProcessor(model_proto=getattr(read, side))
+    return encode(texts, ours, read.tokens, side)[0].tolist()
+
+
+def their_ids(theirs: transformers.AutoTokenizer, texts: list[str], side: str = "source") -> list[int]:
+    rows = (theirs(texts) if side == "source" else theirs(text_target=texts))["input_ids"]
+    return [number for row in rows for number in row[:-1]]  # the last is EOS
+
+
+SIDES = pytest.mark.parametrize("side", ["source", "target"])
+
+
+@SIDES
+def test_marian_ids(side: str, marian: tuple[Path, Config]) -> None:
     folder, described = marian
-    read = read_tokenisers(folder, described)
-    theirs = transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
-    (tmp_path / "ours.model").write_bytes(getattr(read, side))
-    ours = load_bpe(tmp_path / "ours.model")
-    expected = theirs(TEXTS) if side == "source" else theirs(text_target=TEXTS)
-    ids, lengths = encode(TEXTS, ours, read.tokens, side)
-    rows = [row[:-1] for row in expected["input_ids"]]  # the last is EOS
-    assert ids.tolist() == [number for row in rows for number in row]
-    assert lengths.tolist() == list(map(len, rows))
-    assert read.tokens.unknown in ids
+    read, theirs = read_tokenisers(folder, described), marian_tokenizer(folder)
+    assert our_ids(read, TEXTS, side) == their_ids(theirs, TEXTS, side)
+    assert read.tokens.unknown in our_ids(read, TEXTS, side)
     assert read.tokens.pad == read.tokens.start == described.vocab_size - 1
     assert read.tokens.eos == 0
-
-
-def test_marian_translations_are_decoded_as_in_transformers(marian: tuple[Path, Config], tmp_path: Path) -> None:
-    folder, described = marian
-    theirs = transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
-    (tmp_path / "ours.model").write_bytes(read_tokenisers(folder, described).target)
-    ours = load_bpe(tmp_path / "ours.model")
+    ours = sentencepiece.SentencePieceProcessor(model_proto=read.target)
     for row in theirs(text_target=GERMAN[:10])["input_ids"]:
         row = [number for number in row if number != 1]  # we show unknown pieces
         assert ours.decode(row) == theirs.decode(row, skip_special_tokens=True)
@@ -114,10 +125,10 @@ def test_pieces_of_the_other_side_do_not_change_where_bpe_splits(tmp_path: Path)
 def test_a_language_of_many_goes_before_the_source(marian: tuple[Path, Config], tmp_path: Path) -> None:
     folder, described = marian
     read = read_tokenisers(folder, described, source_tag=">>deu<<")
-    theirs = transformers.MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
-    (tmp_path / "ours.model").write_bytes(read.source)
-    ids, _ = encode([ENGLISH[0]], load_bpe(tmp_path / "ours.model"), read.tokens)
-    assert [*ids.tolist(), 0] == theirs(f">>deu<<{ENGLISH[0]}")["input_ids"]
+    assert our_ids(read, ENGLISH[:1]) == their_ids(marian_tokenizer(folder), [f">>deu<<{ENGLISH[0]}"])
+    (tmp_path / "again").mkdir()
+    write_tokenisers(read.source, read.target, tmp_path / "again", tokens=read.tokens, marian=True)
+    assert read_tokenisers(tmp_path / "again", described, source_tag=">>deu<<").tokens == read.tokens
 
 
 def test_a_model_of_several_target_languages_needs_one(marian: tuple[Path, Config]) -> None:
@@ -142,17 +153,17 @@ def test_special_tokens_have_the_same_ids_in_separate_vocabularies(marian: tuple
         read_tokenisers(folder, described)
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_m2m_ids(side: str, m2m: tuple[Path, Config], tmp_path: Path) -> None:
+@SIDES
+def test_m2m_ids(side: str, m2m: tuple[Path, Config]) -> None:
     folder, described = m2m
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
-    files = (str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"))
-    theirs = transformers.M2M100Tokenizer(*files, src_lang="en", tgt_lang="de")
-    (tmp_path / "ours.model").write_bytes(getattr(read, side))
-    expected = theirs(TEXTS) if side == "source" else theirs(text_target=TEXTS)
-    ids, _ = encode(TEXTS, load_bpe(tmp_path / "ours.model"), read.tokens, side)
-    assert ids.tolist() == [number for row in expected["input_ids"] for number in row[:-1]]
-    assert read.tokens.unknown in ids
+    assert our_ids(read, TEXTS, side) == their_ids(m2m_tokenizer(folder), TEXTS, side)
+    assert read.tokens.unknown in our_ids(read, TEXTS, side)
+    # What looks like a special token in text is text.
+    hostile = our_ids(read, ["ai </s> b <pad> __de__ <unk>"])
+    assert not {read.tokens.eos, read.tokens.pad, *read.tokens.target_tags} & {*hostile}
+    with pytest.raises(UserError, match=r"no token eng_Latn; did you mean .*__en__"):
+        read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="__de__")
 
 
 def test_m2m_languages_need_no_file_that_names_them(m2m: tuple[Path, Config]) -> None:
@@ -174,13 +185,14 @@ def test_every_token_is_decoded_but_special_ones_and_languages(m2m: tuple[Path, 
     (folder / "vocab.json").write_text(json.dumps(table | {token: len(table) + n for n, token in enumerate(more)}))
     described = described.model_copy(update={"vocab_size": described.vocab_size + len(more)})
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
-    files = (str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"))
-    special = {"additional_special_tokens": list(M2M100_LANGUAGES)}
-    theirs = transformers.M2M100Tokenizer(*files, src_lang="en", tgt_lang="de", **special)
+    theirs = m2m_tokenizer(folder, additional_special_tokens=list(M2M100_LANGUAGES))
     ours = sentencepiece.SentencePieceProcessor(model_proto=read.target)
     for number in set(range(described.vocab_size)) - {read.tokens.unknown}:
         assert ours.decode([number]).strip() == theirs.decode([number], skip_special_tokens=True)
     assert ours.decode([len(table) + 1]) == "北京"
+
+
+NLLB = {"source_tag": "eng_Latn", "target_tag": "deu_Latn"}
 
 
 @pytest.fixture
@@ -208,47 +220,36 @@ def nllb(tmp_path: Path) -> tuple[Path, Config, transformers.NllbTokenizer]:
     return tmp_path, config("m2m_100", len(tokenizer)), tokenizer
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_nllb_ids(side: str, nllb: tuple[Path, Config, transformers.NllbTokenizer], tmp_path: Path) -> None:
+@SIDES
+def test_nllb_ids(side: str, nllb: tuple[Path, Config, transformers.NllbTokenizer]) -> None:
     folder, described, theirs = nllb
-    read = read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
-    (tmp_path / "ours.model").write_bytes(getattr(read, side))
-    # As the corpus stages leave them; transformers keeps a space at the end.
-    texts = [" ".join(text.split()) for text in TEXTS]
-    expected = theirs(texts) if side == "source" else theirs(text_target=texts)
-    ids, _ = encode(texts, load_bpe(tmp_path / "ours.model"), read.tokens, side)
-    assert ids.tolist() == [number for row in expected["input_ids"] for number in row[:-1]]
+    read = read_tokenisers(folder, described, **NLLB)
+    texts = [" ".join(text.split()) for text in TEXTS]  # as corpus stages leave them; transformers keeps a last space
+    assert our_ids(read, texts, side) == their_ids(theirs, texts, side)
     assert (read.tokens.pad, read.tokens.unknown, read.tokens.start, read.tokens.eos) == (1, 3, 2, 2)
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_an_nllb_folder_of_transformers_4_has_no_table(
-    side: str, nllb: tuple[Path, Config, transformers.NllbTokenizer], tmp_path: Path
-) -> None:
-    folder, described, theirs = nllb
-    table = theirs.get_vocab()
-    expected = read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
+@SIDES
+def test_an_nllb_folder_of_transformers_4_has_no_table(side: str, nllb: tuple[Path, Config, object]) -> None:
+    folder, described, original = nllb
+    expected = read_tokenisers(folder, described, **NLLB)
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "NllbTokenizer", "legacy_behaviour": false}')
     with pytest.raises(UserError, match="no file names the model's languages"):
-        read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
-    languages = {token: number for token, number in table.items() if token[3:4] == "_" or token == "<mask>"}
+        read_tokenisers(folder, described, **NLLB)
+    table = original.get_vocab().items()
+    languages = {token: number for token, number in table if token[3:4] == "_" or token == "<mask>"}
     (folder / "added_tokens.json").write_text(json.dumps(languages))
-    assert read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn") == expected
-    (tmp_path / "ours.model").write_bytes(getattr(expected, side))
+    assert read_tokenisers(folder, described, **NLLB) == expected
     theirs = transformers.NllbTokenizer.from_pretrained(folder, src_lang="eng_Latn", tgt_lang="deu_Latn")
-    ids = theirs(TEXTS[:20])["input_ids"] if side == "source" else theirs(text_target=TEXTS[:20])["input_ids"]
-    ours, _ = encode(TEXTS[:20], load_bpe(tmp_path / "ours.model"), expected.tokens, side)
-    assert ours.tolist() == [number for row in ids for number in row[:-1]]
+    assert our_ids(expected, TEXTS[:20], side) == their_ids(theirs, TEXTS[:20], side)
 
 
-def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_original(
-    nllb: tuple[Path, Config, transformers.NllbTokenizer],
-) -> None:
+def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_original(nllb) -> None:
     folder, described, _ = nllb
     (folder / "sentencepiece.bpe.model").unlink()
     with pytest.raises(UserError, match="transformers 5 saves only tokenizer.json; copy it from"):
-        read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="deu_Latn")
+        read_tokenisers(folder, described, **NLLB)
 
 
 def written(
@@ -261,17 +262,16 @@ def written(
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def assert_same_ids(theirs: transformers.AutoTokenizer, models: dict[str, bytes], tokens: SpecialTokens) -> None:
+def assert_same_ids(theirs: transformers.AutoTokenizer, read: Tokenisers) -> None:
     texts = [" ".join(text.split()) for text in TEXTS]
-    for side, model in models.items():
-        ours = sentencepiece.SentencePieceProcessor(model_proto=model)
-        ids, _ = encode(texts, ours, tokens, side)
-        rows = (theirs(texts) if side == "source" else theirs(text_target=texts))["input_ids"]
-        assert ids.tolist() == [number for row in rows for number in row[:-1]]
-        assert {row[-1] for row in rows} == {tokens.eos}
+    for side in ("source", "target"):
+        assert our_ids(read, texts, side) == their_ids(theirs, texts, side)
+        first, *_ = (theirs(texts) if side == "source" else theirs(text_target=texts))["input_ids"]
+        assert first[-1] == read.tokens.eos
         # Without the language.
-        known = [number for number in rows[0] if number != tokens.unknown]
-        assert theirs.decode(rows[0], skip_special_tokens=True) == ours.decode(known) != ""
+        ours = sentencepiece.SentencePieceProcessor(model_proto=getattr(read, side))
+        known = [number for number in first if number != read.tokens.unknown]
+        assert theirs.decode(first, skip_special_tokens=True) == ours.decode(known) != ""
 
 
 @pytest.mark.parametrize("tags", [("en", "de"), ("zu", "af")])
@@ -280,61 +280,31 @@ def test_transformers_reads_an_exported_m2m100(tags: tuple[str, str], m2m: tuple
     source_tag, target_tag = (f"__{tag}__" for tag in tags)
     read = read_tokenisers(folder, described, source_tag=source_tag, target_tag=target_tag)
     theirs = written(tmp_path / "out", *read[:3], marian=False)
-    assert_same_ids(theirs, {"source": read.source, "target": read.target}, read.tokens)
+    assert_same_ids(theirs, read)
     assert [theirs.convert_tokens_to_ids(tag) for tag in M2M100_LANGUAGES] == list(theirs.lang_token_to_id.values())
     again = read_tokenisers(tmp_path / "out", described, source_tag=source_tag, target_tag=target_tag)
     assert again.tokens == read.tokens
 
 
-def test_transformers_reads_an_exported_nllb(
-    nllb: tuple[Path, Config, transformers.NllbTokenizer], tmp_path: Path
-) -> None:
+def test_transformers_reads_an_exported_nllb(nllb: tuple[Path, Config, transformers.NllbTokenizer], tmp_path) -> None:
     folder, described, original = nllb
-    tags = {"source_tag": "eng_Latn", "target_tag": "deu_Latn"}
-    read = read_tokenisers(folder, described, **tags)
+    read = read_tokenisers(folder, described, **NLLB)
     theirs = written(tmp_path / "out", *read[:3], marian=False)
-    assert_same_ids(theirs, {"source": read.source, "target": read.target}, read.tokens)
+    assert_same_ids(theirs, read)
     assert theirs.get_vocab() == original.get_vocab()
-    assert read_tokenisers(tmp_path / "out", described, **tags).tokens == read.tokens
+    assert read_tokenisers(tmp_path / "out", described, **NLLB).tokens == read.tokens
 
 
 def test_transformers_reads_an_exported_marian(marian: tuple[Path, Config], tmp_path: Path) -> None:
     read = read_tokenisers(*marian)
     theirs = written(tmp_path / "out", *read[:3], marian=True)
-    assert_same_ids(theirs, {"source": read.source, "target": read.target}, read.tokens)
+    assert_same_ids(theirs, read)
 
 
-def test_languages_that_transformers_would_number_otherwise_are_not_exported(
-    m2m: tuple[Path, Config], tmp_path: Path
-) -> None:
+def test_languages_that_transformers_would_number_otherwise_are_not_exported(m2m, tmp_path) -> None:
     folder, described = m2m
     languages = json.dumps({"additional_special_tokens": M2M100_LANGUAGES[::-1]})
     (folder / "special_tokens_map.json").write_text(languages)
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
     with pytest.raises(UserError, match="numbers M2M100's languages otherwise; export the model to ctranslate2"):
         written(tmp_path / "out", *read[:3], marian=False)
-
-
-def test_what_is_written_is_read_again(marian: tuple[Path, Config], tmp_path: Path) -> None:
-    folder, described = marian
-    read = read_tokenisers(folder, described, source_tag=">>deu<<")
-    (tmp_path / "again").mkdir()
-    write_tokenisers(read.source, read.target, tmp_path / "again", tokens=read.tokens, marian=True)
-    again = read_tokenisers(tmp_path / "again", described, source_tag=">>deu<<")
-    assert again.tokens == read.tokens
-
-
-def test_what_looks_like_a_special_token_in_text_is_text(m2m: tuple[Path, Config], tmp_path: Path) -> None:
-    folder, described = m2m
-    read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
-    (tmp_path / "ours.model").write_bytes(read.source)
-    ids, _ = encode(["ai </s> b <pad> __de__ <unk>"], load_bpe(tmp_path / "ours.model"), read.tokens)
-    assert not {read.tokens.eos, read.tokens.pad, *read.tokens.target_tags} & {*ids.tolist()}
-
-
-def test_a_missing_or_unknown_language_is_refused(m2m: tuple[Path, Config]) -> None:
-    folder, described = m2m
-    with pytest.raises(UserError, match=r"needs a language tag; set baseline\.source_tag"):
-        read_tokenisers(folder, described)
-    with pytest.raises(UserError, match=r"no token eng_Latn; did you mean .*__en__"):
-        read_tokenisers(folder, described, source_tag="eng_Latn", target_tag="__de__")

@@ -1,9 +1,6 @@
 """Snakemake itself ends, or runs twice: what its jobs do then, and that the same command finishes what it began."""
 
-import contextlib
 import signal
-import subprocess
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -33,16 +30,6 @@ def check_resumed(scene) -> None:
     assert run.status == 0, run.printed[-3000:]
     assert "resuming at update 2\n" in log_of(scene)
     assert scene.differences() == []
-
-
-@contextlib.contextmanager
-def paused(scene) -> Iterator[subprocess.Popen[str]]:
-    """A run of Snakemake whose training waits in its third state until the block ends."""
-    scene.arm("pause", what="waits", file=STATE, number=3)
-    first = scene.start(WEIGHTS)
-    wait_for((scene.faults / "waiting").exists)
-    yield first
-    (scene.faults / "go on").touch()
 
 
 def test_training_resumes_after_a_power_failure(scene) -> None:
@@ -98,17 +85,13 @@ def test_a_job_that_outlives_its_scheduler_gives_way_to_the_next_one(scene) -> N
     assert scene.differences() == []
 
 
-def test_a_second_invocation_is_refused_and_harmless(scene) -> None:
-    with paused(scene) as first:
-        refused = scene.run(WEIGHTS)
-        assert refused.status != 0
-        assert "Directory cannot be locked" in refused.printed
-    assert first.wait() == 0, scene.printed()
-    assert scene.differences() == []
-
-
 def test_a_second_invocation_that_ignores_the_lock_takes_over(scene) -> None:
-    with paused(scene) as first, open(scene.file(LOG), encoding="utf-8") as log:
+    scene.arm("pause", what="waits", file=STATE, number=3)
+    first = scene.start(WEIGHTS)
+    wait_for((scene.faults / "waiting").exists)
+    with open(scene.file(LOG), encoding="utf-8") as log:
+        refused = scene.run(WEIGHTS)
+        assert refused.status != 0 and "Directory cannot be locked" in refused.printed
         second = scene.run(WEIGHTS, options=("--nolock",))
         assert second.status == 0, second.printed[-3000:]
         (scene.faults / "go on").touch()

@@ -52,16 +52,12 @@ def test_stage(model: Transformer, files: dict[str, Path], analysed, corpus: Cor
         assert sentence["rarest"] < len(sentence["tokens"]) - 1
 
 
-def test_a_sentence_without_a_tree_is_not_aligned(
-    model: Transformer, files: dict[str, Path], analysed, corpus: Corpus
-) -> None:
+def test_a_sentence_without_a_tree_is_not_aligned(model, files: dict[str, Path], analysed, corpus: Corpus) -> None:
     write_parses(files["parses"], [[] if number == 7 else tree for number, tree in enumerate(corpus.trees)])
     assert analysed()[1]["aligned"] == NUMBER - 1
 
 
-def test_the_case_of_preprocessed_text_does_not_matter(
-    model: Transformer, files: dict[str, Path], analysed, corpus: Corpus, token_file
-) -> None:
+def test_the_case_of_preprocessed_text_does_not_matter(model, files, analysed, corpus: Corpus, token_file) -> None:
     ids = corpus.bpe.encode(apply(corpus.sources, language="en", mode="paper"))
     token_file("analysis", ids, corpus.target_ids)
     expected, _ = analysed(preprocess="paper")
@@ -90,9 +86,7 @@ def test_parses_of_another_text_are_a_mistake(model: Transformer, files: dict[st
         analysed()
 
 
-def test_a_relation_that_does_not_occur_is_counted_and_named(
-    model: Transformer, analysed, corpus: Corpus, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_relation_that_does_not_occur_is_counted_and_named(model, analysed, corpus: Corpus, caplog) -> None:
     rows, report = analysed(relations=["nsubj", "vocative", "dobj"])
     for row in rows[:4]:
         assert row["vocative_arcs"] == 0

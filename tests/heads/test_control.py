@@ -11,10 +11,8 @@ import pytest
 from parsed_corpus import VOCABULARY, Corpus
 
 from specialized_heads.experiment.sections import Heads
-from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.patterns import LABELS
-from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.parsing.relations import DIRECTIONS
 
 # Which end of the sentence the last two patterns look at, as a weight of each place among n tokens and EOS.
@@ -25,13 +23,9 @@ ENDS = {
 
 
 @pytest.fixture
-def rows(corpus: Corpus, files: dict[str, Path], analysed: Callable) -> list[dict]:
+def rows(tiny_model: Callable, files: dict[str, Path], analysed: Callable) -> list[dict]:
     """The rows of the encoder's heads."""
-    vocabularies = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY}
-    sizes = {"layers": 2, "heads": 8, "width": 16, "feed_forward": 8}
-    architecture = Architecture.full(**vocabularies, **sizes, fixed_patterns=True)
-    model = Transformer(architecture, dropout=0.0)
-    initialise(model, seed=1)
+    model = tiny_model(vocabulary=VOCABULARY, heads=8, width=16, feed_forward=8, fixed_patterns=True)
     save(model, files["model"], training={})
     return [row for row in analysed()[0] if row["type"] == "encoder"]
 
@@ -58,9 +52,7 @@ def test_heads_with_a_fixed_offset_are_positional_at_that_offset_and_nothing_els
             assert row["functions"] == ["positional"]
 
 
-def test_heads_at_an_end_of_the_sentence_have_the_labels_that_the_trees_give_them(
-    rows: list[dict], corpus: Corpus
-) -> None:
+def test_heads_at_an_end_of_the_sentence_have_the_labels_that_the_trees_give_them(rows, corpus: Corpus) -> None:
     for row in rows:
         if row["head"] > len(LABELS) or (name := list(LABELS)[row["head"] - 1]) not in ENDS:
             continue

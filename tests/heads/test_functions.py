@@ -1,10 +1,14 @@
 """Labels of heads, on either side of each threshold."""
 
+import numpy as np
 import pytest
+import torch
 
+from specialized_heads.corpus.vocabulary import EOS, PAD
 from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.functions import functions_of
-from specialized_heads.heads.positional import Position
+from specialized_heads.heads.positional import Position, choosing, expected, offset_counts, preferred, visible_counts
+from specialized_heads.heads.rare_words import frequency_ranks, rare_hits
 
 NAN = float("nan")
 
@@ -32,11 +36,7 @@ def test_syntactic_is_at_least_ten_points_above_the_baseline(baseline: float) ->
 @pytest.mark.parametrize("rarest, expected", [(0.5, ["rare words"]), (0.499, []), (NAN, [])])
 def test_rare_words(rarest: float, expected: list[str]) -> None:
     assert label(rarest=rarest) == (expected, [])
-
-
-def test_all_functions_in_order() -> None:
-    functions, relations = label(share=0.95, margin=0.6, rarest=0.7)
-    assert (functions, relations) == (["positional", "syntactic", "rare words"], ["obj_head_to_dependent"])
+    assert label(rarest=rarest, share=0.95, margin=0.6)[0] == ["positional", "syntactic", *expected]
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,144 @@ def test_all_functions_in_order() -> None:
 )
 def test_a_diagonal_head_is_on_the_diagonal_or_beside_it(offset: int | None, share: float, expected: list[str]) -> None:
     assert label("cross", offset=offset, share=share) == (expected, [])
+
+
+# Rare words (section 5.3) on argmaxes whose answers are known.
+
+RANKS = torch.arange(20)  # token i is the i-th most frequent
+
+
+def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int]:
+    """Hits of one head on one sentence (ids without EOS), which is padded."""
+    ids = torch.tensor([[*source, EOS, PAD, PAD]])
+    queries = torch.tensor([[True] * len(source) + [False] * 3])
+    (first, either), counted = rare_hits(torch.tensor([[[*best, 0, 0, 0]]]), queries, ids, ranks=RANKS, cutoff=cutoff)
+    return int(first[0]), int(either[0]), counted
+
+
+@pytest.mark.parametrize(
+    ("source", "best", "expected"),
+    [
+        ([5, 17, 9, 11], [1, 1, 3, 0], (2, 3, 4)),
+        ([5, 10], [1, 1], (2, 2, 2)),  # rank 10 is outside of the ten most frequent, 0 to 9
+        ([5, 9], [1, 1], (0, 0, 0)),
+        ([17, 5, 17, 11], [0, 2, 3, 1], (2, 3, 4)),  # the rarest occurs twice
+        ([17], [0], (1, 1, 1)),
+        ([17, 17], [0, 1], (2, 2, 2)),
+    ],
+)
+def test_the_rarest_token_and_one_of_the_two_rarest(
+    source: list[int], best: list[int], expected: tuple[int, int, int]
+) -> None:
+    assert rare(source, best, cutoff=10) == expected
+
+
+def test_rare_words_with_several_heads_and_sentences() -> None:
+    source = torch.tensor([[5, 17, EOS], [18, EOS, PAD]])
+    queries = torch.tensor([[True, True, False], [True, False, False]])
+    best = torch.tensor([[[1, 1, 1], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]]])
+    (first, either), counted = rare_hits(best, queries, source, ranks=RANKS, cutoff=10)
+    assert (first.tolist(), either.tolist(), counted) == ([3, 1], [3, 3], 3)
+
+
+def test_frequency_ranks(store) -> None:
+    ranks = frequency_ranks(store([[7, 5, 7], [7, 4, 5, 4]], [[1], [1]]), vocabulary=9)
+    assert ranks[[7, 4, 5]].tolist() == [0, 1, 2]  # 4 and 5 tie
+    assert sorted(ranks.tolist()) == list(range(9))
+    assert ranks[8] == 8  # never seen
+
+
+# Relative positions (section 5.1) and the diagonal of cross-attention, on argmaxes whose answers are known.
+
+
+def real(*lengths: int, size: int = 5) -> torch.Tensor:
+    return torch.arange(size) < torch.tensor(lengths)[:, None]
+
+
+def test_offsets_of_self_attention() -> None:
+    queries = choosing("encoder", real(3, 1))
+    assert queries.tolist() == real(3, 1).tolist()
+    best = torch.tensor([[[1, 2, 0, 0, 0], [0, 0, 0, 0, 0]], [[0, 4, 4, 4, 4], [0, 4, 4, 4, 4]]])
+    origin = expected("encoder", queries, real(3, 1))
+    counts = offset_counts(best, origin, queries, reach=4)
+    offsets = [{c - 4: n for c, n in enumerate(head) if n} for head in counts.tolist()]
+    assert offsets == [{1: 2, -2: 1, 0: 1}, {0: 2, -1: 1, -2: 1}]
+    possible, _ = visible_counts("encoder", origin, queries, real(3, 1), reach=4).numpy()
+    assert possible.tolist() == [0, 0, 1, 2, 4, 2, 1, 0, 0]
+    assert preferred("encoder", counts[0].numpy(), possible) == (1, 1.0, 0.5)  # both tokens with a next one look there
+
+
+def test_without_heads_or_queries_there_is_no_position() -> None:
+    queries = real(3, 1)
+    best = torch.zeros(2, 0, 5, dtype=torch.long)
+    assert offset_counts(best, expected("encoder", queries, queries), queries, reach=4).shape == (0, 9)
+    offset, *shares = preferred("cross", np.zeros(9, dtype=int), np.zeros(9))
+    assert offset is None and np.isnan(shares).all()
+
+
+def test_of_equal_positions_the_one_that_most_queries_have_is_preferred() -> None:
+    """A head that looks at the first token, in three sentences of four tokens, has no position."""
+    counts, possible = np.array([3, 3, 3, 3, 0, 0, 0]), np.array([3.0, 6, 9, 12, 9, 6, 3])
+    assert preferred("encoder", counts, possible) == (0, 0.25, 0.25)
+
+
+def test_the_last_query_of_cross_attention_predicts_eos() -> None:
+    assert choosing("cross", real(3, 5, 1)).sum(1).tolist() == [2, 4, 0]
+
+
+@pytest.mark.parametrize(
+    "target, source, diagonal",
+    [(4, 4, [0, 1, 2, 3]), (2, 5, [1, 3]), (4, 2, [0, 0, 1, 1]), (3, 1, [0, 0, 0]), (1, 5, [2]), (4, 5, [0, 1, 3, 4])],
+)
+def test_the_diagonal_leads_from_start_to_end(target: int, source: int, diagonal: list[int]) -> None:
+    queries = choosing("cross", real(target + 1))
+    assert expected("cross", queries, real(source))[0, :target].tolist() == diagonal
+
+
+def test_a_place_beside_the_diagonal_counts() -> None:
+    counts, queries = np.array([0, 2, 5, 3, 0, 1, 0]), np.full(7, 11.0)
+    assert preferred("cross", counts, queries) == (-1, pytest.approx(10 / 11), pytest.approx(10 / 11))
+    assert preferred("decoder", counts, queries) == (-1, pytest.approx(5 / 11), pytest.approx(5 / 11))
+    assert preferred("cross", np.array([4, 1, 0, 0, 0]), np.full(5, 5.0)).share == 1.0  # at the edge
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
+    keys = real(4, 2) if kind == "cross" else real(3, 5)
+    queries = real(3, 5)
+    if kind == "decoder":
+        queries[:, 0] = False
+    counted = choosing(kind, queries)
+    origin = expected(kind, counted, keys)
+    possible, chance = np.zeros(13), np.zeros(13)
+    for row, query in counted.nonzero().tolist():
+        seen = [key for key in range(5) if keys[row, key] and (kind != "decoder" or key <= query)]
+        for key in seen:
+            offset = key - int(origin[row, query])
+            possible[offset + 6] += 1
+            chance[offset + 6] += 1 / len(seen)
+    counts = visible_counts(kind, origin, counted, keys, reach=6)
+    assert counts[0].tolist() == (possible.tolist() if kind != "cross" else [int(counted.sum())] * 13)
+    assert counts[1].tolist() == pytest.approx(chance.tolist())
+    assert float(chance.sum()) == pytest.approx(int(counted.sum()))
+
+
+@pytest.mark.parametrize(
+    "length, hits, raw, share, label",
+    [
+        (8, 7, 0.875, 1.0, ["positional"]),  # a perfect previous-token head on sentences of 8 tokens
+        (8, 6, 0.75, 0.857, []),
+        (14, 12.35, 0.882, 0.95, ["positional"]),  # below 90% of all queries, above it where there is a previous token
+        (11, 9, 0.818, 0.9, ["positional"]),  # exactly at the threshold
+        (11, 8.99, 0.817, 0.899, []),
+    ],
+)
+def test_a_previous_token_head_is_judged_where_there_is_a_previous_token(length, hits, raw, share, label) -> None:
+    """100 sentences; in each, `hits` queries look at the previous token and the others at their own token."""
+    counts, possible = np.zeros(2 * length + 1), np.zeros(2 * length + 1)
+    for offset in range(1 - length, length):
+        possible[offset + length] = 100 * (length - abs(offset))
+    counts[length - 1], counts[length] = 100 * hits, 100 * (length - hits)
+    place = preferred("encoder", counts, possible)
+    assert place == (-1, pytest.approx(share, abs=1e-3), pytest.approx(raw, abs=1e-3))
+    assert functions_of("encoder", place, Heads(), margins={}, shares={}) == (label, [])

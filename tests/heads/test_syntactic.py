@@ -62,9 +62,7 @@ DIDNT_SHARES = [[1.0], [0.75], [0.25, 1.0, 1.0], [1.0]]
 
 
 @pytest.mark.parametrize("piece, auxiliary, negation", [(1, 1, 0), (2, 0, 1), (3, 0, 1)])
-def test_a_head_that_looks_at_one_piece_finds_the_word_that_has_most_of_it(
-    piece: int, auxiliary: int, negation: int
-) -> None:
+def test_a_head_that_looks_at_one_piece_finds_the_word_that_has_most_of_it(piece, auxiliary, negation: int) -> None:
     weights = torch.zeros(1, 1, 6, 6)
     weights[..., piece] = 1.0
     attention = word_attention(weights, [DIDNT], [DIDNT_SHARES])

@@ -79,9 +79,7 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
         assert head[f"share_{head['positional_offset']:+d}"] == head["positional_share"]
 
 
-def test_the_examples_answer_their_questions(
-    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_the_examples_answer_their_questions(table: pa.Table, tmp_path: Path, monkeypatch, capsys) -> None:
     keys = {"kind": "baseline", "corpus": "tatoeba_en_de", "title": "EN-DE", "seed": 1, "scope": "", "lam": 0.1}
     pruned = keys | {"kind": "pruned", "scope": "encoder", "update": 50, "open_encoder": [[0.75, 0.75], [0.25]]}
     scores = {"encoder_heads": 4, "bleu": 20.0, "bleu_low": 19.0, "bleu_high": 21.0}

@@ -12,7 +12,7 @@ from hostile import Payload
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from specialized_heads.model.checkpoint import architecture_of, load, save
+from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError, read_json, write_json
 
@@ -45,15 +45,6 @@ def test_the_same_model_gives_the_same_bytes(saved: tuple[Transformer, Path], tm
     save(load(path), tmp_path / "again.safetensors", training={"seed": 7, "λ": 0.01})
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
     assert (tmp_path / "again.json").read_bytes() == path.with_suffix(".json").read_bytes()
-
-
-def test_description(saved: tuple[Transformer, Path]) -> None:
-    model, path = saved
-    description = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    assert description["parameters"] == sum(p.numel() for p in model.parameters())
-    assert description["training"] == {"seed": 7, "λ": 0.01}
-    assert description["architecture"]["cross"] == [[2], [0, 1]]
-    assert architecture_of(path) == model.architecture
 
 
 def test_models_of_earlier_versions_load(saved: tuple[Transformer, Path]) -> None:
@@ -118,41 +109,34 @@ REFUSED = {
     "no weights": (Path.unlink, READABLE),
     "no description": (lambda path: path.with_suffix(".json").unlink(), r"model\.json: no such file"),
     "weights cut to nothing": (cut(0), READABLE),
-    "weights cut in the header": (cut(100), READABLE),
     "weights cut by a byte": (cut(-1), READABLE),
     "another bit at the end": (one_bit(-1), DAMAGED),
     "another bit further up": (one_bit(-3000), DAMAGED),
     "pickle": (written(pickle.dumps(Payload())), READABLE),
-    "torch file": (lambda path: torch.save({"x": torch.zeros(1)}, path), READABLE),
     "header beyond the file": (written(struct.pack("<Q", 2**63) + b"{}"), READABLE),
-    "header that is not JSON": (written(struct.pack("<Q", 4) + b"oops"), READABLE),
     "tensor beyond the file": (written(struct.pack("<Q", len(ABSURD)) + ABSURD), READABLE),
     "missing tensor": (tensors(lambda values: values.pop(WEIGHT)), OTHERS),
     "other shape": (tensors(lambda values: values.update({WEIGHT: torch.zeros(3, 3)})), OTHERS),
     "one tensor more": (tensors(lambda values: values.update({"../payload": torch.zeros(1)})), OTHERS),
     "NaN": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), INFINITE),
     "infinity": (tensors(lambda values: values[WEIGHT][0].fill_(float("inf"))), INFINITE),
+    "layers of one type alone": (described(cross=[]), OTHERS),
+    "sizes beyond 64 bits": (described(feed_forward=2**63 - 1, width=2**40), OTHERS),
     "other heads": (described(encoder=[[1], []]), OTHERS),
     "other width": (described(width=6), OTHERS),
-    "other vocabulary": (described(target_vocabulary=22), OTHERS),
     "no decoder": (described(decoder=[]), OTHERS),
-    "layers of one type alone": (described(cross=[]), OTHERS),
     "more than any memory": (described(width=10**12, head_width=10**12), OTHERS),
-    "sizes beyond 64 bits": (described(feed_forward=2**63 - 1, width=2**40), OTHERS),
     "path for a size": (described(width="../../payload"), rf"{CARD} \(architecture\.width"),
-    "text for heads": (described(encoder="ab"), rf"{CARD} \(architecture\.encoder"),
     "description of nothing": (written(b"null", suffix=".json"), CARD),
     "description without sizes": (written(b'{"architecture": {"width": 8}}', suffix=".json"), CARD),
     "empty description": (written(b"", suffix=".json"), r"model\.json: not valid JSON"),
-    "description nested deeply": (written(b"[" * 100_000, suffix=".json"), r"model\.json: not valid JSON"),
     "description that is not text": (written(b"\xff\xfe{", suffix=".json"), r"model\.json: not valid JSON"),
+    "description nested deeply": (written(b"[" * 100_000, suffix=".json"), r"model\.json: not valid JSON"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_damaged_foreign_or_hostile_files_are_refused(
-    saved: tuple[Transformer, Path], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_damaged_foreign_or_hostile_files_are_refused(saved: tuple[Transformer, Path], monkeypatch, name: str) -> None:
     _, path = saved
     monkeypatch.chdir(path.parent)
     change, said = REFUSED[name]

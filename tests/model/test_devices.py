@@ -194,9 +194,7 @@ def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path)
         (None, "", False),
     ],
 )
-def test_bf16_is_used_where_there_are_instructions_for_it(
-    lines: str | None, limit: str, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bf16_is_used_where_there_are_instructions_for_it(lines, limit, found: bool, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     if lines is not None:
         (tmp_path / "cpuinfo").write_text(lines)

@@ -110,16 +110,6 @@ def test_lists_of_tokens() -> None:
     assert full.rows == 5 * ROWS  # there is always a row of filler
 
 
-def test_vectors_of_heads_go_there_and_back() -> None:
-    packing = Packing(torch.tensor([[True, True, False], [True, True, True]]))
-    x = torch.randn(packing.rows, 2 * 3 * 4)  # two parts, three heads of width 4
-    there, back = packing.heads(2, 3)
-    unpacked = x.view(-1, 4)[there].view(2, 2, 3, 3, 4)  # parts, B, H, P, K
-    assert torch.equal(unpacked[1, 0, 2, 1], x[1].view(2, 3, 4)[1, 2])
-    assert torch.equal(unpacked[0, 1, 0, 2], x[4].view(2, 3, 4)[0, 0])
-    assert torch.equal(unpacked.reshape(-1, 4)[back].view_as(x)[:5], x[:5])
-
-
 def test_analysis_and_evaluation_keep_padding(tiny_model) -> None:
     model = tiny_model()
     assert not model.eval().packs()

@@ -1,19 +1,31 @@
-"""Finds test data that is not part of the project, runs stages as Snakemake does, and writes small analysis sets."""
+"""Runs stages in processes of their own, as Snakemake does, and writes small analysis sets."""
 
+import json
+import os
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from stages import run_stage
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
 
 
 @pytest.fixture
 def stage() -> Callable[..., subprocess.CompletedProcess]:
-    """`stage("parse", settings={...}, text=path, ...)`: run one stage in its own process."""
-    return lambda module, **options: run_stage(f"parsing.{module}", **options)
+    """`stage("parse", settings={...}, text=path, ...)`."""
+
+    def run(
+        module: str, *, settings: Mapping[str, Any], environment: Mapping[str, str] | None = None, **files: Path
+    ) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", f"specialized_heads.parsing.{module}", "--settings", json.dumps(settings)]
+        for name, path in files.items():
+            command += [f"--{name}", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | (environment or {}))
+
+    return run
 
 
 @pytest.fixture

@@ -157,12 +157,6 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
             assert raw[start:end].lower().replace("ς", "σ") in spelled.replace("ς", "σ")
 
 
-def test_each_character_of_preprocessed_text_has_its_place() -> None:
-    assert raw_characters("i̇ 'ab", "İ'aB") == [0, 0, -1, 1, 2, 3]
-    assert raw_characters("", "  ") == []
-    assert raw_characters("a b", " A\u00a0 B") == [1, -1, 4]
-
-
 def test_both_halves_of_a_letter_that_became_two_belong_to_its_word(model) -> None:
     raw = "İ x"
     spans = raw_piece_spans(model, "i̇ x", raw)

@@ -68,6 +68,7 @@ def test_words_have_the_characters_that_the_file_says(parses) -> None:
     assert [(word.form, word.start, word.end) for word in chat] == [("de", 0, 2), ("le", 0, 2), ("chat", 3, 7)]
 
 
+LOWERED = sentence(row("1", "stop", "0", "root"), row("2", "!", "1", "punct"), text="Stop!")
 SPACED = [row("1-2", "a priori"), row("1", "a", "2", "case"), row("2", "priori", "0", "root")]
 BARE = [row("1", "Stop", "0", "root"), row("2", "it", "1", "obj"), row("3", "!", "1", "punct")]
 NUMBER = [row("1", "1 000", "2", "nummod"), row("2", "km", "0", "root")]
@@ -116,20 +117,22 @@ def test_the_first_tree_of_a_text_counts(parses) -> None:
     assert about["trees_of_a_repeated_text"] == 1
 
 
-def test_no_tree_at_all_is_a_mistake_of_the_user(parses) -> None:
-    with pytest.raises(UserError, match="none of the 1 analysis sentences have a tree among the 1 of this file"):
-        parses(["Go!"], STOP)
-
-
-def test_trees_of_another_text_that_match_by_chance_are_a_mistake_of_the_user(parses) -> None:
-    with pytest.raises(UserError, match="1 of the 11 analysis sentences have a tree among the 1 of this file"):
-        parses(["Stop!", *(f"Other {number}." for number in range(10))], STOP)
-
-
-def test_trees_whose_words_are_all_rewritten_are_a_mistake_that_shows_them(parses) -> None:
-    lowered = sentence(row("1", "stop", "0", "root"), row("2", "!", "1", "punct"), text="Stop!")
-    with pytest.raises(UserError, match="1 of the 1 analysis sentences have a tree, but .* 'stop !' for 'Stop!'"):
-        parses(["Stop!"], lowered)
+@pytest.mark.parametrize(
+    ("texts", "tree", "said"),
+    [
+        (["Go!"], STOP, "none of the 1 analysis sentences have a tree among the 1 of this file"),
+        (
+            ["Stop!", *(f"Other {number}." for number in range(10))],
+            STOP,
+            "1 of the 11 analysis sentences",
+        ),
+        (["Stop!"], LOWERED, "1 of the 1 analysis sentences have a tree, but .* 'stop !' for 'Stop!'"),
+    ],
+    ids=["no_tree", "one_by_chance", "all_words_rewritten"],
+)
+def test_trees_of_another_text_are_a_mistake_of_the_user(parses, texts: list[str], tree: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        parses(texts, tree)
 
 
 GOOD = row("1", "Stop", "0", "root")

@@ -32,31 +32,31 @@ def counted(*trees: list[Word], relations: list[str]) -> list[dict]:
     return relation_table([arcs(words, relations) for words in trees], relations).to_pylist()
 
 
-def test_arcs_are_positions_in_the_list_of_words() -> None:
-    assert arcs(CATS, ["nsubj", "obj", "amod"]) == [Arc("nsubj", 1, 0), Arc("amod", 3, 2), Arc("obj", 1, 3)]
+STANFORD = tree(("Mice", 3, "nsubjpass"), ("are", 3, "auxpass"), ("eaten", 0, "root"), ("cats", 3, "dobj"))
+CLAUSE = tree(("a", 2, "advcl"), ("b", 0, "root"))
 
 
-def test_subtypes_count_with_their_main_type_and_longer_names_do_not() -> None:
-    assert arcs(MICE, ["nsubj"]) == [Arc("nsubj", 2, 0)]
-    assert arcs(tree(("a", 2, "advcl"), ("b", 0, "root")), ["adv", "advmod"]) == []
-
-
-def test_a_subtype_counts_alone_and_may_be_asked_for_beside_its_main_type() -> None:
-    assert arcs(CATS, ["nsubj:pass"]) == []
-    assert arcs(MICE, ["nsubj:pass"]) == [Arc("nsubj:pass", 2, 0)]
-    assert arcs(MICE, ["nsubj", "nsubj:pass"]) == [Arc("nsubj", 2, 0), Arc("nsubj:pass", 2, 0)]
-
-
-def test_stanford_names_mean_the_same_on_both_sides() -> None:
-    stanford = tree(("Mice", 3, "nsubjpass"), ("are", 3, "auxpass"), ("eaten", 0, "root"), ("cats", 3, "dobj"))
-    assert arcs(CATS, ["dobj"]) == [Arc("dobj", 1, 3)]
-    assert arcs(stanford, ["obj", "dobj"]) == [Arc("obj", 2, 3), Arc("dobj", 2, 3)]
-    assert arcs(stanford, ["nsubj"]) == arcs(MICE, ["nsubj"]) == [Arc("nsubj", 2, 0)]
-    assert arcs(stanford, ["nsubj:pass", "nsubjpass"]) == [Arc("nsubj:pass", 2, 0), Arc("nsubjpass", 2, 0)]
-
-
-def test_a_root_is_no_arc_even_when_it_is_asked_for() -> None:
-    assert arcs(CATS, ["root"]) == []
+@pytest.mark.parametrize(
+    ("words", "relations", "expected"),
+    [
+        (CATS, ["nsubj", "obj", "amod"], [Arc("nsubj", 1, 0), Arc("amod", 3, 2), Arc("obj", 1, 3)]),
+        (CATS, ["root"], []),
+        # Subtypes count with their main type, longer names do not; a subtype counts alone, and beside its main type.
+        (MICE, ["nsubj"], [Arc("nsubj", 2, 0)]),
+        (CLAUSE, ["adv", "advmod"], []),
+        (CATS, ["nsubj:pass"], []),
+        (MICE, ["nsubj:pass"], [Arc("nsubj:pass", 2, 0)]),
+        (MICE, ["nsubj", "nsubj:pass"], [Arc("nsubj", 2, 0), Arc("nsubj:pass", 2, 0)]),
+        # Stanford's names mean the same on both sides.
+        (CATS, ["dobj"], [Arc("dobj", 1, 3)]),
+        (STANFORD, ["obj", "dobj"], [Arc("obj", 2, 3), Arc("dobj", 2, 3)]),
+        (STANFORD, ["nsubj"], [Arc("nsubj", 2, 0)]),
+        (STANFORD, ["nsubj:pass", "nsubjpass"], [Arc("nsubj:pass", 2, 0), Arc("nsubjpass", 2, 0)]),
+    ],
+)
+def test_arcs(words: list[Word], relations: list[str], expected: list[Arc]) -> None:
+    """Arcs are positions in the list of words."""
+    assert arcs(words, relations) == expected
 
 
 def test_table_counts_both_directions() -> None:

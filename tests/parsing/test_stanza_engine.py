@@ -109,9 +109,7 @@ def test_agreement_with_gold_trees(pipeline, shared: Path) -> None:
         assert 2 * len(expected & found) / (len(expected) + len(found)) > 0.6, relation
 
 
-def test_stage_gives_the_same_bytes_in_another_process(
-    stage, analysis_file, pipeline, shared: Path, tmp_path: Path
-) -> None:
+def test_stage_gives_the_same_bytes_in_another_process(stage, analysis_file, pipeline, shared: Path, tmp_path) -> None:
     settings = {"engine": "stanza", "language": "en", "directory": str(shared / "stanza")}
     output, report = tmp_path / "parses.parquet", tmp_path / "parses.json"
     result = stage("parse", settings=settings, text=analysis_file(TEXTS), output=output, report=report)
@@ -164,9 +162,7 @@ def test_a_package_without_a_parser_is_a_mistake_of_the_user(pipeline, shared: P
         stanza_engine.load_pipeline(language="en", directory=str(tmp_path / "stanza"), package="default")
 
 
-def test_missing_models_are_fetched_once_and_before_parsing(
-    stage, analysis_file, pipeline, shared: Path, tmp_path: Path
-) -> None:
+def test_missing_models_are_fetched_once_and_before_parsing(stage, analysis_file, pipeline, shared, tmp_path) -> None:
     """A local server stands for the model hub."""
     hub = tmp_path / "hub"
     shutil.copytree(shared / "stanza/en", hub / "en", copy_function=shutil.copyfile)

@@ -8,7 +8,6 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loopback import Server, serving
@@ -39,14 +38,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield running
 
 
-def with_opus(project, address: str, *, version: str = "v1", **downloads: Any):
+def with_opus(project, address: str):
     """The smoke experiment with one corpus of OPUS, to be had at `address`."""
     values = project.settings()
-    source = {"kind": "opus", "corpus": "Some-Corpus", "version": version}
+    source = {"kind": "opus", "corpus": "Some-Corpus", "version": "v1"}
     values["corpora"] = {"mine": {"title": "Mine", "source": source, "target_language": "de"}}
     values["parser"] = {"engine": "stanza"}
     opus = "https://object.pouta.csc.fi/OPUS-"
-    values["downloads"] = {"directory": FOLDER, "mirrors": {opus: address}} | downloads
+    values["downloads"] = {"directory": FOLDER, "mirrors": {opus: address}}
     return project.configured(values)
 
 
@@ -79,15 +78,6 @@ def test_a_file_put_there_by_hand_needs_no_network(project) -> None:
     assert run.status == 0, run.printed
     assert file.read_bytes() == content
     assert read_json(project.root / f"{RAW}.json")["pairs"] == 5000
-
-
-def test_a_missing_release_is_said_in_one_line(project, server) -> None:
-    run = with_opus(project, f"{server.address}/", version="v0").run(f"{RAW}.parquet")
-    assert run.status == 1
-    assert "the server answers 404 Not Found; check the name and version of the corpus" in run.printed
-    assert f"place the file by hand as {FOLDER}/opus/Some-Corpus/v0/de-en.txt.zip" in run.printed
-    assert "Traceback" not in run.printed
-    assert not (project.root / f"{RAW}.parquet").exists()
 
 
 def test_after_a_kill_the_same_command_goes_on(project, server) -> None:

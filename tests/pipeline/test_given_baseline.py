@@ -1,12 +1,16 @@
 """A baseline kept from one experiment and given to another."""
 
+import json
 import subprocess
 import sys
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
-from workflows import ENVIRONMENT
+from workflows import ENVIRONMENT, ROOT
 
+from specialized_heads.exchange.export_to import export_to
+from specialized_heads.exchange.import_model import read_model
 from specialized_heads.model.checkpoint import load
 
 CORPUS = "tatoeba_en_fr"
@@ -62,11 +66,86 @@ def test_a_given_baseline_is_analysed_on_gold_trees_of_other_text(given) -> None
     assert arcs["nsubj"].eq(30).all() and arcs["obj"].eq(30).all()
 
 
-def test_what_a_given_baseline_was_not_trained_with_stops_before_any_work(given) -> None:
-    finished, values = given
-    values["training"]["updates"] += 1
-    run = finished.configured(values).run()
-    assert run.status == 1
-    assert f"corpora.{CORPUS}.baseline: training.updates differs" in run.printed
-    assert "config/from_scratch.yaml" in run.printed
-    assert not (finished.root / "results" / "given").exists()
+# A MarianMT model as the baseline of an experiment, from its folder to figures, pruned models and exports.
+
+
+@pytest.fixture
+def experiment(project):
+    """The smoke experiment on one corpus, with a model that ends its sentences."""
+    published = pytest.importorskip("published")
+    pairs = pq.read_table(ROOT / "resources" / CORPUS / "corpus.parquet", columns=["source", "target"]).slice(0, 2000)
+    folder = project.root / "models" / "theirs"
+    published.write_tokeniser(folder, {side: pairs[side].to_pylist() for side in ("source", "target")})
+    published.copying(published.marian()).save_pretrained(folder)  # at the limit of the length, searches differ
+    values = project.settings()
+    values["experiment"] = "theirs"
+    values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "models/theirs"}}}
+    values["pruning"] |= {"encoder": [0.01], "all": [0.01], "heads": [3], "retrain": [], "updates": 20}
+    for section in ("vocabulary", "model"):
+        del values[section]
+    return project, values
+
+
+def test_an_imported_model_is_analysed_pruned_and_exported(experiment) -> None:
+    project, values = experiment
+    workflow = project.configured(values)
+    run = workflow.run()
+    assert run.status == 0, run.printed
+    assert {"import_model", "given_bpe", "given_baseline", "prune", "view_heads", "table"} <= run.rules
+    assert not {"bpe", "train_baseline"} & run.rules
+    results = project.root / "results" / "theirs"
+    heads = pq.read_table(results / CORPUS / "heads/baseline/seed1.parquet").to_pandas()
+    assert len(heads) == 24
+    assert heads["confidence"].between(0, 1).all()
+    pruned = json.loads((results / CORPUS / "models/pruned/encoder_heads3/seed1/model.json").read_text())
+    assert sum(map(len, pruned["architecture"]["encoder"])) == 3
+    assert pruned["architecture"]["post_norm"]
+    exported = f"{CORPUS}/export/pruned/encoder_heads3/seed1"
+    run = workflow.run(f"results/theirs/{exported}/model.json")
+    assert run.status == 0, run.printed
+    texts = pq.read_table(results / CORPUS / "corpus/test.parquet")["source"].to_pylist()
+    for engine in ("ctranslate2", "hf"):
+        compared = export_to(results / exported, project.root / engine, to=engine, texts=texts)
+        assert compared.sentences == len(texts)
+        assert compared.same + compared.rounding == len(texts)
+    model, _ = read_model(project.root / "hf")  # again dense, with heads of zeros
+    assert sum(map(len, model.architecture.encoder)) == 8
+
+
+def test_what_an_imported_model_brings_with_it_is_not_configured(experiment) -> None:
+    project, values = experiment
+    for section, key in (("vocabulary", "source"), ("model", "layers")):
+        run = project.configured(values | {section: {key: 1000}}).run("--dry-run")
+        assert run.status == 1
+        assert (
+            f"corpora.{CORPUS}.baseline: an imported model has its own {section}; remove {section}.{key}" in run.printed
+        )
+
+
+def test_a_model_of_ours_gives_the_same_translations_after_a_round_trip_through_m2m100(project) -> None:
+    """Trained with a shared vocabulary and the positions of M2M100, written for transformers, and given back as a baseline."""
+    values = project.settings()
+    values["corpora"] = {CORPUS: values["corpora"][CORPUS]}
+    values["vocabulary"]["shared"] = True
+    values["model"] |= {"tied": "all", "position_start": 1}
+    values["training"] |= {"updates": 200}
+    paths = {
+        name: f"results/{name}/{CORPUS}/models/baseline/seed1/{file}"
+        for name, file in (("smoke", "translation.txt"), ("back", "score.json"))
+    }
+    exported = f"results/smoke/{CORPUS}/export/baseline/seed1"
+    run = project.configured(values).run(f"{exported}/model.json", paths["smoke"])
+    assert run.status == 0, run.printed
+    export_to(project.root / exported, project.root / "models" / "ours", to="hf", texts=[])
+    values = project.settings() | {"experiment": "back"}
+    values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "models/ours"}}}
+    for section in ("vocabulary", "model"):
+        del values[section]
+    run = project.configured(values).run(paths["back"])
+    assert run.status == 0, run.printed
+    before, after = ((project.root / path).parent for path in paths.values())
+    lines = (before / "translation.txt").read_text(encoding="utf-8")
+    assert len(set(lines.splitlines())) > 10
+    assert lines == (after / "translation.txt").read_text(encoding="utf-8")
+    bleu = [json.loads((folder / "score.json").read_text(encoding="utf-8"))["bleu"] for folder in (before, after)]
+    assert bleu[0] == bleu[1] > 0

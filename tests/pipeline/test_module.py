@@ -149,9 +149,7 @@ def hosted(tmp_path: Path) -> tuple[Path, Path]:
     return repository, cache
 
 
-def test_a_release_is_deployed_by_snakedeploy_and_runs(
-    hosted: tuple[Path, Path], tmp_path: Path, smoke: Workflow
-) -> None:
+def test_a_release_is_deployed_by_snakedeploy_and_runs(hosted: tuple[Path, Path], tmp_path, smoke: Workflow) -> None:
     pytest.importorskip("snakedeploy", reason="snakedeploy is not installed (pip install snakedeploy)")
     repository, cache = hosted
     deployed = tmp_path / "deployed"

@@ -1,8 +1,6 @@
 """All that the smoke experiment leaves out: head counts, controls, ablation, criteria side by side, several seeds, export."""
 
 import re
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -92,29 +90,3 @@ def test_every_point_of_a_figure_is_of_both_seeds(pruning, name: str) -> None:
     assert pruning.file(f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
     seeds = pd.read_csv(pruning.file(f"figures/{name}.csv"))["seeds"].dropna()  # the paper's own points have none
     assert set(seeds) == {2}
-
-
-@pytest.mark.parametrize(("name", "seeds"), [("ablation", {1}), ("ablation_sets", {1, 2})])
-def test_single_heads_are_those_of_one_seed_and_correlations_those_of_both(pruning, name: str, seeds: set[int]) -> None:
-    assert pruning.file(f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert set(pd.read_csv(pruning.file(f"figures/{name}.csv"))["seed"]) == seeds
-
-
-def test_gates_are_those_of_one_seed(pruning) -> None:
-    assert pruning.file("figures/gates.png").read_bytes().startswith(b"\x89PNG")
-    shown = pd.read_csv(pruning.file("figures/gates.csv"))
-    assert (
-        len(shown) and not shown.duplicated(["scope", "lam", "target_heads", "type", "layer", "head", "update"]).any()
-    )
-
-
-def test_an_exported_model_translates_from_a_pipe(pruning) -> None:
-    folder = pruning.file(f"{CORPUS}/export/pruned/encoder_heads3/seed1")
-    run = pruning.run(str((folder / "model.json").relative_to(pruning.root)))
-    assert run.status == 0, run.printed[-5000:]
-    lines = "I am here.\n\nWhere is Tom?\n"
-    command = [sys.executable, "-m", "specialized_heads.cli", "translate", str(folder)]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 3
-    assert done.stdout.splitlines()[1] == ""

@@ -29,7 +29,7 @@ def browser(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with chromium(tmp_path_factory.mktemp("chromedriver")) as browser:
         browser.resize(1366, 768)
         browser.open("about:blank")
-        browser.errors(), browser.requests()
+        browser.console("SEVERE"), browser.requests()
         browser.open((unpacked / "report.html").as_uri())
         wait_for(browser, ".prose a")
         yield browser
@@ -93,5 +93,5 @@ def test_the_figures_of_the_paper_are_listed_in_order_and_shown(browser) -> None
 
 
 def test_it_asks_for_nothing_and_complains_about_nothing(browser) -> None:
-    assert browser.errors() == []
+    assert browser.console("SEVERE") == []
     assert [url for url in browser.requests() if not url.startswith(("file:", "data:", "blob:"))] == []

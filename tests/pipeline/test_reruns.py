@@ -1,12 +1,15 @@
 """What makes results stale, and what does not: the rows of the table in docs/cluster.md that no other test has."""
 
+import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from pages import blocks
 
 TRAINING = {"train_baseline", "prune", "train_from_scratch"}
 
@@ -15,27 +18,26 @@ def rules(stale: set[tuple[str, str]]) -> set[str]:
     return {rule for rule, _ in stale}
 
 
-def touch(path: Path) -> None:
-    """Make a file newer than all results."""
-    os.utime(path)
-
-
 def substitute(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def test_a_default_that_is_written_down_changes_nothing(finished) -> None:
-    values = finished.settings()
+def test_what_changes_no_result(finished, edit) -> None:
+    values = finished.settings()  # defaults that are written down, keys in another order
     values["decoding"]["max_length_ratio"] = 1.5
     values["corpora"] = {name: dict(reversed(corpus.items())) for name, corpus in values["corpora"].items()}
     assert finished.configured(values).stale() == set()
-
-
-def test_an_edit_of_what_defines_the_keys_changes_nothing(finished, edit) -> None:
-    for module in ("experiment/configuration.py", "experiment/sections.py"):
+    for module in ("experiment/configuration.py", "experiment/sections.py"):  # what defines the keys
         edit(finished, module)
+    # Touched files are compared, also those with megabytes.
+    for name in ("src/specialized_heads/training/loop.py", "resources/tatoeba_en_fr/corpus.parquet"):
+        os.utime(finished.root / name)
+    pinned = finished.root / "envs/pipeline.yaml"  # not used without conda
+    packages = yaml.safe_load(pinned.read_text(encoding="utf-8"))
+    packages["dependencies"][-1]["pip"][0] += ".1"
+    pinned.write_text(yaml.safe_dump(packages), encoding="utf-8")
     assert finished.stale() == set()
 
 
@@ -55,12 +57,6 @@ def test_another_seed_is_trained_and_the_first_is_kept(finished) -> None:
     made = {path for rule, path in stale if rule in TRAINING}
     assert made
     assert all("/seed2/" in path for path in made)
-
-
-@pytest.mark.parametrize("name", ["src/specialized_heads/training/loop.py", "resources/tatoeba_en_fr/corpus.parquet"])
-def test_a_touched_file_is_compared_also_where_it_has_megabytes(finished, name: str) -> None:
-    touch(finished.root / name)
-    assert finished.stale() == set()
 
 
 def test_changed_data_goes_through_to_the_models_of_their_corpus(finished) -> None:
@@ -96,14 +92,6 @@ def test_white_space_in_a_command_counts_and_a_comment_does_not(finished) -> Non
     assert not rules(finished.stale()) & (TRAINING | {"translate"})
 
 
-def test_a_package_that_is_pinned_anew_changes_nothing_without_conda(finished) -> None:
-    path = finished.root / "envs/pipeline.yaml"
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    values["dependencies"][-1]["pip"][0] += ".1"
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    assert finished.stale() == set()
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -130,3 +118,52 @@ def test_a_lost_result_is_made_again_and_a_lost_log_is_not(finished) -> None:
     assert finished.stale() == set()
     finished.file("figures/figure7.pdf").unlink()
     assert {Path(path).stem for _, path in finished.stale()} == {"figure7", "environment"}
+
+
+# Trees are made again where the models that parse are others, as far as the workflow can see them.
+
+
+def test_another_list_of_stanza_models_makes_the_trees_stale(project, shared: Path, tmp_path: Path) -> None:
+    if not (shared / "stanza").is_dir():
+        pytest.skip(f"no Stanza models in {shared}")
+    models = shutil.copytree(shared / "stanza", tmp_path / "stanza", copy_function=shutil.copyfile)
+    values = project.settings()
+    values["parser"] = {"engine": "stanza", "directory": str(models), "download": False}
+    workflow, target = project.configured(values), "results/smoke/parser_models.json"
+    run = workflow.run(target)
+    assert run.status == 0 and run.rules == {"parser_models"}, run.printed[-5000:]
+    assert "Nothing to be done" in workflow.run("--dry-run", target).printed
+    listed = models / "resources.json"
+    listed.chmod(0o644)
+    resources = json.loads(listed.read_text(encoding="utf-8"))
+    resources["en"]["tokenize"]["changed"] = {"md5": "0"}
+    listed.write_text(json.dumps(resources), encoding="utf-8")
+    assert "parser_models" in workflow.run("--dry-run", target).printed
+
+
+# The guide for a new figure in docs/extending.md, followed to the letter: two edits, and the figure is made.
+
+GUIDE = Path(__file__).parents[2] / "docs" / "extending.md"
+
+
+def test_a_figure_takes_two_edits(finished) -> None:
+    module, row = blocks(GUIDE, "python")[:2]
+    path = module.splitlines()[0].removeprefix("# ")
+    assert not (finished.root / path).exists()
+    (finished.root / path).write_text(module, encoding="utf-8")
+    rows = finished.root / "src/specialized_heads/experiment/figures.py"
+    text = rows.read_text(encoding="utf-8")
+    rows.write_text(text.replace("RESULTS = [\n", f"RESULTS = [\n    {row.strip()},\n", 1), encoding="utf-8")
+
+    target = "results/smoke/figures/entropy.pdf"
+    run = finished.run(target)
+    assert run.status == 0, run.printed[-5000:]
+    assert run.rules == {"figure"}
+    assert finished.file("figures/entropy.pdf").read_bytes().startswith(b"%PDF-")
+    assert "EN-FR Tatoeba" in finished.file("figures/entropy.csv").read_text(encoding="utf-8")
+    # It is made by default, and makes nothing else stale but the table of the environment.
+    assert {path for _, path in finished.stale()} == {
+        f"tables/environment.{end}" for end in ("html", "md", "tex", "csv")
+    }
+    finished.file("figures/entropy.pdf").unlink()
+    assert ("figure", "figures/entropy.pdf") in finished.stale()

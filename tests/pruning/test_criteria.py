@@ -1,14 +1,23 @@
 """Orders of heads: which ones are ranked, which is best, and what becomes of ties and missing values."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from small import changed
 
-from specialized_heads.model.architecture import Architecture
+from specialized_heads.model.architecture import KINDS, Architecture
+from specialized_heads.model.attention import MultiHeadAttention
+from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.transformer import Transformer
+from specialized_heads.pruning import cut
 from specialized_heads.pruning.criteria import at_random, best_first, values_of
-from specialized_heads.pruning.scopes import heads_of
+from specialized_heads.pruning.scopes import heads_of, remove_heads
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -21,7 +30,7 @@ def uneven() -> Architecture:
     return Architecture(**sizes, encoder=((0, 3), (), (2,)), decoder=((1,), (), ()), cross=((), (0,), (5, 7)))
 
 
-def table(tmp_path: Path, rows: list[tuple[str, int, int, float]]) -> Path:
+def written(tmp_path: Path, rows: list[tuple[str, int, int, float]]) -> Path:
     path = tmp_path / "heads.parquet"
     pd.DataFrame(rows, columns=["type", "layer", "head", "relevance"]).to_parquet(path)
     return path
@@ -29,7 +38,7 @@ def table(tmp_path: Path, rows: list[tuple[str, int, int, float]]) -> Path:
 
 def test_values_are_found_by_type_layer_and_head_whatever_the_order_of_the_table(tmp_path: Path) -> None:
     rows = [("cross", 1, 1, 0.7), ("encoder", 2, 1, 0.1), ("encoder", 1, 2, 0.5), ("encoder", 1, 1, NAN)]
-    path = table(tmp_path, rows)
+    path = written(tmp_path, rows)
     wanted = [("encoder", 1, 1), ("encoder", 1, 2), ("encoder", 2, 1)]
     values = values_of(path, wanted, column="relevance")
     assert list(values) == wanted
@@ -38,7 +47,7 @@ def test_values_are_found_by_type_layer_and_head_whatever_the_order_of_the_table
 
 
 def test_mistakes_in_tables_are_named(tmp_path: Path) -> None:
-    path = table(tmp_path, [("encoder", 1, 1, 0.5)])
+    path = written(tmp_path, [("encoder", 1, 1, 0.5)])
     with pytest.raises(UserError, match=r"heads\.parquet: column importance is missing"):
         values_of(path, [("encoder", 1, 1)], column="importance")
     with pytest.raises(UserError, match=r"none\.parquet: no such file"):
@@ -65,3 +74,125 @@ def test_random_orders_are_nested_and_differ_by_seed(uneven: Architecture) -> No
     assert len({tuple(at_random(heads, seed=seed)) for seed in range(20)}) > 15
     # Every head comes first for some seed: the order of types does not show.
     assert {at_random(heads, seed=seed)[0] for seed in range(100)} == set(heads)
+
+
+def test_heads_of_a_scope_have_the_numbers_from_before_any_pruning(tiny_model) -> None:
+    model = tiny_model(heads=3, width=12)
+    model.keep_heads({"encoder": [[1], [0, 2]], "decoder": [[], [1, 2]], "cross": [[0, 2], []]})
+    encoder = [("encoder", 1, 2), ("encoder", 2, 1), ("encoder", 2, 3)]
+    assert heads_of(model.architecture, scope="encoder") == encoder
+    others = [("decoder", 2, 2), ("decoder", 2, 3), ("cross", 1, 1), ("cross", 1, 3)]
+    assert heads_of(model.architecture, scope="all") == encoder + others
+    remove_heads(model, {("encoder", 2, 1), ("cross", 1, 3), ("cross", 2, 1)})
+    assert model.architecture.encoder == ((1,), (2,))
+    assert model.architecture.decoder == ((), (1, 2))
+    assert model.architecture.cross == ((0,), ())
+
+
+# Cutting the baseline: exactly the heads that a criterion says, the weights of the others as they were.
+
+TRAINING = {"training": {"updates": 77}, "data_hash": "h"}
+
+
+@pytest.fixture
+def run(call, tiny_model, tmp_path: Path) -> Callable[..., Transformer]:
+    """`run("relevance", heads=3, table=...)`: a model of 3 encoder heads, cut from one with uneven layers of 7."""
+    model = tiny_model(layers=3, heads=4, width=16)
+    uneven = {"encoder": [[0, 2, 3], [], [0, 1, 2, 3]], "decoder": [[1], [0, 1], []], "cross": [[0], [], [3, 1]]}
+    model.keep_heads(uneven)
+    save(model, tmp_path / "baseline.safetensors", training=TRAINING)
+
+    def cut_model(criterion: str, *, heads: int, scope: str = "encoder", seed: int = 1, **files: Path) -> Transformer:
+        column = None if criterion in ("gates", "random") else criterion
+        settings = {"criterion": criterion, "scope": scope, "heads": heads, "column": column, "seed": seed}
+        files |= {"model": tmp_path / "baseline.safetensors", "output": tmp_path / "cut.safetensors"}
+        call(cut, settings=settings, **files)
+        return load(tmp_path / "cut.safetensors")
+
+    return cut_model
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Callable[[dict[tuple[str, int, int], float]], Path]:
+    """`table({("encoder", 1, 1): 0.5, ...})` as a file whose column is called relevance."""
+
+    def write(values: dict[tuple[str, int, int], float]) -> Path:
+        rows = [(*head, value) for head, value in values.items()]
+        frame = pd.DataFrame(rows, columns=["type", "layer", "head", "relevance"])
+        frame.sample(frac=1, random_state=3).to_parquet(tmp_path / "heads.parquet")
+        return tmp_path / "heads.parquet"
+
+    return write
+
+
+ENCODER = {
+    ("encoder", 1, 1): 0.10,
+    ("encoder", 1, 3): 0.90,
+    ("encoder", 1, 4): 0.20,
+    ("encoder", 3, 1): 0.30,
+    ("encoder", 3, 2): 0.80,
+    ("encoder", 3, 3): 0.05,
+    ("encoder", 3, 4): 0.25,
+}
+OTHERS = {
+    ("decoder", 1, 2): 0.95,
+    ("decoder", 2, 1): 0.15,
+    ("decoder", 2, 2): -0.5,
+    ("cross", 1, 1): 0.5,
+    ("cross", 3, 4): 0.6,
+    ("cross", 3, 2): 0.7,
+}
+
+
+def test_the_best_heads_of_the_encoder_stay_and_no_other_type_is_touched(run, table, tmp_path: Path) -> None:
+    before = load(tmp_path / "baseline.safetensors")
+    after = run("relevance", heads=3, table=table(ENCODER | OTHERS))
+    assert after.architecture == replace(before.architecture, encoder=((2,), (), (0, 1)))
+    assert not any(changed(before, after).values())
+    every = run("relevance", heads=5, scope="all", table=table(ENCODER | OTHERS)).architecture  # types in one order
+    assert (every.encoder, every.decoder, every.cross) == (((2,), (), (1,)), ((1,), (), ()), ((), (), (3, 1)))
+
+
+def test_all_heads_give_the_baseline_and_none_leave_none(run, table, tmp_path: Path) -> None:
+    run("relevance", heads=7, table=table(ENCODER))
+    assert (tmp_path / "cut.safetensors").read_bytes() == (tmp_path / "baseline.safetensors").read_bytes()
+    after = run("random", heads=0, scope="all")
+    assert all(not attention.heads for attention in after.attentions())
+
+
+def test_gates_keeps_the_heads_of_the_pruned_model_with_the_weights_of_the_baseline(run, tiny_model, tmp_path) -> None:
+    pruned = tiny_model(seed=5, layers=3, heads=4, width=16)
+    pruned.keep_heads({"encoder": [[3], [], [0, 2]], "decoder": [[1], [0, 1], []], "cross": [[0], [], [3, 1]]})
+    save(pruned, tmp_path / "pruned.safetensors", training={})
+    after = run("gates", heads=3, like=tmp_path / "pruned.json")
+    assert after.architecture.encoder == pruned.architecture.encoder == ((3,), (), (0, 2))
+    assert not torch.equal(after.encoder[0].attention.query, pruned.encoder[0].attention.query)
+    before = load(tmp_path / "baseline.safetensors").encoder[0].attention
+    assert torch.equal(after.encoder[0].attention.query, rows_of(before, 3))
+    with pytest.raises(UserError, match=r"pruned\.json: its 3 heads are not 2 of the model"):
+        run("gates", heads=2, like=tmp_path / "pruned.json")
+
+
+def rows_of(attention: MultiHeadAttention, number: int) -> torch.Tensor:
+    """The query weights of the head with this original number."""
+    position = attention.heads.index(number)
+    return attention.query[position * attention.head_width : (position + 1) * attention.head_width]
+
+
+def test_random_heads_are_the_first_of_their_order(run, tmp_path: Path) -> None:
+    full = heads_of(load(tmp_path / "baseline.safetensors").architecture, scope="all")
+    kept = heads_of(run("random", heads=4, scope="all", seed=2).architecture, scope="all")
+    assert set(kept) == set(at_random(full, seed=2)[:4])
+
+
+def test_the_description_says_what_was_cut_and_how_the_baseline_was_trained(run, tmp_path: Path) -> None:
+    run("random", heads=2, seed=9)
+    description = json.loads((tmp_path / "cut.json").read_text())
+    cut_settings = {"criterion": "random", "scope": "encoder", "heads": 2, "column": None, "seed": 9}
+    assert description["training"] == TRAINING | {"cut": cut_settings}
+    assert [sum(map(len, description["architecture"][kind])) for kind in KINDS] == [2, 3, 3]
+
+
+def test_more_heads_than_there_are(run) -> None:
+    with pytest.raises(UserError, match=r"8 heads were asked for, but the scope has 7"):
+        run("random", heads=8)

@@ -85,9 +85,7 @@ def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monke
         assert len({any(kind == "encoder" for kind, _, _ in removal) for removal in group}) == 1
 
 
-def test_the_state_survives_a_kill(
-    model: Transformer, store, sentences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(masking, "REMOVALS", 2)
     monkeypatch.setattr(masking, "TOKENS", 30)
     data = store(*sentences(12))

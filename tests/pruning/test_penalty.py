@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from specialized_heads.model.gates import HardConcrete
+from specialized_heads.pruning.collapse import remark
 from specialized_heads.pruning.penalty import HeadCountController, fix_largest
 
 
@@ -53,3 +54,68 @@ def test_the_largest_log_alpha_are_fixed_open(count: int) -> None:
         gate.train()
         gate.draw(torch.Generator().manual_seed(1))
         assert gate().tolist() == gate.open_probability().tolist() == gate.fixed.tolist()
+
+
+# Remarks on gates that failed.
+
+
+def rows(
+    encoder: list[float], cross: list[float] | None = None, kept: int | None = None, decided: int = 99
+) -> list[dict]:
+    """Gates with these log α, open if positive or among the `kept` largest; the first `decided` are decided."""
+    gates = [{"type": "encoder", "log_alpha": value} for value in encoder]
+    gates += [{"type": "cross", "log_alpha": value} for value in cross or []]
+    for place, row in enumerate(sorted(gates, key=lambda row: -row["log_alpha"])):
+        row["kept"] = row["log_alpha"] > 0 if kept is None else place < kept
+        row["decided"] = place < decided
+    return gates
+
+
+def remark_on(gates: list[dict], **target: object) -> str | None:
+    usual = {"scope": "encoder", "lam": None, "target_heads": None, "init": 2.0, "updates": "pruning.updates"}
+    return remark(gates, **(usual | target))
+
+
+@pytest.mark.parametrize(
+    ("gates", "target"),
+    [
+        (rows([-1.0, 3.0, 2.0]), {"lam": 0.01}),
+        (rows([-1.0, 3.0, 2.0, -2.0], kept=2), {"target_heads": 2}),
+        (rows([1.0] * 6 + [-2.0] * 4, kept=4), {"target_heads": 4}),  # near the number
+        (rows([3.0, 3.0], kept=2), {"target_heads": 2}),
+        (rows([-3.0] * 4 + [3.0], decided=4), {"lam": 0.01}),  # 80% are decided
+    ],
+)
+def test_no_remark_on_a_sound_result(gates: list[dict], target: dict) -> None:
+    assert remark_on(gates, **target) is None
+
+
+@pytest.mark.parametrize(
+    ("gates", "target", "said"),
+    [
+        (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, ["no gate closed at λ 0.0001", "larger λ", "pruning.heads)"]),
+        (
+            rows([-3.0, -1.0]),
+            {"lam": 100.0},
+            ["all 2 gates closed at λ 100;", "smaller λ", "pruning.gate_learning_rate", "pruning.heads"],
+        ),
+        (
+            rows([-3.0, -1.0], [-1.0, 4.0]),
+            {"scope": "all", "lam": 0.02},
+            ["all gates of type encoder closed at λ 0.02;", "pruning.heads_all"],
+        ),
+        (rows([1.95, 2.1, 2.0], decided=0), {"lam": 0.01}, ["the gates hardly moved: log α is at most 0.10"]),
+        (rows([1.95, 2.1, 2.0], kept=1, decided=0), {"target_heads": 1}, ["the gates hardly moved"]),
+        (
+            rows([1.0] * 9 + [-2.0], kept=4),
+            {"target_heads": 4},
+            ["9 of 10 gates were open when 4 heads were chosen", "pruning.gate_learning_rate or pruning.updates"],
+        ),
+        (rows([1.0] + [-2.0] * 9, kept=4), {"target_heads": 4}, ["1 of 10 gates", "raise pruning.updates"]),
+        (rows([-1.0, 3.0, 2.0], decided=2), {"lam": 0.01}, ["2 of 3 gates are decided"]),
+        (rows([-1.0, -2.0], decided=0), {"lam": 0.01}, ["all 2 gates closed", "; 0 of 2 gates are decided"]),
+    ],
+)
+def test_gates_that_failed_are_remarked_on(gates: list[dict], target: dict, said: list[str]) -> None:
+    text = remark_on(gates, **target)
+    assert text.startswith(said[0]) and all(words in text for words in said), text

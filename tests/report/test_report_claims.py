@@ -66,9 +66,7 @@ def test_ablation(evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize(("half", "seen"), [(0.380, True), (0.381, False), (0.0, False)])
-def test_few_single_heads_matter_only_if_the_test_set_could_show_it(
-    evidence: Evidence, half: float, seen: bool
-) -> None:
+def test_few_single_heads_matter_only_if_the_test_set_could_show_it(evidence, half: float, seen: bool) -> None:
     """With half an interval of h, an effect needs 2.576 h / 1.96 to reach p < 0.01: 0.5 BLEU if h is 0.3804."""
     table = evidence.single
     table = table.assign(delta_low=table["delta"] - half, delta_high=table["delta"] + half)

@@ -67,14 +67,10 @@ class Browser:
         shot = {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": True}}
         return base64.b64decode(self.call("POST", "/goog/cdp/execute", shot)["data"])
 
-    def console(self) -> list[str]:
+    def console(self, *levels: str) -> list[str]:
         """What the console said since it was last asked, errors of the security policy included."""
-        return [entry["message"] for entry in self.call("POST", "/se/log", {"type": "browser"})]
-
-    def errors(self) -> list[str]:
-        """The same, errors alone."""
         log = self.call("POST", "/se/log", {"type": "browser"})
-        return [entry["message"] for entry in log if entry["level"] == "SEVERE"]
+        return [entry["message"] for entry in log if not levels or entry["level"] in levels]
 
     def requests(self) -> list[str]:
         """The addresses that were asked for since this was last called."""

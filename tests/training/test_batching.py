@@ -7,7 +7,7 @@ import pytest
 
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
-from specialized_heads.training.batching import epoch_updates, in_order, joined, make_batch, padding
+from specialized_heads.training.batching import epoch_updates, in_order, joined, make_batch
 
 SIZES = {"batch_tokens": 4000, "micro_batch_tokens": 1500}
 
@@ -55,26 +55,6 @@ def test_updates_have_the_size_asked_for(news: TokenStore, batch_tokens: int) ->
     assert sizes.std() < 0.15 * batch_tokens
     assert sizes.max() < 1.2 * batch_tokens
     assert len({len(update) for update in updates[:-1]}) == 1  # threads share an update evenly
-
-
-def test_a_corpus_turned_around_has_batches_as_full(news: TokenStore) -> None:
-    """The longer side may be the source or the target."""
-    random = np.random.default_rng(2)
-    target = np.ceil(news.source_lengths * np.exp(random.normal(0.15, 0.2, len(news)))).astype(int)
-    ends = np.concatenate([[0], np.cumsum(target)])
-    ids = np.full(ends[-1], 7, dtype=np.int32)
-    stores = [
-        TokenStore(news.source, news.source_offsets, ids, ends),
-        TokenStore(ids, ends, news.source, news.source_offsets),
-    ]
-    sizes = {"batch_tokens": 4000, "micro_batch_tokens": 2000}
-    updates = [epoch_updates(store, seed=1, epoch=0, **sizes) for store in stores]
-    shares = [
-        padding([*chain.from_iterable(own)], store.source_lengths + 1, store.target_lengths + 1)
-        for own, store in zip(updates, stores, strict=True)
-    ]
-    assert max(shares) < 0.05
-    assert len(updates[0][0]) == len(updates[1][0])
 
 
 def test_micro_batches_fit_on_either_side_and_hold_little_padding(news: TokenStore) -> None:

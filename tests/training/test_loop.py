@@ -22,7 +22,6 @@ from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_l
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.stage import UserError
 from specialized_heads.training import loop
-from specialized_heads.training import objective as objectives
 from specialized_heads.training.batching import make_batch
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
@@ -113,9 +112,7 @@ def interrupt(
         ((20,), MUON | {"precision": "bf16", "join": 2}),
     ],
 )
-def test_resumed_equals_uninterrupted(
-    gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[int, ...], settings: dict
-) -> None:
+def test_resumed_equals_uninterrupted(gated, data, tmp_path, monkeypatch, at: tuple[int, ...], settings: dict) -> None:
     monkeypatch.setattr(loop, "matmul_precision", lambda precision, device: precision)  # whatever this processor has
     plan = changed(PLAN, **settings)
     expected = finished(gated(), plan, data, tmp_path / "whole")
@@ -191,14 +188,6 @@ def test_runs_are_told_apart_by_all_that_they_follow_from(gated, data: Data, mon
     assert len(set(found)) == len(found)
 
 
-def test_a_resumed_run_does_not_begin_again(gated, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt(gated(), PLAN, data, tmp_path, 22)
-    made = []
-    monkeypatch.setattr(objectives, "make_batch", lambda *args: made.append(1) or make_batch(*args))
-    finished(gated(), PLAN, data, tmp_path)
-    assert len(made) < 20  # with those of the evaluations
-
-
 def test_training_that_diverges_stops_and_says_so(gated, data: Data, tmp_path: Path) -> None:
     plan = changed(PLAN, learning_rate=1e30, warmup=1)
     said = "update [24]: the loss is (nan|inf): training diverged; lower the learning rate"
@@ -213,9 +202,7 @@ def test_the_number_of_threads_does_not_show(gated, data: Data, tmp_path: Path) 
     assert torch.get_num_threads() == 3
 
 
-def test_every_micro_batch_of_every_update_has_its_own_dropout(
-    gated, store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_micro_batch_of_every_update_has_its_own_dropout(gated, store, tmp_path: Path, monkeypatch) -> None:
     alike = store([[5, 6, 7]] * 64, [[8, 9]] * 64)  # so that all batches draw equally many numbers
     masks = []
 
@@ -306,9 +293,7 @@ def test_records(gated, data: Data, tmp_path: Path) -> None:
     assert tokens == sorted(set(tokens))
 
 
-def test_the_speed_is_that_since_the_last_line_of_the_log(
-    tiny_model, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_speed_is_that_since_the_last_line_of_the_log(tiny_model, data, tmp_path, monkeypatch, caplog) -> None:
     calls = itertools.count()
     monkeypatch.setattr(loop.time, "monotonic", lambda: (number := next(calls)) + 1e6 * (number > 1))  # a slow start
     caplog.set_level("INFO")
@@ -353,9 +338,7 @@ def test_gates_of_a_run_shorter_than_its_warm_up_close_under_a_penalty(gated, da
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(
-    tiny_model, data: Data, tmp_path: Path, frozen: bool
-) -> None:
+def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(tiny_model, data, tmp_path, frozen: bool) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[], [1]], "cross": [[0], []]})
     if frozen:
@@ -373,3 +356,25 @@ def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(
             assert 0.6 * 0.03 < norm < 1.3 * 0.03, name
         elif name.endswith("embedding"):  # Adam's first step
             assert float(update.abs().max()) == pytest.approx(0.004, rel=0.01), name
+
+
+# The development loss against the library's cross-entropy, sentence by sentence.
+
+
+def test_evaluation_is_per_token_without_dropout_whatever_the_batches(
+    tiny_model, store, sentences, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = tiny_model(dropout=0.5).train(), store(*sentences(30))
+    loss = evaluate(model, data)
+    assert model.training  # as before
+    total = tokens = 0
+    model.eval()
+    for number in range(30):
+        batch = make_batch(data, np.array([number]))
+        logits = model.logits(model(batch.source, batch.target_in))[0]
+        total += F.cross_entropy(logits, batch.target_out[0], reduction="sum").item()
+        tokens += len(data.target_ids(number)) + 1
+    assert loss == pytest.approx(total / tokens, rel=1e-5)
+    torch.manual_seed(99)
+    assert evaluate(model, data) == loss
+    assert not model.training

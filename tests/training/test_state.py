@@ -52,9 +52,7 @@ def test_a_damaged_state_or_moment_is_not_taken_up(folder: Path, name: str) -> N
 
 @pytest.mark.parametrize("content", [Payload(), {"x": Payload()}, [1, 2], {"fingerprint": "x"}])
 @pytest.mark.parametrize("write", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content))])
-def test_a_state_of_something_else_is_never_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, content: object, write
-) -> None:
+def test_a_state_of_something_else_is_never_run(folder: Path, monkeypatch, caplog, content: object, write) -> None:
     caplog.set_level("INFO")
     monkeypatch.chdir(folder)
     write(content, folder / "state.pt")

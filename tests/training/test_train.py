@@ -87,9 +87,7 @@ def test_two_runs_give_the_same_bytes(call, tokens: dict[str, Path], tmp_path: P
     assert json.loads(contents(first)[1])["training"] == SETTINGS | {"matmul_precision": "fp32", "data_hash": data_hash}
 
 
-def test_killed_at_random_moments_and_started_again_gives_the_same_bytes(
-    tokens: dict[str, Path], tmp_path: Path
-) -> None:
+def test_killed_at_random_moments_and_started_again_gives_the_same_bytes(tokens: dict[str, Path], tmp_path) -> None:
     package = str(Path(specialized_heads.__file__).parents[1])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": package}
     arguments = [argument for name, path in tokens.items() for argument in (f"--{name}", str(path))]

@@ -23,7 +23,7 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.report import style
 from specialized_heads.stage import UserError
-from specialized_heads.viewer import page
+from specialized_heads.viewer import index, page
 
 HOSTILE = 'A </script><img src=x onerror="alert(1)"> <!-- & sees'
 TEXTS = [
@@ -143,13 +143,6 @@ def test_maps_are_those_of_the_model(made, files: dict[str, Path], tiny_model) -
         stored = stored.reshape(len(data["order"][kind]), sizes[queries], sizes[keys])
         assert np.abs(stored - batch.weights[kind][0].numpy()).max() <= 0.5 / 255 + 1e-6
         assert np.abs(stored.sum(-1) - 1).max() < 0.1
-
-
-def test_words_have_the_pieces_that_spell_them(made) -> None:
-    for sentence in data_of(made())["sentences"]:
-        for word in sentence["words"]:
-            pieces = "".join(sentence["source"][number] for number in word["pieces"])
-            assert word["form"] in pieces.replace("▁", "") or "<unk>" in pieces
 
 
 def test_scores_are_those_of_the_table_whatever_its_columns(made, files: dict[str, Path]) -> None:
@@ -348,3 +341,26 @@ def test_trees_of_more_sentences_than_the_text_has_are_a_mistake_of_the_user(mad
     write_parses(files["parses"], [tree(text) for text in [*TEXTS, TEXTS[1]]])
     with pytest.raises(UserError, match=r"the trees belong to other sentences"):
         made()
+
+
+# The index leads to every page and says how many heads each model has.
+
+
+def test_every_page_has_a_link_and_its_numbers(call, tmp_path: Path) -> None:
+    rows = [("encoder", ["positional"]), ("encoder", []), ("cross", ["diagonal"])]
+    table = pa.Table.from_pylist([{"type": kind, "functions": functions} for kind, functions in rows])
+    tables = [tmp_path / f"{number}.parquet" for number in range(3)]
+    for number, path in enumerate(tables):
+        pq.write_table(table.slice(number), path)
+    entries = [
+        {"title": "EN-FR <A>", "model": "baseline", "page": "a/baseline/seed1.html"},
+        {"title": "EN-FR <A>", "model": "pruned/all_lambda0.1", "page": "a/pruned/all_lambda0.1/seed1.html"},
+        {"title": "B", "model": "baseline", "page": "b/baseline/seed1.html"},
+    ]
+    output = tmp_path / "index.html"
+    call(index, settings={"experiment": "x", "entries": entries}, heads=tables, output=output)
+    text = output.read_text(encoding="utf-8")
+    assert '<a href="a/baseline/seed1.html">baseline</a></td><td>2, 0, 1</td><td>2</td>' in text
+    assert '<a href="a/pruned/all_lambda0.1/seed1.html">pruned/all_lambda0.1</a></td><td>1, 0, 1</td><td>1</td>' in text
+    assert text.count("<h2>") == text.count("<table") == text.count("</table>") == 2
+    assert "EN-FR &lt;A&gt;" in text and "<A>" not in text

@@ -5,21 +5,23 @@ masks it uses. With `--importance` heads are removed in its order; otherwise one
 killed run resumes.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import torch
 
 from specialized_heads import stage
-from specialized_heads.classification.metrics import compare, labels_of, predict
-from specialized_heads.corpus.tokens import load_tokens
+from specialized_heads.classification.metrics import TOKENS, compare, labels_of
+from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.pruning import ablation, systematic
 from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, mask, unmask
 from specialized_heads.tables import read_table, write_table
+from specialized_heads.training.batching import in_order, make_batch
 
+REMOVALS = 8  # in one pass over the sentences
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
 SCORES: dict[str, pa.DataType] = {
@@ -40,17 +42,38 @@ def schema(like: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
 
 
-def predictions(model: Bert, tokens: Any, removals: list[Removal], state: State) -> dict[Removal, list[int]]:
+def predictions(model: Bert, tokens: TokenStore, removals: list[Removal], state: State) -> dict[Removal, list[int]]:
     """The labels that the model predicts without each set of heads, and with all of them."""
     wanted = dict.fromkeys([NOTHING, *removals])
     missing = [removal for removal in wanted if removal not in state.translations]
-    for done, removal in enumerate(stage.progress(missing, what="ablation", unit="mask"), start=1):
-        mask(model, [removal])
-        state.add({removal: predict(model, tokens).tolist()})
-        if done % 10 == 0 or done == len(missing):
-            stage.log.info("%d of %d removals predicted", len(wanted) - len(missing) + done, len(wanted))
-    unmask(model)
+    groups = [missing[start : start + REMOVALS] for start in range(0, len(missing), REMOVALS)]
+    for group in stage.progress(groups, what="ablation", unit="pass"):
+        state.add(dict(zip(group, predict_without(model, tokens, group).tolist(), strict=True)))
+        stage.log.info("%d of %d removals predicted", len(set(wanted) & set(state.translations)), len(wanted))
     return {removal: state.translations[removal] for removal in wanted}
+
+
+@torch.inference_mode()
+def predict_without(model: Bert, store: TokenStore, removals: Sequence[Removal]) -> np.ndarray:
+    """The label of each sentence under each removal, int64 (removals, sentences).
+
+    Below the first layer of a removal, states are those of the whole model, which are computed once for all.
+    """
+    labels = np.zeros((len(removals), len(store)), np.int64)
+    first = [min((layer - 1 for _, layer, _ in removal), default=len(model.encoder)) for removal in removals]
+    for sentences in in_order(store, tokens=TOKENS):
+        x, attn_mask = model.embed(make_batch(store, sentences).to(model.device).source)
+        inputs = [x]  # of each layer of the whole model, and the states of the last one
+        for layer in model.encoder[: max(first)]:
+            inputs.append(layer(inputs[-1], attn_mask))
+        for row, (removal, start) in enumerate(zip(removals, first, strict=True)):
+            mask(model, [removal])
+            x = inputs[start]
+            for layer in model.encoder[start:]:
+                x = layer(x, attn_mask)
+            labels[row, sentences] = model.logits(x).argmax(-1).cpu().numpy()
+            unmask(model)
+    return labels
 
 
 @stage.command("model", "tokens", "output", "state", optional=("importance",), settings=Settings)

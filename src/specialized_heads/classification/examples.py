@@ -15,6 +15,7 @@ from specialized_heads.classification import recipes
 from specialized_heads.classification.glue import read_glue
 from specialized_heads.classification.recipes import Example
 from specialized_heads.classification.sentences import SETS, read_sentences
+from specialized_heads.corpus.near_duplicates import sentence_key
 from specialized_heads.experiment.classification import Glue, Made, TaskSource
 from specialized_heads.parsing.conllu import place, read_trees
 from specialized_heads.parsing.words import Word
@@ -25,6 +26,7 @@ SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", p
 
 class Settings(stage.Section):
     source: TaskSource
+    pretrained_here: bool = True  # if not, no model has learned from the second domain, and all of it can be tested on
 
 
 def trees_of(paths: list[Path]) -> list[list[Word]]:
@@ -32,13 +34,20 @@ def trees_of(paths: list[Path]) -> list[list[Word]]:
     return [place(tree.tokens, tree.text) or [] for path in paths for tree in read_trees(path)]
 
 
-def make(source: Made, matched: list[Path], mismatched: list[Path], trees: list[Path]) -> dict[str, list[Example]]:
+def make(
+    source: Made, matched: list[Path], mismatched: list[Path], trees: list[Path], *, pretrained_here: bool
+) -> dict[str, list[Example]]:
     """The sets of a made-up task, from `corpus.parquet` of the two domains and the trees of both."""
     lexicon = recipes.lexicon_of(trees_of(trees)) if source.kind == "odd" else {}
     sets: dict[str, list[Example]] = {}
-    for domain, paths in (("matched", matched), ("mismatched", mismatched)):
-        texts = read_sentences(paths)
+    domains = {"matched": read_sentences(matched), "mismatched": read_sentences(mismatched)}
+    for domain, texts in domains.items():
         frequencies = Counter(w for words in recipes.sentences_of(texts["train"]) for w in words)
+        if domain == "mismatched" and not pretrained_here:
+            learned = set(map(sentence_key, domains["matched"]["train"]))
+            texts["test"] += [
+                text for name in ("dev", "train") for text in texts[name] if sentence_key(text) not in learned
+            ]
         for name in SETS if domain == "matched" else ["test"]:
             kept = name if domain == "matched" else "second"
             sentences, random = recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name))
@@ -66,12 +75,14 @@ def main() -> None:
     """Read `--matched`, `--mismatched` and `--trees`, or the `--archive` of GLUE; write the four sets and `--counts`."""
     outputs = ("train", "dev", "test", "second", "counts")
     files = stage.arguments(__doc__, files=outputs, many=("matched", "mismatched", "trees", "archive"))
-    source = Settings.model_validate(files.settings).source
+    settings = Settings.model_validate(files.settings)
+    source = settings.source
     if isinstance(source, Glue):
         sets = read_glue(source, files.archive)
         sets["train"], sets["dev"] = hold_out(sets["train"], source.dev)
     else:
-        sets = make(source, files.matched, files.mismatched, files.trees)
+        texts = (files.matched, files.mismatched, files.trees)
+        sets = make(source, *texts, pretrained_here=settings.pretrained_here)
     counts = {}
     for name in outputs[:-1]:
         examples = sets.get(name, [])

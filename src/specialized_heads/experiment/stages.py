@@ -189,7 +189,8 @@ def import_bert(experiment: Experiment, /, *, root: str, corpus: str = "", **_: 
 
 
 def examples(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"source": experiment.tasks[corpus].source.model_dump(exclude={"path"})}
+    source = experiment.tasks[corpus].source.model_dump(exclude={"path"})
+    return {"source": source, "pretrained_here": bert_of(experiment).model is None}
 
 
 def task_tokens(experiment: Experiment, /, **_: str) -> Settings:

@@ -4,7 +4,7 @@ The layers are those of the translation model's encoder, normalised after each s
 masks, importance and removal of heads work alike. With labels the model classifies from the state of the first token; without,
 it predicts masked tokens, with the word embeddings as output matrix.
 
-Shapes: B sentences, S tokens, D width, V vocabulary, L labels.
+Shapes: B sentences, S tokens, N rows of a packed list, D width, V vocabulary, L labels.
 """
 
 import math
@@ -21,6 +21,7 @@ from specialized_heads.model.architecture import Epsilon, Heads, Size, Vocabular
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.layers import ACTIVATIONS, EncoderLayer, LayerNorm
+from specialized_heads.model.packing import Blocks, Packing
 from specialized_heads.model.transformer import Network
 
 
@@ -81,17 +82,28 @@ class Bert(Network):
 
         `segments` (B, S) are 0 or 1; None: 1 after the first [SEP]. `activations` records what the analysis needs.
         """
+        packing = Packing(ids != self.architecture.pad) if activations is None and self.packs() else None
+        x, attn_mask = self.embed(ids, segments, packing)
+        for layer in self.encoder:
+            x = layer(x, attn_mask, activations)
+        return x if packing is None else x[packing.row]
+
+    def embed(
+        self, ids: Tensor, segments: Tensor | None = None, packing: Packing | None = None
+    ) -> tuple[Tensor, Tensor | Blocks]:
+        """Input of the first layer (B, S, D), or packed (N, D), and the attention mask of all layers."""
         a = self.architecture
+        hidden = torch.zeros(ids.shape, device=ids.device).masked_fill(ids == a.pad, -torch.inf)[:, None, None]
         if segments is None:
             separators = (ids == a.separator).int()
             segments = (separators.cumsum(1) - separators).clamp(max=a.segments - 1)
+        positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
+        if packing:
+            ids, segments, positions = (packing.pack(each, filler=0) for each in (ids, segments, positions))
         x = F.embedding(ids, self.word_embedding) + F.embedding(segments, self.segment_embedding)
-        x = self.embedding_norm(x + self.position_embedding[: ids.shape[1]])
+        x = self.embedding_norm(x + F.embedding(positions, self.position_embedding))
         x = dropout(x, self.dropout, self.training)
-        attn_mask = torch.zeros(ids.shape, device=ids.device).masked_fill(ids == a.pad, -torch.inf)[:, None, None]
-        for layer in self.encoder:
-            x = layer(x, attn_mask.to(x.dtype), activations)
-        return x
+        return x, Blocks(packing, packing, hidden) if packing else hidden.to(x.dtype)
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of the labels (B, L) from states (B, S, D)."""

@@ -47,6 +47,14 @@ class Network(nn.Module):
         }
         return [attention for kind in kinds or KINDS for attention in by_kind[kind]]
 
+    def packs(self) -> bool:
+        """Whether to train on packed tokens: on a CPU, where it is faster, and without fixed patterns, which need padding."""
+        return self.training and self.device.type == "cpu" and not self.has_fixed_heads()
+
+    def has_fixed_heads(self) -> bool:
+        """Whether a head that is left has a fixed pattern."""
+        return any(attention.is_fixed(head) for attention in self.attentions() for head in attention.heads)
+
     def in_precision(self, dtype: torch.dtype) -> Self:
         """A copy for training whose matrix products run in a narrower type; `refresh` updates its weights.
 
@@ -109,10 +117,6 @@ class Transformer(Network):
         """
         memory, attn_mask = self.encode(source, activations)
         return self.decode(target, memory, attn_mask, activations)
-
-    def packs(self) -> bool:
-        """Whether to train with `forward_packed`: on a CPU, where it is faster, and without fixed patterns, which it lacks."""
-        return self.training and self.device.type == "cpu" and not self.has_fixed_heads()
 
     def forward_packed(self, source: Tensor, target: Tensor, targets: Packing) -> Tensor:
         """As `forward`, without padding: the states (N, D) of the target's list of tokens, whose places are `targets`."""
@@ -187,10 +191,6 @@ class Transformer(Network):
         if end > len(positions):  # micro-batches in other threads may extend it, too
             positions = self.positions = self.sinusoids(max(2 * end, 512)).to(positions.device)
         return positions[start:end]
-
-    def has_fixed_heads(self) -> bool:
-        """Whether a head that is left has a fixed pattern."""
-        return any(attention.is_fixed(head) for attention in self.attentions() for head in attention.heads)
 
     def sinusoids(self, length: int) -> Tensor:
         """Position encodings (length, D)."""

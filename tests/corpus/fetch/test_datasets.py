@@ -7,7 +7,7 @@ import pytest
 import sacrebleu.dataset
 
 from specialized_heads.corpus.fetch.datasets import files_of, known
-from specialized_heads.experiment.sources import Local, OpenSubtitles, Opus, Wmt
+from specialized_heads.experiment.sources import OpenSubtitles, Opus, Wmt
 from specialized_heads.stage import UserError
 
 NEWS = [f"newstest{year}" for year in range(2012, 2020)]
@@ -83,10 +83,6 @@ def test_analysis_text_may_be_of_another_pair() -> None:
 def test_datasets_that_do_not_fit(keys: dict[str, list[str]], message: str) -> None:
     with pytest.raises(UserError, match=message):
         files_of(wmt(**keys), source_language="en", target_language="ru")
-
-
-def test_nothing_is_fetched_for_text_of_your_own() -> None:
-    assert files_of(Local(kind="local", path="x.tsv"), source_language="en", target_language="ru") == []
 
 
 @pytest.mark.parametrize("name", ["../etc", "a/b", "", "v1?x=", "%2e%2e"])

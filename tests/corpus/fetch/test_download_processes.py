@@ -2,15 +2,12 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from downloads import DATA, SHA256, card_of, left, partial_of
+from downloads import DATA, SHA256, card_of, left
 
 from specialized_heads.corpus.fetch import download
 from specialized_heads.corpus.fetch.download import Wanted, fetch
@@ -20,13 +17,6 @@ from specialized_heads.stage import UserError
 def command(output: Path, settings: dict[str, object]) -> list[str]:
     arguments = ["--output", str(output), "--card", str(card_of(output)), "--settings", json.dumps(settings)]
     return [sys.executable, "-m", "specialized_heads.corpus.fetch.download", *arguments]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_two_processes_fetch_a_file_once(server, tmp_path: Path) -> None:
@@ -39,25 +29,6 @@ def test_two_processes_fetch_a_file_once(server, tmp_path: Path) -> None:
     assert output.read_bytes() == DATA
     assert len(server.asked) == 1
     assert "in place" in "".join(said)
-    assert left(tmp_path) == {"x.bin", "x.bin.json"}
-
-
-def test_a_killed_download_goes_on(server, tmp_path: Path) -> None:
-    server.pause = 0.02
-    output = tmp_path / "x.bin"
-    settings = {"url": server.url("x.bin")}
-    process = subprocess.Popen(command(output, settings), stderr=subprocess.DEVNULL)
-    wait_for(lambda: partial_of(output).exists() and partial_of(output).stat().st_size > 50_000)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not output.exists()
-    assert not card_of(output).exists()
-    arrived = partial_of(output).stat().st_size
-    server.pause = 0
-    done = subprocess.run(command(output, settings), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert server.asked[-1]["range"] == f"bytes={arrived}-"
-    assert output.read_bytes() == DATA
     assert left(tmp_path) == {"x.bin", "x.bin.json"}
 
 

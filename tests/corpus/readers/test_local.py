@@ -76,9 +76,7 @@ def test_two_texts(tmp_path: Path) -> None:
 def test_two_texts_of_different_length(tmp_path: Path, first: int, second: int) -> None:
     (tmp_path / "x.en").write_text("a\n" * first)
     (tmp_path / "x.ru").write_text("b\n" * second)
-    with pytest.raises(
-        UserError, match=rf"x\.en and .*x\.ru differ in length: .* after line {min(first, second)}; line i"
-    ):
+    with pytest.raises(UserError, match=rf"x\.en and .*x\.ru differ in length: .* after line {min(first, second)};"):
         read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
 
 
@@ -107,30 +105,20 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "group_by", "message"),
     [
-        (
-            b"A cat.\tUn chat.\n\nA dog. Un chien.\n",
-            "sentence",
-            r"own\.tsv: line 3: no tab; .*`columns`",
-        ),
+        (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab; .*`columns`"),
         (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
-        (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", r"line 2: not UTF-8"),
-        (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", r"line 1: a carriage return within .* line feed"),
-        (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", r"line 2: a carriage return within"),
-        (
-            "A cat.\tUn chat.\n".encode("utf-16-be"),
-            "sentence",
-            r"line 1: a NUL or escape character, as in text in UTF-16",
-        ),
-        (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n", "sentence", r"column 1 has no letter .*`columns`"),
-        (b"A cat.\t7\tUn chat.\n", "sentence", r"column 2 has no letter .*`columns`"),
+        (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", "line 2: not UTF-8"),
+        (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", "line 1: a carriage return within"),
+        (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", "line 2: a carriage return within"),
+        ("A cat.\tUn chat.\n".encode("utf-16-be"), "sentence", "line 1: a NUL or escape character"),
+        (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n", "sentence", "column 1 has no letter"),
+        (b"A cat.\t7\tUn chat.\n", "sentence", "column 2 has no letter"),
         (b"A\tcat.\tUn chat.\n" + b"A dog.\tUn chien.\n" * 2, "sentence", r"first line has 3 .* 2 of 3 .* line 2;"),
         (b"", "sentence", r"own\.tsv: the file is empty"),
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],
 )
-def test_mistakes_in_lines_name_file_line_and_remedy(
-    tmp_path: Path, content: bytes, group_by: str, message: str
-) -> None:
+def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, group_by: str, message: str) -> None:
     (tmp_path / "own.tsv").write_bytes(content)
     with pytest.raises(UserError, match=message):
         read(path=tmp_path / "own.tsv", group_by=group_by)
@@ -147,22 +135,13 @@ def test_mistakes_in_lines_name_file_line_and_remedy(
         ({"source": ["a", None], "target": pa.nulls(2, "string")}, "sentence", "all of its 2 rows lack a side"),
     ],
 )
-def test_mistakes_in_parquet_name_column_and_remedy(
-    tmp_path: Path, columns: dict[str, Any], group_by: str, message: str
-) -> None:
+def test_mistakes_in_parquet_name_column_and_remedy(tmp_path, columns, group_by: str, message: str) -> None:
     pq.write_table(pa.table(columns), tmp_path / "own.parquet")
     with pytest.raises(UserError, match=rf"own\.parquet: .*{message}"):
         read(path=tmp_path / "own.parquet", group_by=group_by)
 
 
-def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
-    table = pa.Table.from_arrays([pa.array(["a"])] * 3, names=["source", "target", "source"])
-    pq.write_table(table, tmp_path / "own.parquet")
-    with pytest.raises(UserError, match=r"own\.parquet: there are 2 columns source; leave one"):
-        read(path=tmp_path / "own.parquet")
-
-
-def test_a_file_whose_name_does_not_say_what_is_in_it(tmp_path: Path) -> None:
+def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
     path.write_bytes(gzip.compress(b"a\tb\n"))
     with pytest.raises(UserError, match=r"own\.tsv: its content is a \.gz file; rename it to end in \.gz"):
@@ -170,6 +149,11 @@ def test_a_file_whose_name_does_not_say_what_is_in_it(tmp_path: Path) -> None:
     pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), path)
     with pytest.raises(UserError, match=r"own\.tsv: its content is a \.parquet file"):
         read(path=path)
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, ["source", "target", "source"]), tmp_path / "x.parquet")
+    with pytest.raises(UserError, match=r"x\.parquet: there are 2 columns source; leave one"):
+        read(path=tmp_path / "x.parquet")
+    with pytest.raises(UserError, match=r"none\.en: no such file"):
+        read(source_path=tmp_path / "none.en", target_path=tmp_path / "none.ru")
     path.write_text("PK, a text\tthat begins so\n")
     assert read(path=path)
 
@@ -181,11 +165,6 @@ def test_damaged_parquet(tmp_path: Path, share: float) -> None:
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     with pytest.raises(UserError, match=r"own\.parquet: not a complete parquet file"):
         read(path=path)
-
-
-def test_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.en: no such file"):
-        read(source_path=tmp_path / "none.en", target_path=tmp_path / "none.ru")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,244 @@
+"""Plans of experiments: names of models, which models there are, settings of their stages, the code that these depend on."""
+
+import inspect
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from specialized_heads.experiment import figures, inputs, stages, tables
+from specialized_heads.experiment.configuration import Experiment, load
+from specialized_heads.experiment.figures import RESULTS, everything
+from specialized_heads.experiment.file import read
+from specialized_heads.experiment.models import Run, corpora, models, paths, runs, viewed
+from specialized_heads.experiment.names import KINDS, MODEL, Name, Target, columns
+from specialized_heads.experiment.source_code import PACKAGE, code, files_of
+from specialized_heads.report.gather import Settings
+
+NAMES = {
+    "baseline": Name("baseline"),
+    "checkpoint/update500": Name("checkpoint", update=500),
+    "pruned/encoder_lambda0.01": Name("pruned", "encoder", Target(lam=0.01)),
+    "count/all_lambda1e-05": Name("count", "all", Target(lam=1e-5)),
+    "scratch/all_heads0": Name("scratch", "all", Target(heads=0)),
+    "cut/relevance_encoder_heads6": Name("cut", "encoder", Target(heads=6), "relevance"),
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_a_name_reads_back_as_what_was_written(text: str) -> None:
+    assert str(NAMES[text]) == text
+    assert Name.parse(text) == NAMES[text]
+
+
+def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
+    keys = {"kind": "cut", "scope": "all", "lam": None, "target_heads": 12, "criterion": "gates", "update": None}
+    assert columns("cut/gates_all_heads12", 3) == keys | {"seed": 3}
+    assert columns("checkpoint/update40")["update"] == 40 and columns("pruned/all_lambda1e-05")["lam"] == 1e-5
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (100.0, "100"), (0.0005, "0.0005"), (1e-5, "1e-05")])
+def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, text: str) -> None:
+    assert str(Target(lam=value)) == f"lambda{text}"
+    assert Target.parse(f"lambda{text}").lam == value
+
+
+@pytest.mark.parametrize("text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"])
+def test_other_text_is_not_a_name(text: str) -> None:
+    assert not re.fullmatch(MODEL, text)
+    with pytest.raises(ValueError, match="is not the name of a model"):
+        Name.parse(text)
+    with pytest.raises(ValueError, match="is not a target"):
+        Target.parse(text)
+
+
+# Which models an experiment has, and where their files are.
+
+RETRAINED = ["encoder_heads6", "all_lambda1e-05", "all_heads12"]
+PRUNED = ["encoder_lambda0.01", "encoder_lambda1", "encoder_heads6", "encoder_heads2", "encoder_heads4", *RETRAINED[1:]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("pruned", PRUNED),
+        ("scratch", RETRAINED),
+        ("count", RETRAINED),
+        ("checkpoint", ["update40"]),
+        ("regularised", []),
+        ("finetuned", []),
+    ],
+)
+def test_models_of_a_kind(experiment: Experiment, kind: str, names: list[str]) -> None:
+    assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
+
+
+def test_criteria_are_compared_at_every_number_of_heads(experiment: Experiment) -> None:
+    cut = models(experiment, "a", "cut", scopes=["encoder"])
+    names = [f"{criterion}_encoder_heads{n}" for criterion in ("gates", "importance", "relevance") for n in (6, 2, 4)]
+    assert cut == [f"cut/{name}" for name in names]
+
+
+def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -> None:
+    found = runs(experiment, ["a", "b"], "baseline", "checkpoint")
+    assert found[:3] == [Run("a", "baseline", 3), Run("a", "checkpoint/update40", 3), Run("a", "baseline", 4)]
+    pattern = "{corpus}/heads/{model}/seed{seed}.parquet"
+    assert paths(experiment, pattern, found[1:2]) == ["results/e/a/heads/checkpoint/update40/seed3.parquet"]
+    assert paths(experiment, pattern, ["b"]) == ["results/e/b/heads/baseline/seed3.parquet"]
+    # A corpus that is not pruned has its baseline alone; pages show models of the first seed.
+    assert corpora(experiment, pruned=True) == ["a"] and models(experiment, "b", *KINDS) == ["baseline"]
+    assert {run.seed for run in viewed(experiment)} == {3} and len(viewed(experiment)) == 1 + 7 + 1
+
+
+# Settings of stages: a λ and a number of heads, schedules of training after the baseline's, and criteria.
+
+JOB = {"corpus": "a", "seed": "3"}
+
+
+def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
+    by_lambda, by_count = (
+        stages.prune(experiment, **JOB, scope="encoder", target=target) for target in ("lambda0.01", "heads6")
+    )
+    assert (by_lambda["lam"], by_lambda["target_heads"]) == (0.01, None)
+    assert (by_count["lam"], by_count["target_heads"]) == (None, 6)
+    settings = stages.regularised(experiment, **JOB, scope="all", target="lambda1e-05")
+    assert (by_lambda["seed"], settings["training"]["updates"]) == (3, 25)
+    # The log of a training with gates has twenty lines.
+    assert [each["training"]["log_every"] for each in (by_lambda, settings)] == [2, 1]
+
+
+def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experiment: Experiment) -> None:
+    rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"]}
+    several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})
+    assert stages.relevance(several, corpus="a")["rules"] == ["z_plus"]
+    assert stages.relevance_by_rule(several, corpus="a")["rules"] == rules["relevance_rules"]
+
+
+def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
+    assert [stages.baseline(experiment, corpus=name, seed="3")["moments"] for name in "ab"] == [[40], []]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "column", "table"),
+    [
+        ("gates", None, ""),
+        ("random", None, ""),
+        ("importance", "importance_normalised", "importance"),
+        ("relevance", "relevance", "heads"),
+    ],
+)
+def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, column: str | None, table: str) -> None:
+    job = JOB | {"criterion": criterion, "scope": "encoder", "heads": "6"}
+    assert stages.cut(experiment, **job)["column"] == column
+    assert inputs.ranking(experiment, **job) == [f"results/e/a/{table}/baseline/seed3.parquet"] * bool(table)
+    like = ["results/e/a/models/pruned/encoder_heads6/seed3/model.json"] * (criterion == "gates")
+    assert inputs.like_gates(experiment, **job) == like
+
+
+# Which source files a stage depends on.
+
+
+def names(module: str) -> set[str]:
+    return {file.relative_to(PACKAGE).as_posix() for file in files_of(module)}
+
+
+def test_imports_are_followed_and_the_keys_of_the_configuration_are_not() -> None:
+    found = names("pruning.prune")
+    assert {"pruning/prune.py", "model/gates.py", "training/loop.py", "stage.py", "__init__.py"} <= found
+    assert not found & {
+        "experiment/sections.py",
+        "experiment/configuration.py",
+        "heads/measure.py",
+        "experiment/names.py",
+    }
+
+
+def test_the_hash_covers_data_files() -> None:
+    before = code("viewer.index", data=("page.css",))
+    assert before == code("viewer.index", data=("page.css",))
+    assert before != code("viewer.index")
+    with pytest.raises(ValueError, match="there is no module viewer.nothing"):
+        code("viewer.nothing")
+
+
+# The rows of figures and tables, and the five tables that they read.
+
+ROOT = Path(__file__).parents[2]
+BERT = load(read(ROOT / "config" / "bert_small.yaml"))
+
+
+def made(experiment: Experiment) -> set[str]:
+    files = everything(experiment)
+    assert len(set(files)) == len(files)
+    return {Path(file).stem for file in files}
+
+
+def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_settings(experiment: Experiment) -> None:
+    assert len({result.label for result in RESULTS}) == len({result.stem for result in RESULTS}) == len(RESULTS)
+    for result in RESULTS:
+        module = import_module(f"specialized_heads.report.{result.module}")
+        options, settings = list(result.files(experiment)), figures.settings(experiment, stem=result.stem)
+        assert list(getattr(module, "FILES", ())) == options, result
+        assert list(inspect.signature(module.numbers).parameters)[1:] == [
+            *options,
+            *(key for key in settings if key != "titles"),
+        ]
+        assert hasattr(module, "draw" if "figures/" in result.stem else "shown")
+        assert result.caption == inspect.cleandoc(module.__doc__)
+
+
+def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -> None:
+    assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "index", "models", "ablation"} <= made(
+        experiment
+    )
+    assert not made(experiment) & {"speed", "relevance", "tasks", "emergence"}
+    plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
+    assert not plain & {"moments", "criteria", "controls", "ablation", "gates"}
+    assert {"figure7", "figure9", "table2", "relations"} <= plain
+    of_tasks = made(BERT)
+    assert {"claims", "tasks", "task_pruning", "ablation", "moments", "task_speed", "training_curves"} <= of_tasks
+    assert not of_tasks & {"figure1", "front", "data_card", "figures", "heads", "relations", "systematic"}
+
+
+def test_the_environment_waits_for_everything_else(experiment: Experiment) -> None:
+    needs = figures.files(experiment, stem=figures.LAST)["needs"]
+    assert set(needs) == set(everything(experiment)) - {"results/e/tables/environment.md"}
+
+
+def test_what_is_read_beside_the_tables_is_named_by_its_corpus(experiment: Experiment) -> None:
+    examples = ["results/e/a/heads/baseline/seed3.examples.json"]
+    assert figures.files(experiment, stem="figures/figure5") == {"examples": examples}
+    cards = figures.settings(experiment, stem="tables/data_card")["titles"]
+    assert cards == {"cards": ["A", "B"], "counts": ["A", "B"]}
+
+
+def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None:
+    files = {table: tables.files(experiment, table=table) for table in tables.TABLES}
+    for name in ("cut/gates_encoder_heads2", "checkpoint/update40", "baseline"):
+        folder = f"results/e/a/models/{name}/seed4"
+        assert f"{folder}/score.json" in files["models"]
+        logged = [f"{folder}/log.jsonl" in files[table] for table in ("logs", "models")]
+        assert logged == [name == "baseline"] * 2  # the others are not trained
+    assert "results/e/a/systematic/checkpoint/update40/seed3.parquet" in files["ablation"]
+    assert not any("/b/" in path for path in files["ablation"])  # which is not pruned
+    rules = experiment.heads.model_copy(update={"relevance_rules": ["z_plus", "epsilon"]})
+    several = experiment.model_copy(update={"heads": rules})
+    by_rule = {f"results/e/{corpus}/relevance/baseline/seed4.rules.json" for corpus in ("a", "b")}
+    assert by_rule <= set(tables.files(several, table="heads")) - set(files["heads"])
+    assert tables.settings(several, table="heads")["by_rule"] == ["a", "b"]
+
+
+def test_the_tables_know_what_is_the_same_in_a_corpus(experiment: Experiment) -> None:
+    values = experiment.model_dump(include={"experiment", "corpora"}) | BERT.model_dump(include={"classification"})
+    values |= {"pruning": {"all": [0.01]}, "ablation": {"single": True}}
+    both, facts = load(values), {}
+    for table in tables.TABLES:
+        settings = json.loads(json.dumps(tables.settings(both, table=table)))
+        facts[table] = Settings.model_validate(settings).corpora
+        assert facts[table].keys() == {"a", "b", *both.tasks} and facts[table]["a"]["title"] == "A"
+    assert facts["models"]["a"]["source"] == "embedded" and isinstance(facts["models"]["a"]["beam"], int)
+    assert facts["relations"]["a"]["least_arcs"] == 30
+    seconds = {name: same["second"] for name, same in facts["ablation"].items()}
+    assert seconds == dict.fromkeys("ab", "development set") | dict.fromkeys(both.tasks, "mismatched test set")
