@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import style
+from specialized_heads.report.claims.evidence import INTERVAL
+from specialized_heads.report.claims.table import evidence_of
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import figure7, figure9, figure10, paper, sweep, table2
 
@@ -45,7 +47,8 @@ def test_one_seed_gives_its_bootstrap_interval_and_several_mean_and_range(swept,
     assert (point["heads_low"], point["heads_high"]) == (models["encoder_heads"].min(), models["encoder_heads"].max())
     deltas = models["bleu"].to_numpy() - [30.1, 30.2, 30.3]
     assert (point["delta_low"], point["delta_high"]) == pytest.approx((deltas.min(), deltas.max()))
-    assert "EN-FR, n = 1,000, 3 seeds (mean and range)" in make.texts(figure7.draw(points))
+    key = "EN-FR, n = 1,000, 3 seeds (mean and range); reference: baseline, 30.2"
+    assert key in make.texts(figure7.draw(points))
 
 
 def test_figure_7_takes_ten_lines_of_pandas(make, tmp_path) -> None:
@@ -90,6 +93,29 @@ def test_the_papers_results_are_beside_ours(swept) -> None:
         [paper.WMT, 10 / 48, -0.15],
         [paper.SUBTITLES, 4 / 48, -0.25],
     ]
+
+
+@pytest.mark.parametrize(("gain", "reference"), [(0.4, "baseline"), (0.6, "λ 0")])
+def test_differences_are_from_the_reference_of_the_claims(gain: float, reference: str, make) -> None:
+    """λ 0 has half a point to both sides, so the baseline is converged if λ 0 gains less. Undecided models are shown too."""
+    kept = [[2, 0], FULL, FULL]
+    rows = [make.model("baseline", [FULL] * 3), make.model("pruned/encoder_lambda0", [FULL] * 3, loss=-gain)]
+    rows.append(make.model("pruned/encoder_lambda0.01", kept, loss=0.6, gates_decided=0.1))
+    tables = make.tables(models={"EN-FR": rows})
+    points = ours(figure7.numbers(tables))
+    evidence = evidence_of(tables._replace(models=tables.models.assign(gates_decided=1.0)))
+    pd.testing.assert_frame_equal(
+        points.loc[points["lam"] > 0, INTERVAL].reset_index(drop=True),
+        evidence.compared("encoder")[0][INTERVAL].reset_index(drop=True),
+    )
+    assert set(points["reference"]) == {reference}
+    baseline, control, pruned = points.to_dict("records")
+    own, other = (baseline, control) if reference == "baseline" else (control, baseline)
+    assert own["difference"] == 0 and np.isnan([own["difference_low"], own["p_value"]]).all()
+    assert other["difference"] == pytest.approx(gain if reference == "baseline" else -gain)
+    assert reference == "baseline" or 0 < pruned["p_value"] < sweep.SIGNIFICANT  # its interval is below zero
+    key = f"EN-FR, n = 1,000; reference: {reference}, {own['bleu']:.1f}"
+    assert {"λ 0", key} <= set(make.texts(figure7.draw(points)))
 
 
 @FIGURES
@@ -153,8 +179,8 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
     assert make.texts(figure).count(sweep.ASKED_LABEL) == 1
     if module is figure7:  # from the strongest penalty to the baseline, so that the line does not jump back
         lines = {line.get_marker(): list(zip(*line.get_data())) for line in reversed(figure.axes[0].lines)}
-        assert lines[">"] == [(1, 29.0), (2, 30.0), (16, 30.0)]
-        assert lines["o"] == [(8, 29.0), (8, 29.0), (16, 30.0)]
+        assert lines[">"] == [(1 / 16, -1.0), (2 / 16, 0.0), (1.0, 0.0)]
+        assert lines["o"] == [(0.5, -1.0), (0.5, -1.0), (1.0, 0.0)]
 
 
 def test_table2_pairs_each_pruned_model_with_its_twin(swept, mixed) -> None:
