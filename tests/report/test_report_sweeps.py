@@ -139,6 +139,15 @@ def test_active_heads_of_each_type(swept) -> None:
     assert start["pruned"].tolist() == [0, 0, 0] and start["active"].tolist() == [48, 48, 48]
     wmt = points[(points["corpus"] == paper.WMT) & (points["pruned"] == 144 - 5 - 9 - 12)]
     assert wmt.set_index("type")["active"].to_dict() == {"encoder": 5, "decoder": 9, "cross": 12}
+    assert wmt["share"].tolist() == pytest.approx([5 / 48, 9 / 48, 12 / 48])
+
+
+def test_types_of_different_depth_are_compared_by_their_shares(make) -> None:
+    whole, half = [[8] * 6, [8] * 2, [8] * 2], [[4] * 6, [8] * 2, [4] * 2]
+    tables = make.tables(models={"EN-FR": [make.model(kept=whole), make.model("pruned/all_lambda0.01", half)]})
+    points = ours(figure9.numbers(tables))
+    assert points[points["lam"] == 0.01][["active", "share"]].values.tolist() == [[24, 0.5], [16, 1.0], [8, 0.5]]
+    assert "heads pruned, of 80 (48/16/16)" in make.texts(figure9.draw(points))
 
 
 @pytest.mark.parametrize(
