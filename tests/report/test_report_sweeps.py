@@ -32,21 +32,19 @@ def swept(make):
 
 
 def test_one_seed_gives_its_bootstrap_interval_and_several_mean_and_range(swept, make) -> None:
-    """Differences are from the baseline of the same seed, of BLEU 30.1, 30.2 and 30.3."""
     points = figure7.numbers(swept()).set_index("lam")
     model, point = pruned(swept(), "encoder", 0.001).squeeze(), points.loc[0.001]
     assert point[["heads", "share"]].tolist() == [model["encoder_heads"], model["encoder_heads"] / 24]
-    assert all(point[name] == model[name] for name in ("bleu", "bleu_low", "bleu_high", "p_value"))
-    assert point["delta"] == model["bleu"] - 30.1
-    assert points.iloc[0][["kind", "share", "delta"]].tolist() == ["baseline", 1.0, 0.0]
+    assert all(point[name] == model[name] for name in ("bleu", "bleu_low", "bleu_high", *INTERVAL, "p_value"))
+    assert points.iloc[0][["kind", "share", "difference"]].tolist() == ["baseline", 1.0, 0.0]
 
     points = figure7.numbers(swept(seeds=(1, 2, 3)))
     models, point = pruned(swept(seeds=(1, 2, 3)), "encoder", 0.001), points[points["lam"] == 0.001].squeeze()
     assert (point["seeds"], point["bleu"]) == (3, pytest.approx(models["bleu"].mean()))
     assert (point["bleu_low"], point["bleu_high"]) == (models["bleu"].min(), models["bleu"].max())
     assert (point["heads_low"], point["heads_high"]) == (models["encoder_heads"].min(), models["encoder_heads"].max())
-    deltas = models["bleu"].to_numpy() - [30.1, 30.2, 30.3]
-    assert (point["delta_low"], point["delta_high"]) == pytest.approx((deltas.min(), deltas.max()))
+    ends = models["difference"].min(), models["difference"].max()
+    assert (point["difference_low"], point["difference_high"]) == ends
     key = "EN-FR, n = 1,000, 3 seeds (mean and range); reference: baseline, 30.2"
     assert key in make.texts(figure7.draw(points))
 
@@ -57,13 +55,12 @@ def test_figure_7_takes_ten_lines_of_pandas(make, tmp_path) -> None:
     models = pd.read_parquet(tmp_path / "made_up/models.parquet")
     models = models[(models["kind"] == "baseline") | (models["kind"] == "pruned") & (models["scope"] == "encoder")]
     models = models[models["title"] == "EN-FR"].sort_values("lam")
-    whole = models[models["kind"] == "baseline"].set_index("seed")["bleu"]
-    models["delta"] = models["bleu"] - models["seed"].map(whole)
+    models["difference"] = models["difference"].fillna(0)
     by_lambda = models.groupby("lam", dropna=False)
-    found = by_lambda[["encoder_heads", "bleu", "delta"]].mean()
+    found = by_lambda[["encoder_heads", "bleu", "difference"]].mean()
     found["low"], found["high"] = by_lambda["bleu"].min(), by_lambda["bleu"].max()
     points = ours(figure7.numbers(tables)).set_index("lam").loc[found.index]
-    expected = points[["heads", "bleu", "delta", "bleu_low", "bleu_high"]].set_axis(found.columns, axis=1)
+    expected = points[["heads", "bleu", "difference", "bleu_low", "bleu_high"]].set_axis(found.columns, axis=1)
     pd.testing.assert_frame_equal(found.astype(float), expected.astype(float))
 
 
@@ -89,7 +86,7 @@ def test_the_papers_results_are_beside_ours(swept) -> None:
         "reported",
         "reported",
     ]  # λ 0 is not the baseline
-    assert points.loc[3:, ["corpus", "share", "delta"]].values.tolist() == [
+    assert points.loc[3:, ["corpus", "share", "difference"]].values.tolist() == [
         [paper.WMT, 10 / 48, -0.15],
         [paper.SUBTITLES, 4 / 48, -0.25],
     ]
@@ -111,7 +108,7 @@ def test_differences_are_from_the_reference_of_the_claims(gain: float, reference
     assert set(points["reference"]) == {reference}
     baseline, control, pruned = points.to_dict("records")
     own, other = (baseline, control) if reference == "baseline" else (control, baseline)
-    assert own["difference"] == 0 and np.isnan([own["difference_low"], own["p_value"]]).all()
+    assert own["difference"] == own["difference_low"] == 0 and np.isnan(own["p_value"])
     assert other["difference"] == pytest.approx(gain if reference == "baseline" else -gain)
     assert reference == "baseline" or 0 < pruned["p_value"] < sweep.SIGNIFICANT  # its interval is below zero
     key = f"EN-FR, n = 1,000; reference: {reference}, {own['bleu']:.1f}"

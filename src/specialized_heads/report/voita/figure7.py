@@ -15,29 +15,26 @@ from specialized_heads.report.voita import paper, sweep
 
 COLUMNS = [
     "corpus", "kind", "lam", "target_heads", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
-    "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "difference", "difference_low", "difference_high",
-    "p_value", "reference", "sentences",
+    "bleu", "bleu_low", "bleu_high", "difference", "difference_low", "difference_high", "p_value", "reference", "sentences",
 ]  # fmt: skip
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
     """Points of each corpus that has models with pruned encoder heads, then the paper's.
 
-    share: of the baseline's encoder heads; delta: BLEU minus that of the baseline of the same seed; difference: from the
-    reference (`sweep.against_reference`); p_value: of the difference; `_low` and `_high`: see `sweep.over_seeds`.
+    share: of the baseline's encoder heads; difference: from the reference (`sweep.against_reference`); p_value: of the
+    difference; `_low` and `_high`: see `sweep.over_seeds`.
     """
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
         models, reference = sweep.against_reference(scores, scope="encoder")
-        models = sweep.against_baseline(models)
         full = models.loc[models["kind"] == "baseline"].set_index("seed")["encoder_heads"]
         models = models.assign(heads=models["encoder_heads"], share=models["encoder_heads"] / models["seed"].map(full))
-        points = sweep.over_seeds(models, ["heads", "share", "bleu", "delta", "difference"], p_values="difference")
+        points = sweep.over_seeds(models, ["heads", "share", "bleu", "difference"], p_values="difference")
         frames.append(points.assign(corpus=title, reference=reference, sentences=models["sentences"].max()))
     points = stack(frames, COLUMNS)
     reported = pd.DataFrame(paper.FIGURE7).assign(kind="reported", reference="baseline")
-    loss = dict.fromkeys(("delta", "difference"), -reported["loss"])
-    reported = reported.assign(share=reported["heads"] / paper.HEADS_PER_TYPE, **loss)
+    reported = reported.assign(share=reported["heads"] / paper.HEADS_PER_TYPE, difference=-reported["loss"])
     return stack([points, reported], COLUMNS) if len(points) else points
 
 

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from scipy.stats import norm
 
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import INTERVAL, Evidence
+from specialized_heads.report.claims.evidence import INTERVAL, Evidence, against_controls
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 NO_HEADS = "no heads to ablate in these models"
@@ -68,31 +68,22 @@ def over_seeds(
     return pd.DataFrame(columns).reset_index()
 
 
-def against_baseline(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `delta`: BLEU minus that of the baseline of the same seed, whose own interval is unknown."""
-    baselines = rows[rows["kind"] == "baseline"].set_index("seed")["bleu"]
-    return rows.assign(delta=rows["bleu"] - rows["seed"].map(baselines), delta_low=nan, delta_high=nan)
-
-
 def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame, str]:
     """`models` with the difference of their BLEU from the reference of the claims (`Evidence.compared`), and its name.
 
-    The reference is the baseline if it is converged, or if no λ 0 can tell; else it is λ 0. It differs from itself by 0,
-    without an interval. p-values of differences from λ 0 are those of their intervals.
+    The reference is the baseline if it is converged, or if no λ 0 can tell; else it is λ 0. It differs from itself by 0, for
+    sure. p-values of differences from λ 0 are those of their intervals.
     """
-    rows, none = models(scores, scope=scope), pd.DataFrame()
-    empty = dict.fromkeys(("heads", "single", "second", "systematic"), none)
-    evidence = Evidence(title="", stands_for="", pruned=True, scores=rows, least_arcs=0, **empty)
-    rows = rows.assign(difference=rows["difference"].mask(rows["kind"] == "baseline", 0.0))
+    rows = models(scores, scope=scope)
+    evidence = Evidence(scores=rows)
+    rows = rows.assign(**{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL})
     if rows.empty or evidence.converged(scope) is not False:
         return rows, "baseline"
-    reference = evidence.controls(scope)[INTERVAL].loc[rows["seed"]].set_index(rows.index)
-    value = rows["difference"] - reference["difference"]
-    # As in the claims, the two differences from the baseline count as independent.
-    halves = [(side["difference_high"] - side["difference_low"]).fillna(0.0) / 2 for side in (rows, reference)]
-    half = np.hypot(*halves).mask(rows["lam"] == 0)
-    columns = dict(zip(INTERVAL, (value, value - half, value + half), strict=True))
-    return rows.assign(**columns, p_value=2 * norm.sf(norm.ppf(0.975) * value.abs() / half)), "λ 0"
+    rows = against_controls(rows, evidence.controls(scope))
+    half = (rows["difference_high"] - rows["difference_low"]) / 2
+    p_values = 2 * norm.sf(norm.ppf(0.975) * rows["difference"].abs() / half)
+    ends = {name: rows[name].mask(rows["lam"] == 0, 0.0) for name in INTERVAL}
+    return rows.assign(**ends, p_value=np.where(rows["lam"] == 0, nan, p_values)), "λ 0"
 
 
 def reference_text(points: pd.DataFrame) -> str:
