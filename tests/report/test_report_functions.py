@@ -17,10 +17,10 @@ def test_drift_names_the_best_head_and_what_became_of_the_first(make) -> None:
     """A baseline, the same without its best nsubj head, one with a better one beside it, and one without encoder heads."""
     base = make.heads()
     encoder = base["type"] == "encoder"
-    base.loc[encoder, "nsubj_head_to_dependent"] = np.linspace(0.1, 0.6, encoder.sum())
+    base.loc[encoder, "nsubj_head_to_dependent_margin"] = np.linspace(-0.3, 0.2, encoder.sum())
     base.at[base.index[encoder][-1], "relations"] = ["nsubj_head_to_dependent"]
     overtaken = base.copy()
-    overtaken.loc[3, "nsubj_head_to_dependent"] = 0.9
+    overtaken.loc[3, "nsubj_head_to_dependent_margin"] = 0.5
     models = {
         "pruned/encoder_lambda0.5": base[~encoder],
         "pruned/encoder_lambda0.01": overtaken,
@@ -34,17 +34,17 @@ def test_drift_names_the_best_head_and_what_became_of_the_first(make) -> None:
     assert subjects["heads"].tolist() == [24, 24, 23, 0]
     assert subjects["carrier"].tolist() == [drift.SAME, drift.MOVED, drift.LOST, drift.NONE]
     assert list(zip(subjects["layer"], subjects["head"]))[:3] == [(3, 8), (1, 4), (3, 7)]
-    assert subjects["score"].tolist()[:2] == pytest.approx([0.6, 0.9])
+    assert subjects["score"].tolist()[:2] == pytest.approx([0.2, 0.5])
     assert subjects["labelled"].tolist() == [True, False, False, False]
-    assert subjects["baseline"].tolist()[0] == 0.4
-    assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8"} <= set(make.texts(drift.draw(cells)))
+    assert set(subjects["measure"]) == {drift.MARGIN} != set(cells.loc[cells["function"] == "rare words", "measure"])
+    assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8: +0.20"} <= set(make.texts(drift.draw(cells)))
 
 
 def test_drift_tells_types_and_offsets_apart(make) -> None:
     base = make.heads(1, 4)
     base["positional_share"] = [0.5, 0.6, 0.7, 0.95, *[0.5] * 4, 0.99, 0.5, 0.6, 0.99]
     base["positional_offset"] = [-1, -1, -2, 1, *[0] * 4, *[-2, -1, 1, 2]]
-    base[[f"amod_{direction}" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
+    base[[f"amod_{direction}_margin" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
     fewer = base.drop(base.index[3])
     fewer.loc[0, "positional_share"] = 0.65
     heads = {"baseline": base, "pruned/all_heads11": fewer}

@@ -57,7 +57,13 @@ def draw(points: pd.DataFrame) -> Figure:
             # Where two models have equally many heads, the line comes from the stronger penalty: x falls as λ rises.
             sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=line, level=sweep.SIGNIFICANT)
         for control in rows[rows["lam"] == 0].itertuples():
-            place = {"xytext": (-5, 5), "textcoords": "offset points", "ha": "right", "size": 6.5, "color": look.colour}
+            place = {
+                "xytext": (-5, 5 + 8 * number),
+                "textcoords": "offset points",
+                "ha": "right",
+                "size": 6.5,
+                "color": look.colour,
+            }
             axes.annotate("λ 0", (control.share, control.difference), **place)
         sizes = f"n = {rows['sentences'].iloc[0]:,.0f}{sweep.seeds_note(rows)}; reference: {sweep.reference_text(rows)}"
         handles.append(style.key(look, f"{corpus}, {sizes}"))

@@ -82,7 +82,7 @@ def draw(cells: pd.DataFrame) -> Figure:
     axes = drawn.add_subplot()
     width = 0.84 * (style.DOUBLE - 0.2) / max(6, len(columns))  # inches of a cell
     longest = max([1, *(len(line) for text in lines for line in text)])
-    size = min(6.0, height * 72 / 1.3 / tall, width * 72 / 0.54 / longest)
+    size = min(6.0, height * 72 / 1.3 / tall, width * 72 / 0.6 / longest)
     if size < SMALLEST_TEXT:  # numbers alone
         texts = {place: text.partition("\n")[0] for place, text in texts.items()}
         size = min(6.0, height * 72 / 1.35, width * 72 / 2.5)
