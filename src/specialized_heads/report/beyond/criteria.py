@@ -98,7 +98,7 @@ def draw(points: pd.DataFrame) -> Figure:
     if (seeds := points["seeds"].max()) > 1:
         band = {"color": style.PAPER_COLOUR, "alpha": 0.15, "linewidth": 0}
         handles.append(Patch(label=f"mean and range of {seeds} seeds", **band))
-    handles.append(style.marker_key(f"differs from the baseline, p < {sweep.SIGNIFICANT}", color=style.PAPER_COLOUR))
+    handles.append(sweep.hollow_key("baseline", color=style.PAPER_COLOUR))
     drawn.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn
 
@@ -108,7 +108,7 @@ def _series(axes: Axes, series: pd.DataFrame, *, look: style.Series) -> None:
         band = series["bleu_low"], series["bleu_high"]
         axes.fill_between(series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0)
     axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
-    sweep.hollow(axes, series, x="heads", y="bleu", look=look, level=sweep.SIGNIFICANT)
+    sweep.hollow(axes, series, x="heads", y="bleu", look=look)
 
 
 def shown(points: pd.DataFrame) -> pd.DataFrame:

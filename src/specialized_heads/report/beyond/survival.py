@@ -127,7 +127,7 @@ def draw(rows: pd.DataFrame) -> Figure:
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     handles = [Line2D([], [], label=name, **look) for name, look in LOOKS.items()]
-    handles.append(style.marker_key(f"differs from 0, p < {sweep.SIGNIFICANT}"))
+    handles.append(sweep.hollow_key("line at 0"))
     drawn.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn
 

@@ -2,7 +2,7 @@
 
 The difference in BLEU from the reference: the baseline if it is converged, else the model that is trained for as long with λ 0.
 Bars are 95% intervals of the paired bootstrap or, with several seeds, their range. The paper's two results are beside ours. A
-hollow marker differs from the reference, for every seed and in the same direction.
+hollow marker differs from the reference at p < 0.05, for every seed and in the same direction.
 """
 
 import pandas as pd
@@ -55,7 +55,7 @@ def draw(points: pd.DataFrame) -> Figure:
         look = style.series(number)
         for series, line in sweep.split(rows, look, both=both):
             # Where two models have equally many heads, the line comes from the stronger penalty: x falls as λ rises.
-            sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=line, level=sweep.SIGNIFICANT)
+            sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=line)
         for control in rows[rows["lam"] == 0].itertuples():
             place = {
                 "xytext": (-5, 5 + 8 * number),
@@ -80,7 +80,7 @@ def draw(points: pd.DataFrame) -> Figure:
     bars = "95% interval" + (", or range of seeds" if points["seeds"].max() > 1 else "")
     handles += [
         Line2D([], [], label="reference", **style.REFERENCE),
-        style.marker_key(f"differs from the reference, p < {sweep.SIGNIFICANT}"),
+        sweep.hollow_key(),
         style.marker_key(bars, marker="|", markersize=7),
     ]
     drawn.legend(handles=[*handles, *sweep.key(both=both)], loc="outside lower center", ncols=2)

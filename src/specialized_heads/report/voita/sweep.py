@@ -25,7 +25,7 @@ ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by Î
 ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small Î», then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
-SIGNIFICANT = 0.05  # level at which figures mark a difference from the baseline
+SIGNIFICANT = 0.05  # a hollow marker differs from its reference at this level, in every figure
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
@@ -201,6 +201,11 @@ def key(*, both: bool) -> list[Line2D]:
     return [style.key(style.Series(style.PAPER_COLOUR, **ASKED), ASKED_LABEL)] if both else []
 
 
+def hollow_key(reference: str = "reference", **look: str) -> Line2D:
+    """The legend entry of hollow markers."""
+    return style.marker_key(f"differs from the {reference}, p < {SIGNIFICANT}", **look)
+
+
 def widen(axes: Axes) -> None:
     """Make an axis of BLEU span at least `SMALLEST_SPAN`."""
     low, high = axes.get_ylim()
@@ -215,25 +220,24 @@ def line(
     x: str,
     y: str,
     look: style.Series,
-    level: float = 0.0,
     label: str | None = None,
 ) -> None:
     """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
 
     Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
-    Markers of differences that are significant at `level` are hollow.
+    With `p_value`, markers of significant differences are hollow.
     """
     series = series.sort_values(x, kind="stable")
     bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
     axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
     axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
-    if level:
-        hollow(axes, series, x=x, y=y, look=look, level=level)
+    if "p_value" in series:
+        hollow(axes, series, x=x, y=y, look=look)
 
 
-def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, level: float) -> None:
+def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
     """Make the markers of significant differences hollow."""
-    known = series[series["p_value"] < level]
+    known = series[series["p_value"] < SIGNIFICANT]
     axes.plot(known[x], known[y], color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none")
 
 
