@@ -184,9 +184,9 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
     figure = module.draw(points)
     assert make.texts(figure).count(sweep.ASKED_LABEL) == 1
     if module is figure7:  # from the strongest penalty to the baseline, so that the line does not jump back
-        lines = {line.get_marker(): list(zip(*line.get_data())) for line in reversed(figure.axes[0].lines)}
-        assert lines[">"] == [(1 / 16, -1.0), (2 / 16, 0.0), (1.0, 0.0)]
-        assert lines["o"] == [(0.5, -1.0), (0.5, -1.0), (1.0, 0.0)]
+        lines = [list(zip(*line.get_data())) for line in figure.axes[0].lines if line.get_marker() == "o"]
+        assert [(1 / 16, -1.0), (2 / 16, 0.0), (1.0, 0.0)] in lines
+        assert [(0.5, -1.0), (0.5, -1.0), (1.0, 0.0)] in lines
 
 
 def test_table2_pairs_each_pruned_model_with_its_twin(swept, mixed) -> None:

@@ -21,7 +21,7 @@ from specialized_heads.report.claims.evidence import INTERVAL, Evidence, against
 NO_PRUNED = "no pruned models of this kind in this experiment"
 NO_HEADS = "no heads to ablate in these models"
 TARGET = ["kind", "lam", "target_heads"]
-ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
+ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series by λ
 ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
@@ -189,7 +189,6 @@ def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[t
     `both`: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
     """
     asked, baseline = points["target_heads"].notna(), points["kind"] == "baseline"
-    # The baseline is in both series and keeps the marker of the one drawn last.
     if both and asked.any():
         yield points[asked | baseline], look._replace(**ASKED)
     if not both or not asked[~baseline].all():
@@ -198,7 +197,7 @@ def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[t
 
 def key(*, both: bool) -> list[Line2D]:
     """The legend entry of models pruned to a number of heads, where there are others."""
-    return [style.key(style.Series(style.PAPER_COLOUR, **ASKED), ASKED_LABEL)] if both else []
+    return [style.key(style.Series(style.PAPER_COLOUR, "", **ASKED), ASKED_LABEL)] if both else []
 
 
 def hollow_key(reference: str = "reference", **look: str) -> Line2D:
