@@ -42,16 +42,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
         column = column.assign(**shared, heads=len(heads), whole=not model["scope"])
         frames.append(column.reindex(columns=[*COLUMNS, "whole"]))
     cells = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("place", "layer", "head"), "Int64"))
-    order = {
-        "heads": False,
-        "whole": False,
-        **sweep.WEAKEST_FIRST,
-        "seed": True,
-        "place": True,
-        "layer": True,
-        "head": True,
-    }
-    return sweep.in_order(cells, order)[COLUMNS]
+    return sweep.in_order(cells, {"heads": False, "whole": False, **sweep.WEAKEST_FIRST, "seed": True})[COLUMNS]
 
 
 def _names(head: dict) -> list[str]:
