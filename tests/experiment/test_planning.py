@@ -196,7 +196,14 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     assert not made(experiment) & {"speed", "relevance", "tasks", "emergence"}
     plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
     assert not plain & {"moments", "criteria", "controls", "ablation", "gates"}
-    assert {"figure7", "figure9", "table2", "relations"} <= plain
+    of_pruning = {"front", "figure8", "figure10", "table2", "drift", "survival"}
+    assert not plain & {"figure2", "figure7", "figure9", *of_pruning} and {"figure1", "figure3", "relations"} <= plain
+    assert {"figure2", "figure7", "figure9", *of_pruning} <= made(experiment)
+    # With λ 0 alone, no model loses heads; with one scope, the figures of the other would be empty.
+    one = experiment.model_dump(include={"experiment", "corpora"})
+    none, some = (made(load(one | {"pruning": {"encoder": [0, *more], "all": [0]}})) for more in ([], [0.01]))
+    assert not none & {"figure7", "gates", *of_pruning}
+    assert {"figure7", "gates", *of_pruning} - some == {"figure10"}
     of_tasks = made(BERT)
     assert {"claims", "tasks", "task_pruning", "ablation", "moments", "task_speed", "training_curves"} <= of_tasks
     assert not of_tasks & {"figure1", "front", "data_card", "figures", "heads", "relations", "systematic"}

@@ -1,9 +1,11 @@
 """The study at a glance: every model on the left, and every head of the first seed's on the right."""
 
+import numpy as np
 import pandas as pd
 
 from specialized_heads.report import style
 from specialized_heads.report.beyond import front
+from specialized_heads.report.claims.evidence import INTERVAL
 
 
 def test_every_model_is_a_point_and_every_head_is_counted_once(make) -> None:
@@ -26,4 +28,7 @@ def test_every_model_is_a_point_and_every_head_is_counted_once(make) -> None:
     whole = right[right["scope"] == ""].set_index(["type", "functions"])["heads"]
     assert whole["encoder", front.NONE] == (encoder["functions"].map(len) == 0).sum()
     assert (whole["encoder", "positional; syntactic"], whole["cross", "diagonal"]) == (1, 2)
+    # The paired difference is that of the table of models; the baseline is the reference.
+    expected = tables.models[INTERVAL].fillna(0.0).iloc[[0, 1, 0, 2]]
+    np.testing.assert_array_equal(left[INTERVAL].to_numpy(float), expected.to_numpy(float))
     assert {"EN-FR", "baseline, 27.0", "48", "35", "16", "λ 0.01"} <= set(make.texts(front.draw(rows)))

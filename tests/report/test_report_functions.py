@@ -1,6 +1,5 @@
 """What is made of the functions of heads beyond the paper: drift, survival, and the person of subjects."""
 
-import itertools
 import math
 from statistics import NormalDist
 
@@ -9,16 +8,19 @@ import pytest
 
 from specialized_heads.parsing.words import Word, write_parses
 from specialized_heads.report.beyond import drift, persons, survival
+from specialized_heads.report.claims import of_heads
+from specialized_heads.report.claims.of_heads import newcombe
+from specialized_heads.report.claims.table import evidence_of
 
 
 def test_drift_names_the_best_head_and_what_became_of_the_first(make) -> None:
     """A baseline, the same without its best nsubj head, one with a better one beside it, and one without encoder heads."""
     base = make.heads()
     encoder = base["type"] == "encoder"
-    base.loc[encoder, "nsubj_head_to_dependent"] = np.linspace(0.1, 0.6, encoder.sum())
+    base.loc[encoder, "nsubj_head_to_dependent_margin"] = np.linspace(-0.3, 0.2, encoder.sum())
     base.at[base.index[encoder][-1], "relations"] = ["nsubj_head_to_dependent"]
     overtaken = base.copy()
-    overtaken.loc[3, "nsubj_head_to_dependent"] = 0.9
+    overtaken.loc[3, "nsubj_head_to_dependent_margin"] = 0.5
     models = {
         "pruned/encoder_lambda0.5": base[~encoder],
         "pruned/encoder_lambda0.01": overtaken,
@@ -32,17 +34,17 @@ def test_drift_names_the_best_head_and_what_became_of_the_first(make) -> None:
     assert subjects["heads"].tolist() == [24, 24, 23, 0]
     assert subjects["carrier"].tolist() == [drift.SAME, drift.MOVED, drift.LOST, drift.NONE]
     assert list(zip(subjects["layer"], subjects["head"]))[:3] == [(3, 8), (1, 4), (3, 7)]
-    assert subjects["score"].tolist()[:2] == pytest.approx([0.6, 0.9])
+    assert subjects["score"].tolist()[:2] == pytest.approx([0.2, 0.5])
     assert subjects["labelled"].tolist() == [True, False, False, False]
-    assert subjects["baseline"].tolist()[0] == 0.4
-    assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8"} <= set(make.texts(drift.draw(cells)))
+    assert set(subjects["measure"]) == {drift.MARGIN} != set(cells.loc[cells["function"] == "rare words", "measure"])
+    assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8: +0.20"} <= set(make.texts(drift.draw(cells)))
 
 
 def test_drift_tells_types_and_offsets_apart(make) -> None:
     base = make.heads(1, 4)
     base["positional_share"] = [0.5, 0.6, 0.7, 0.95, *[0.5] * 4, 0.99, 0.5, 0.6, 0.99]
     base["positional_offset"] = [-1, -1, -2, 1, *[0] * 4, *[-2, -1, 1, 2]]
-    base[[f"amod_{direction}" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
+    base[[f"amod_{direction}_margin" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
     fewer = base.drop(base.index[3])
     fewer.loc[0, "positional_share"] = 0.65
     heads = {"baseline": base, "pruned/all_heads11": fewer}
@@ -59,39 +61,6 @@ def test_drift_tells_types_and_offsets_apart(make) -> None:
 # Survival
 
 
-def area(scores, survive) -> float:
-    """The area under the curve, pair by pair."""
-    pairs = [(a, b) for (a, x), (b, y) in itertools.product(zip(scores, survive), repeat=2) if x and not y]
-    return np.mean([(a > b) + 0.5 * (a == b) for a, b in pairs])
-
-
-def test_the_area_under_the_curve_is_the_share_of_pairs() -> None:
-    random = np.random.default_rng(1)
-    scores = random.integers(0, 6, 30).astype(float)
-    survive = (random.random(30) < 0.4).astype(float)
-    value, low, high, p_value = survival.concordance([scores], [survive])
-    assert value == pytest.approx(area(scores, survive))
-    assert low < value < high
-    mirrored = survival.concordance([-scores], [survive])
-    assert mirrored == (pytest.approx(1 - value), pytest.approx(1 - high), pytest.approx(1 - low), p_value)
-    value, low, high, p_value = survival.concordance([scores], [scores])  # as along the sweep
-    assert value == 1.0 and np.isnan([low, high]).all() and p_value == 1 / 2000
-
-
-def test_only_heads_of_one_seed_are_compared_and_an_interval_needs_two_on_each_side() -> None:
-    # Within a seed scores say nothing; between seeds they would seem to say everything.
-    survive = [np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])]
-    value, low, high, p_value = survival.concordance([np.full(4, 1.0), np.full(4, 9.0)], survive)
-    assert (value, p_value) == (0.5, 1.0) and low < 0.2 and high > 0.8
-    value, low, high, p_value = survival.concordance([np.arange(5.0)], [np.array([0.0, 1, 1, 1, 1])])
-    assert value == 1.0 and np.isnan([low, high]).all()
-    assert p_value == pytest.approx(2 / 5, abs=0.04)  # the one that is pruned is the first of five, or the last
-    assert np.isnan(survival.concordance([np.arange(5.0)], [np.ones(5)])).all()
-    # One survivor in one seed, and all heads of the other: the one is on one side of every comparison.
-    both = survival.concordance([np.arange(24.0)] * 2, [np.eye(24)[23], np.ones(24)])
-    assert np.isnan(both[1:3]).all()
-
-
 @pytest.mark.parametrize("survivors, heads, true", [(4, 24, 0.76), (20, 24, 0.76), (4, 24, 0.5), (24, 48, 0.9)])
 def test_intervals_hold_the_true_area_as_often_as_they_say(survivors: int, heads: int, true: float) -> None:
     """Scores are normal, those of survivors higher by what makes the area the true one."""
@@ -102,62 +71,55 @@ def test_intervals_hold_the_true_area_as_often_as_they_say(survivors: int, heads
         scores = random.normal(size=heads)
         scores[:survivors] += shift
         own, others = scores[:survivors, None], scores[survivors:]
-        low, high = survival.newcombe((own > others).mean(), [(survivors, heads - survivors)])
+        low, high = newcombe((own > others).mean(), [(survivors, heads - survivors)])
         inside += low <= true <= high
     assert 0.93 <= inside / 1000 <= 0.99
 
 
 def test_intervals_of_strata_are_narrower_than_those_of_each() -> None:
-    alone, together = (survival.newcombe(0.76, [(8, 16)] * count) for count in (1, 4))
+    alone, together = (newcombe(0.76, [(8, 16)] * count) for count in (1, 4))
     assert alone[0] < together[0] < 0.76 < together[1] < alone[1]
     spread = [high - low for low, high in (alone, together)]
     assert spread[0] / spread[1] == pytest.approx(2, rel=0.1)  # four times as much: half as wide
-    low, high = survival.newcombe(1.0, [(4, 20)])
+    low, high = newcombe(1.0, [(4, 20)])
     assert 0.5 < low < 0.9 and high == 1.0
 
 
-def test_p_values_are_those_of_all_permutations() -> None:
-    scores, survive = np.array([5.0, 3, 4, 1, 2, 0, 6]), np.array([1.0, 1, 0, 0, 0, 0, 1])
-    areas = [area(scores, np.isin(np.arange(7), chosen)) for chosen in itertools.combinations(range(7), 3)]
-    exact = np.mean(np.abs(np.array(areas) - 0.5) >= abs(area(scores, survive) - 0.5) - 1e-9)
-    found = [survival.concordance([scores], [survive], seed=seed)[3] for seed in (0, 0, 1)]
-    assert found[0] == found[1] != found[2]
-    assert found == pytest.approx([exact] * 3, abs=0.03)
-
-
-@pytest.mark.parametrize("labels", [True, False])
-def test_survival_by_scope_type_and_model(make, labels: bool) -> None:
-    """Of two seeds and both scopes: one model keeps the most relevant heads, one keeps all."""
-    heads, concordant = {}, []
+def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None:
+    """Two seeds of a model with half of its heads, one without encoder heads, and one with undecided gates."""
+    heads, decided = {}, []
     for seed in (1, 2):
         whole = make.heads(seed=seed)
-        if not labels:
-            whole["functions"] = [[] for _ in range(len(whole))]
-        left = make.without(whole, 10)
-        heads[f"baseline/seed{seed}"] = heads[f"pruned/encoder_lambda0.01/seed{seed}"] = whole
-        heads[f"pruned/encoder_lambda0.1/seed{seed}"] = heads[f"pruned/all_heads58/seed{seed}"] = left
-        encoder = whole[whole["type"] == "encoder"]
-        kept = set(zip(left["type"], left["layer"], left["head"]))
-        survive = [head in kept for head in zip(encoder["type"], encoder["layer"], encoder["head"])]
-        concordant.append(area(encoder["functions"].map(len) > 0, survive))
-    rows = survival.numbers(make.tables(heads={"EN-FR": heads}))
-    assert set(rows.loc[rows["scope"] == "all", "type"]) == {"encoder", "decoder", "cross"}
-    encoder = rows[rows["scope"] == "encoder"]
-    assert encoder["target"].unique().tolist() == ["λ 0.01", "λ 0.1", survival.SWEEP]
-    found = encoder.set_index(["target", "score"])
-    perfect = found.loc[("λ 0.1", "relevance")]
-    assert perfect["auc"] == perfect["high"] == 1.0 and 0.8 < perfect["low"] < 1.0 and perfect["p_value"] < 0.001
-    assert perfect[["seeds", "heads", "survivors"]].tolist() == [2, 48, 20]
-    assert np.isnan(found.loc[("λ 0.01", "relevance"), "auc"])  # all survive
-    sweep = found.loc[(survival.SWEEP, "relevance")]
-    assert sweep["auc"] == 1.0 and sweep[["low", "high"]].isna().all()
-    specialised = found.loc[("λ 0.1", "specialised")]
-    assert specialised["labelled"] == 14 * labels
-    assert specialised["auc"] == pytest.approx(np.mean(concordant) if labels else math.nan, nan_ok=True)
-    decoder = rows[rows["type"] == "decoder"]
-    assert decoder["auc"].isna().all() and not set(survival.ENCODER_ONLY) & set(decoder["score"])
-    line = survival.shown(rows).set_index("model").loc["λ 0.1"]
-    assert line[["survivors", "with a function"]].tolist() == ["20 of 48", f"{14 * labels}"]
+        left = {
+            "baseline": whole,
+            "pruned/encoder_lambda0": whole,
+            "pruned/encoder_lambda0.01": make.without(whole, 10),
+        }
+        left |= {"pruned/encoder_lambda0.1": make.without(whole, 0), "pruned/all_heads58": make.without(whole, 12)}
+        left |= {"pruned/all_lambda0.2": make.without(whole, 5)}
+        heads |= {f"{name}/seed{seed}": table for name, table in left.items()}
+        decided += [0.5 if name == "pruned/all_lambda0.2" else 1.0 for name in left]
+    tables = make.tables(heads={"EN-FR": heads})
+    tables = tables._replace(models=tables.models.assign(gates_decided=decided))
+    rows = survival.numbers(tables)
+    of_encoder = rows[rows["scope"] == "encoder"]
+    assert of_encoder["lam"].fillna(-1).tolist() == [0.01, 0.01, 0.1, 0.1, -1]
+    assert of_encoder["left"].fillna(-1).tolist() == [10, 10, 0, 0, -1]
+    one, every = of_encoder.iloc[0], of_encoder.iloc[-1]
+    claimed = of_heads.specialised_survive(evidence_of(tables))
+    assert every[["heads", "difference", "low", "high"]].tolist() == [48, claimed.value, claimed.low, claimed.high]
+    assert one["labelled_survival"] * one["labelled"] + one["other_survival"] * (24 - one["labelled"]) == 10
+    assert one["relevance"] > 0.5 > abs(one["low entropy"])  # the most relevant heads are left
+    assert of_encoder.loc[of_encoder["lam"] == 0.1, "difference"].isna().all()
+    of_all = rows[rows["scope"] == "all"]
+    assert of_all["counted"].tolist() == [False, False, True, True, True]
+    text = survival.shown(rows)
+    assert text["model"].tolist() == ["λ 0.01"] * 2 + ["λ 0.1"] * 2 + ["all"] + ["λ 0.2*"] * 2 + ["58 heads"] * 2 + [
+        "all"
+    ]
+    assert text.loc[2, ["left", "difference", "relevance"]].tolist() == ["0", "–", "–"]
+    written = make.texts(survival.draw(rows))
+    assert {"λ 0.01, seed 1: 10 left", "EN-FR, encoder heads pruned", "no difference to measure"} <= set(written)
 
 
 # Persons

@@ -64,9 +64,24 @@ def test_figure8_stacks_heads_by_function_under_their_own_numbers(make) -> None:
     whole = columns[columns["model"] == "baseline/seed1"]["functions"].tolist()
     assert whole[:4] == ["positional", "positional", "positional; syntactic", "positional; syntactic; rare words"]
     assert whole[-17:] == ["other"] * 17
+    assert columns.loc[columns["model"] == "baseline/seed1", "place"].tolist() == [*range(1, 8), *[8] * 17]
     shown, kept = columns[columns["lam"] == 0.01], few[few["type"] == "encoder"]
     assert set(zip(shown["layer"], shown["head"])) == set(zip(kept["layer"], kept["head"]))
-    assert {"24 none pruned", "4 λ 0.005", "4 target: 4", "0 λ 0.1"} <= set(make.texts(figure8.draw(columns)))
+    written = make.texts(figure8.draw(columns))
+    assert {"24 none pruned", "4 λ 0.005", "4 target: 4", "0 λ 0.1"} <= set(written)
+    named = {"2-6 position −1", "1-3 position −1 nsubj v→s", "1-7 (+1) position −1 nsubj v→s", "17 other"}
+    assert named <= set(written)
+
+
+def test_figure8_names_relations_by_their_margin(make) -> None:
+    table = make.heads()
+    names = ["nsubj_head_to_dependent", "obj_dependent_to_head"]
+    for row, margins in enumerate(([0.2, 0.3], [0.4, 0.3])):
+        table.loc[row, [f"{name}_margin" for name in names]] = margins
+        table.at[row, "functions"], table.at[row, "relations"] = ["syntactic"], names
+    assert "0 none pruned" in make.texts(figure8.draw(figure8.numbers(make.tables(heads={"EN-FR": table[24:]}))))
+    cells = figure8.numbers(make.tables(heads={"EN-FR": table})).set_index(["layer", "head"])["names"]
+    assert cells[1, 1] == "obj o→v; nsubj v→s" and cells[1, 2] == "nsubj v→s; obj o→v" and cells[1, 4] == "other"
 
 
 @pytest.fixture

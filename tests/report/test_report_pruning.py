@@ -8,27 +8,24 @@ from specialized_heads.report.beyond import controls, gates
 FULL = [8, 8]
 
 
-@pytest.fixture
-def gated(make):
-    """`gated({name: log})`: the gates in these logs of training."""
-    return lambda logs: gates.numbers(make.tables(models={"EN-FR": [make.model()]}, logs={"EN-FR": logs}))
-
-
-def test_gates_over_time(gated) -> None:
-    first = pd.DataFrame({"update": [5, 9], "open_encoder": [[[0.9, 0.8]], [[0.7, 0.1]]]})
+def test_gates_over_time(make) -> None:
+    first = pd.DataFrame({"update": [5, 9], "open_encoder": [[[0.9, 0.8]], [[0.7, 0.05]]]})
     # Of the second model, the first layer has no cross-attention.
     second = pd.DataFrame({"update": [5], "open_encoder": [[[0.9]]], "open_cross": [[[], [0.3, 0.4]]]})
     logs = {"baseline": first[["update"]], "pruned/encoder_lambda0.01": first, "pruned/all_heads3": second}
-    table = gated(logs | {"pruned/all_heads3/seed2": second})
+    logs |= {"pruned/all_heads3/seed2": second}
+    table = gates.numbers(make.tables(heads={"EN-FR": make.heads(1, 2)}, logs={"EN-FR": logs}))
     assert table.drop(columns="corpus").fillna(-1).to_numpy().tolist() == [
-        ["encoder", 0.01, -1, "encoder", 1, 1, 5, 0.9],
-        ["encoder", 0.01, -1, "encoder", 1, 2, 5, 0.8],
-        ["encoder", 0.01, -1, "encoder", 1, 1, 9, 0.7],
-        ["encoder", 0.01, -1, "encoder", 1, 2, 9, 0.1],
-        ["all", -1, 3, "encoder", 1, 1, 5, 0.9],
-        ["all", -1, 3, "cross", 2, 1, 5, 0.3],
-        ["all", -1, 3, "cross", 2, 2, 5, 0.4],
+        ["encoder", 0.01, -1, "encoder", 1, 1, 5, 0.9, "rare words"],
+        ["encoder", 0.01, -1, "encoder", 1, 2, 5, 0.8, "positional"],
+        ["encoder", 0.01, -1, "encoder", 1, 1, 9, 0.7, "rare words"],
+        ["encoder", 0.01, -1, "encoder", 1, 2, 9, 0.05, "positional"],
+        ["all", -1, 3, "encoder", 1, 1, 5, 0.9, "rare words"],
+        ["all", -1, 3, "cross", 2, 1, 5, 0.3, ""],
+        ["all", -1, 3, "cross", 2, 2, 5, 0.4, ""],
     ]
+    written = make.texts(gates.draw(table))
+    assert {"λ 0.01 choice: 9 still between: 1 of 2", "3 heads none closes still between: 2 of 2"} <= set(written)
 
 
 def test_controls_stand_beside_their_pruned_model(make) -> None:

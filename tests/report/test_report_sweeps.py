@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from specialized_heads.report import style
+from specialized_heads.report.claims.evidence import INTERVAL
+from specialized_heads.report.claims.table import evidence_of
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import figure7, figure9, figure10, paper, sweep, table2
 
@@ -30,22 +32,21 @@ def swept(make):
 
 
 def test_one_seed_gives_its_bootstrap_interval_and_several_mean_and_range(swept, make) -> None:
-    """Differences are from the baseline of the same seed, of BLEU 30.1, 30.2 and 30.3."""
     points = figure7.numbers(swept()).set_index("lam")
     model, point = pruned(swept(), "encoder", 0.001).squeeze(), points.loc[0.001]
     assert point[["heads", "share"]].tolist() == [model["encoder_heads"], model["encoder_heads"] / 24]
-    assert all(point[name] == model[name] for name in ("bleu", "bleu_low", "bleu_high", "p_value"))
-    assert point["delta"] == model["bleu"] - 30.1
-    assert points.iloc[0][["kind", "share", "delta"]].tolist() == ["baseline", 1.0, 0.0]
+    assert all(point[name] == model[name] for name in ("bleu", "bleu_low", "bleu_high", *INTERVAL, "p_value"))
+    assert points.iloc[0][["kind", "share", "difference"]].tolist() == ["baseline", 1.0, 0.0]
 
     points = figure7.numbers(swept(seeds=(1, 2, 3)))
     models, point = pruned(swept(seeds=(1, 2, 3)), "encoder", 0.001), points[points["lam"] == 0.001].squeeze()
     assert (point["seeds"], point["bleu"]) == (3, pytest.approx(models["bleu"].mean()))
     assert (point["bleu_low"], point["bleu_high"]) == (models["bleu"].min(), models["bleu"].max())
     assert (point["heads_low"], point["heads_high"]) == (models["encoder_heads"].min(), models["encoder_heads"].max())
-    deltas = models["bleu"].to_numpy() - [30.1, 30.2, 30.3]
-    assert (point["delta_low"], point["delta_high"]) == pytest.approx((deltas.min(), deltas.max()))
-    assert "EN-FR, n = 1,000, 3 seeds (mean and range)" in make.texts(figure7.draw(points))
+    ends = models["difference"].min(), models["difference"].max()
+    assert (point["difference_low"], point["difference_high"]) == ends
+    key = "EN-FR, n = 1,000, 3 seeds (mean and range); reference: baseline, 30.2"
+    assert key in make.texts(figure7.draw(points))
 
 
 def test_figure_7_takes_ten_lines_of_pandas(make, tmp_path) -> None:
@@ -54,13 +55,12 @@ def test_figure_7_takes_ten_lines_of_pandas(make, tmp_path) -> None:
     models = pd.read_parquet(tmp_path / "made_up/models.parquet")
     models = models[(models["kind"] == "baseline") | (models["kind"] == "pruned") & (models["scope"] == "encoder")]
     models = models[models["title"] == "EN-FR"].sort_values("lam")
-    whole = models[models["kind"] == "baseline"].set_index("seed")["bleu"]
-    models["delta"] = models["bleu"] - models["seed"].map(whole)
+    models["difference"] = models["difference"].fillna(0)
     by_lambda = models.groupby("lam", dropna=False)
-    found = by_lambda[["encoder_heads", "bleu", "delta"]].mean()
+    found = by_lambda[["encoder_heads", "bleu", "difference"]].mean()
     found["low"], found["high"] = by_lambda["bleu"].min(), by_lambda["bleu"].max()
     points = ours(figure7.numbers(tables)).set_index("lam").loc[found.index]
-    expected = points[["heads", "bleu", "delta", "bleu_low", "bleu_high"]].set_axis(found.columns, axis=1)
+    expected = points[["heads", "bleu", "difference", "bleu_low", "bleu_high"]].set_axis(found.columns, axis=1)
     pd.testing.assert_frame_equal(found.astype(float), expected.astype(float))
 
 
@@ -86,10 +86,33 @@ def test_the_papers_results_are_beside_ours(swept) -> None:
         "reported",
         "reported",
     ]  # λ 0 is not the baseline
-    assert points.loc[3:, ["corpus", "share", "delta"]].values.tolist() == [
+    assert points.loc[3:, ["corpus", "share", "difference"]].values.tolist() == [
         [paper.WMT, 10 / 48, -0.15],
         [paper.SUBTITLES, 4 / 48, -0.25],
     ]
+
+
+@pytest.mark.parametrize(("gain", "reference"), [(0.4, "baseline"), (0.6, "λ 0")])
+def test_differences_are_from_the_reference_of_the_claims(gain: float, reference: str, make) -> None:
+    """λ 0 has half a point to both sides, so the baseline is converged if λ 0 gains less. Undecided models are shown too."""
+    kept = [[2, 0], FULL, FULL]
+    rows = [make.model("baseline", [FULL] * 3), make.model("pruned/encoder_lambda0", [FULL] * 3, loss=-gain)]
+    rows.append(make.model("pruned/encoder_lambda0.01", kept, loss=0.6, gates_decided=0.1))
+    tables = make.tables(models={"EN-FR": rows})
+    points = ours(figure7.numbers(tables))
+    evidence = evidence_of(tables._replace(models=tables.models.assign(gates_decided=1.0)))
+    pd.testing.assert_frame_equal(
+        points.loc[points["lam"] > 0, INTERVAL].reset_index(drop=True),
+        evidence.compared("encoder")[0][INTERVAL].reset_index(drop=True),
+    )
+    assert set(points["reference"]) == {reference}
+    baseline, control, pruned = points.to_dict("records")
+    own, other = (baseline, control) if reference == "baseline" else (control, baseline)
+    assert own["difference"] == own["difference_low"] == 0 and np.isnan(own["p_value"])
+    assert other["difference"] == pytest.approx(gain if reference == "baseline" else -gain)
+    assert reference == "baseline" or 0 < pruned["p_value"] < sweep.SIGNIFICANT  # its interval is below zero
+    key = f"EN-FR, n = 1,000; reference: {reference}, {own['bleu']:.1f}"
+    assert {"λ 0", key} <= set(make.texts(figure7.draw(points)))
 
 
 @FIGURES
@@ -113,6 +136,15 @@ def test_active_heads_of_each_type(swept) -> None:
     assert start["pruned"].tolist() == [0, 0, 0] and start["active"].tolist() == [48, 48, 48]
     wmt = points[(points["corpus"] == paper.WMT) & (points["pruned"] == 144 - 5 - 9 - 12)]
     assert wmt.set_index("type")["active"].to_dict() == {"encoder": 5, "decoder": 9, "cross": 12}
+    assert wmt["share"].tolist() == pytest.approx([5 / 48, 9 / 48, 12 / 48])
+
+
+def test_types_of_different_depth_are_compared_by_their_shares(make) -> None:
+    whole, half = [[8] * 6, [8] * 2, [8] * 2], [[4] * 6, [8] * 2, [4] * 2]
+    tables = make.tables(models={"EN-FR": [make.model(kept=whole), make.model("pruned/all_lambda0.01", half)]})
+    points = ours(figure9.numbers(tables))
+    assert points[points["lam"] == 0.01][["active", "share"]].values.tolist() == [[24, 0.5], [16, 1.0], [8, 0.5]]
+    assert "heads pruned, of 80 (48/16/16)" in make.texts(figure9.draw(points))
 
 
 @pytest.mark.parametrize(
@@ -152,9 +184,9 @@ def test_models_by_lambda_and_by_number_of_heads_are_two_lines_from_the_baseline
     figure = module.draw(points)
     assert make.texts(figure).count(sweep.ASKED_LABEL) == 1
     if module is figure7:  # from the strongest penalty to the baseline, so that the line does not jump back
-        lines = {line.get_marker(): list(zip(*line.get_data())) for line in reversed(figure.axes[0].lines)}
-        assert lines[">"] == [(1, 29.0), (2, 30.0), (16, 30.0)]
-        assert lines["o"] == [(8, 29.0), (8, 29.0), (16, 30.0)]
+        lines = [list(zip(*line.get_data())) for line in figure.axes[0].lines if line.get_marker() == "o"]
+        assert [(1 / 16, -1.0), (2 / 16, 0.0), (1.0, 0.0)] in lines
+        assert [(0.5, -1.0), (0.5, -1.0), (1.0, 0.0)] in lines
 
 
 def test_table2_pairs_each_pruned_model_with_its_twin(swept, mixed) -> None:

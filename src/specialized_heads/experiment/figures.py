@@ -5,7 +5,7 @@ is the caption in the report.
 """
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import specialized_heads
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS
 from specialized_heads.experiment.models import corpora, emerging, models, paths, runs, tasks, viewed
+from specialized_heads.experiment.names import SCOPES, Target
 from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources, timed
 
 # By option of the module: files below the experiment's folder, by title of their corpus.
@@ -82,13 +83,24 @@ def _machine(experiment: Experiment) -> dict[str, Any]:
     return {"engines": engines, "device": experiment.device}
 
 
-def _any(*kinds: str) -> Callable[[Experiment], object]:
-    """Whether there are models of these kinds."""
-    return lambda experiment: any(models(experiment, name, *kinds) for name in experiment.studies)
+def _studies(experiment: Experiment) -> list[str]:
+    return [*experiment.studies]
 
 
-def _ablated(key: str, *kinds: str) -> Callable[[Experiment], object]:
-    return lambda experiment: ablated(experiment, key, *(kinds or ("baseline",)))
+def _any(
+    *kinds: str, of: Callable[[Experiment], list[str]] = _studies, scopes: Iterable[str] = SCOPES
+) -> Callable[[Experiment], object]:
+    """The models of these kinds and scopes that have lost heads."""
+    return lambda experiment: [
+        name
+        for study in of(experiment)
+        for name in models(experiment, study, *kinds, scopes=scopes)
+        if not name.endswith(f"_{Target(lam=0)}")
+    ]
+
+
+def _ablated(key: str, of: Callable[[Experiment], list[str]] = _studies) -> Callable[[Experiment], object]:
+    return lambda experiment: [run for run in ablated(experiment, key, "baseline") if run.corpus in of(experiment)]
 
 
 def _moments(experiment: Experiment) -> bool:
@@ -96,8 +108,13 @@ def _moments(experiment: Experiment) -> bool:
     return bool(ablated(experiment, "systematic", "checkpoint"))
 
 
-def _translated(key: str) -> Callable[[Experiment], object]:
-    return lambda experiment: [run for run in ablated(experiment, key, "baseline") if run.corpus in experiment.corpora]
+def _fewer_heads_of_tasks(experiment: Experiment) -> object:
+    return _ablated("systematic", tasks)(experiment) or _any("pruned", of=tasks)(experiment)
+
+
+PRUNED, PRUNED_ENCODER, PRUNED_ALL = (
+    _any("pruned", of=corpora, scopes=scopes) for scopes in (SCOPES, ["encoder"], ["all"])
+)
 
 
 def _everything(experiment: Experiment) -> bool:
@@ -106,7 +123,7 @@ def _everything(experiment: Experiment) -> bool:
 
 # Figure spaces (U+2007) sort figure 2 before figure 10.
 RESULTS = [
-    Result("figures/front", "beyond.front", CLAIMS, "At a glance"),
+    Result("figures/front", "beyond.front", CLAIMS, "At a glance", PRUNED),
     Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, files=_speed(
         lambda experiment: tasks(experiment) if experiment.classification and experiment.classification.speed else [])),
     Result("tables/data_card", "beyond.data_card", DATA, "Data card",
@@ -114,23 +131,24 @@ RESULTS = [
     Result("tables/persons", "beyond.persons", DATA, "Persons of subjects",
            files=_of_corpora(parses="{corpus}/parses/analysis.parquet"), settings=_languages),
     Result("figures/figure1", "voita.figure1", PAPER, "Figure \u20071: relevance and function of each head"),
-    Result("figures/figure2", "voita.figure2", PAPER, "Figure \u20072: the same, further corpora"),
+    Result("figures/figure2", "voita.figure2", PAPER, "Figure \u20072: the same, further corpora",
+           lambda experiment: corpora(experiment)[1:]),
     Result("figures/figure3", "voita.figure3", PAPER, "Figure \u20073: positions of dependents"),
     Result("figures/figure4", "voita.figure4", PAPER, "Figure \u20074: accuracy of syntactic heads"),
     Result("figures/figure5", "voita.figure5", PAPER, "Figure \u20075: attention of the rare-words head", files=_examples),
     Result("figures/figure6", "voita.figure6", PAPER, "Figure \u20076: Hard Concrete distribution"),
-    Result("figures/figure7", "voita.figure7", PAPER, "Figure \u20077: BLEU as encoder heads go"),
-    Result("figures/figure8", "voita.figure8", PAPER, "Figure \u20078: functions of the heads left"),
-    Result("figures/figure9", "voita.figure9", PAPER, "Figure \u20079: heads left by attention type"),
-    Result("figures/figure10", "voita.figure10", PAPER, "Figure 10: heads left by layer"),
+    Result("figures/figure7", "voita.figure7", PAPER, "Figure \u20077: BLEU as encoder heads go", PRUNED_ENCODER),
+    Result("figures/figure8", "voita.figure8", PAPER, "Figure \u20078: functions of the heads left", PRUNED_ENCODER),
+    Result("figures/figure9", "voita.figure9", PAPER, "Figure \u20079: heads left by attention type", PRUNED_ALL),
+    Result("figures/figure10", "voita.figure10", PAPER, "Figure 10: heads left by layer", PRUNED_ALL),
     Result("tables/table1", "voita.table1", PAPER, "Table \u20071: syntactic heads"),
-    Result("tables/table2", "voita.table2", PAPER, "Table \u20072: pruned and from scratch"),
+    Result("tables/table2", "voita.table2", PAPER, "Table \u20072: pruned and from scratch", PRUNED),
     Result("tables/functions", "beyond.functions", HEADS_OF, "Functions"),
     Result("figures/emergence", "beyond.emergence", HEADS_OF, "Emergence of functions", emerging),
     Result("tables/emergence", "beyond.emergence_table", HEADS_OF, "Emergence of functions, table", emerging),
-    Result("figures/drift", "beyond.drift", HEADS_OF, "Drift of functions"),
-    Result("figures/survival", "beyond.survival", HEADS_OF, "Survival of heads"),
-    Result("tables/survival", "beyond.survival", HEADS_OF, "Survival of heads, table"),
+    Result("figures/drift", "beyond.drift", HEADS_OF, "Drift of functions", PRUNED),
+    Result("figures/survival", "beyond.survival", HEADS_OF, "Survival of heads", PRUNED),
+    Result("tables/survival", "beyond.survival", HEADS_OF, "Survival of heads, table", PRUNED),
     Result("tables/relevance", "beyond.relevance", HEADS_OF, "Rules of relevance", by_rule),
     Result("figures/gates", "beyond.gates", PRUNING, "Gates during pruning", _any("pruned")),
     Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("count", "regularised")),
@@ -141,10 +159,10 @@ RESULTS = [
     Result("tables/ablation", "michel.ablation", MICHEL, "Single heads, table", _ablated("single")),
     Result("tables/alone", "michel.alone", MICHEL, "One head alone in its layer", _ablated("single")),
     Result("figures/ablation_sets", "michel.ablation_sets", MICHEL, "Single heads on two test sets", _ablated("single")),
-    Result("figures/systematic", "michel.systematic", MICHEL, "Systematic pruning", _translated("systematic")),
+    Result("figures/systematic", "michel.systematic", MICHEL, "Systematic pruning", _ablated("systematic", corpora)),
     Result("figures/moments", "michel.moments", MICHEL, "Systematic pruning during training", _moments),
     Result("tables/tasks", "classification.tasks", BERT, "Tasks", tasks),
-    Result("figures/task_pruning", "classification.task_pruning", BERT, "Share of heads", tasks),
+    Result("figures/task_pruning", "classification.task_pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
     Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT",
            lambda experiment: experiment.classification and experiment.classification.speed, _speed(tasks)),
     Result("tables/models", "beyond.models", RUNS, "Models, scores, signatures"),

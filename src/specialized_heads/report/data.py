@@ -14,16 +14,8 @@ from specialized_heads.experiment.names import Name, Target
 from specialized_heads.report.gather import BLEU
 from specialized_heads.tables import read_table
 
-MODEL = [
-    "corpus",
-    "kind",
-    "scope",
-    "lam",
-    "target_heads",
-    "criterion",
-    "seed",
-    "update",
-]  # columns that identify a model
+# Columns that identify a model.
+MODEL = ["corpus", "kind", "scope", "lam", "target_heads", "criterion", "seed", "update"]
 
 
 class Tables(NamedTuple):

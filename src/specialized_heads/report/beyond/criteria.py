@@ -20,7 +20,7 @@ ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
 COLUMNS = [
     "corpus", "scope", "finetuned", "criterion", "heads", "seeds", "bleu", "bleu_low", "bleu_high", "bleu_sd",
-    "delta", "delta_low", "delta_high", "p_value", "updates", "sentences",
+    "difference", "difference_low", "difference_high", "p_value", "updates", "sentences",
 ]  # fmt: skip
 NOTHING = "no criteria are compared in this experiment"
 CAPTION = (
@@ -35,8 +35,8 @@ BASELINE = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": "--"}
 def numbers(tables: Tables) -> pd.DataFrame:
     """The points of each corpus with cut models, one row each (`sweep.over_seeds`).
 
-    criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope; delta: BLEU minus that of the
-    baseline of the same seed.
+    criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope; difference: from the baseline of
+    the same seed.
     """
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
@@ -44,7 +44,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
         if not ((scores["kind"] == "finetuned") & (scores["criterion"] == "gates")).any():
             pruned &= False  # the gates' own heads were not fine-tuned, so there is nothing to compare with
         names = scores["criterion"].mask(scores["kind"] == "baseline", "baseline").mask(pruned, "pruned")
-        models = sweep.against_baseline(scores.assign(criterion=names))
+        models = scores.assign(criterion=names)
         models = models[models["kind"].isin(["baseline", "cut", "finetuned"]) | pruned]
         models = models.assign(finetuned=models["kind"].isin(["pruned", "finetuned"]))
         for scope in (name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])):
@@ -52,7 +52,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
             rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
             keys = ["heads", "place", "criterion", "finetuned"]
-            points = sweep.over_seeds(rows, ["bleu", "delta"], keys, p_values="delta")
+            points = sweep.over_seeds(rows, ["bleu", "difference"], keys, p_values="difference")
             same = rows.groupby(keys)
             points = points.assign(bleu_sd=same["bleu"].std().to_numpy(), corpus=title, scope=scope)
             points[["updates", "sentences"]] = same[["updates", "sentences"]].first().astype(int).to_numpy()
@@ -98,7 +98,7 @@ def draw(points: pd.DataFrame) -> Figure:
     if (seeds := points["seeds"].max()) > 1:
         band = {"color": style.PAPER_COLOUR, "alpha": 0.15, "linewidth": 0}
         handles.append(Patch(label=f"mean and range of {seeds} seeds", **band))
-    handles.append(style.marker_key(f"differs from the baseline, p < {sweep.SIGNIFICANT}", color=style.PAPER_COLOUR))
+    handles.append(sweep.hollow_key("baseline", color=style.PAPER_COLOUR))
     drawn.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn
 
@@ -108,7 +108,7 @@ def _series(axes: Axes, series: pd.DataFrame, *, look: style.Series) -> None:
         band = series["bleu_low"], series["bleu_high"]
         axes.fill_between(series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0)
     axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
-    sweep.hollow(axes, series, x="heads", y="bleu", look=look, level=sweep.SIGNIFICANT)
+    sweep.hollow(axes, series, x="heads", y="bleu", look=look)
 
 
 def shown(points: pd.DataFrame) -> pd.DataFrame:
@@ -129,7 +129,7 @@ def _cells(point: dict) -> tuple[str, str, str]:
     bleu = sweep.value_text(point["bleu"], sd=point["bleu_sd"], low=point["bleu_low"], high=point["bleu_high"])
     if point["criterion"] == "baseline":
         return bleu, "", ""
-    return bleu, sweep.value_text(point["delta"], sign=True), sweep.p_text(point["p_value"])
+    return bleu, sweep.value_text(point["difference"], sign=True), sweep.p_text(point["p_value"])
 
 
 def caption(points: pd.DataFrame) -> str:

@@ -1,14 +1,15 @@
 """Drift of functions: which head carries each function as heads are removed, and how well it does so (section 6.2.2).
 
 One panel per scope of pruning, one row per function, one column per model from the baseline to the smallest. A cell names the
-head with the highest score of the function, as layer-head; its colour is that score: the share of argmaxes at one relative
-position, on the diagonal, or on the rarest token, or the accuracy on a relation. Heads keep their numbers when others are
-removed, so a name that stays the same is a function that stays with its head.
+head with the highest score of the function, as layer-head, and the score: for a relation the margin over the best fixed offset,
+otherwise the share of argmaxes at one relative position, on the diagonal, or on the rarest token. Heads keep their numbers when
+others are removed, so a name that stays the same is a function that stays with its head.
 """
 
 from itertools import product
 from math import nan
 
+import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -23,14 +24,21 @@ from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import paper, sweep
 
 COLUMNS = [
-    "corpus", "scope", "model", "lam", "target_heads", "seed", "heads", "type", "function", "layer", "head", "score", "baseline",
-    "labelled", "carrier",
+    "corpus", "scope", "model", "lam", "target_heads", "seed", "heads", "type", "function", "layer", "head", "measure",
+    "score", "labelled", "carrier",
 ]  # fmt: skip
 SAME, MOVED, NONE = "the same head", "another head", "no head has a score"
 LOST = "another head, the first one is pruned"
-ROW = 0.2  # inches: height of a cell
-SCORES = LinearSegmentedColormap.from_list("scores", ["#F4F7F2", "#A8CDA0", "#2F7D4F"])
-EDGES = {SAME: ("#777777", "-", 0.6), MOVED: ("#332288", "--", 1.1), LOST: ("#C2410C", "-", 1.1)}
+ROW = 0.2  # inches: height of a line in a cell
+MOST = 8  # columns with the name and the score of a head beside each other
+SHARE, MARGIN = "share of argmaxes", "margin over the best fixed offset"
+SCALES = {
+    SHARE: ScalarMappable(
+        Normalize(0, 1), LinearSegmentedColormap.from_list("shares", ["#F4F7F2", "#A8CDA0", "#2F7D4F"])
+    ),
+    MARGIN: ScalarMappable(Normalize(-0.4, 0.4), matplotlib.colormaps["PRGn"]),
+}
+EDGES = {SAME: ("#777777", "-", 0.6), MOVED: ("#332288", "--", 1.1), LOST: ("#C2410C", "-", 1.4)}
 # Attention type, row, preferred offsets that count for it, and label of such heads. In the decoder offset 0 is the token
 # generated last.
 POSITIONS = [
@@ -47,7 +55,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     """The best head for each function in each model.
 
     One row per scope of pruning, model (the baseline first) and function; heads: left, of the types that the scope prunes;
-    baseline: accuracy of the best fixed offset; labelled: whether the head has the function; carrier: whether it is the
+    measure: what the score is; labelled: whether the head has the function; carrier: whether it is the
     baseline's head. A function without a score in any model, such as a relation without arcs, is left out.
     """
     corpus = tables.swept("encoder", "all")
@@ -79,19 +87,19 @@ def _carriers(table: pd.DataFrame, types: list[str], relations: list[str]) -> li
     functions += [("encoder", function.name, function.score, function.name, None) for function in OF_TOKENS]
     for relation, direction in product(relations, DIRECTIONS):
         column, name = f"{relation}_{direction}", f"{relation} {paper.direction_label(relation, direction)}"
-        functions.append(("encoder", name, column, column, None))
+        functions.append(("encoder", name, f"{column}_margin", column, None))
     functions += [row for row in positions if row[0] != "encoder" and row[0] in types]
     rows = []
     for kind, function, column, label, offsets in functions:
         known = table[(table["type"] == kind) & table[column].notna()]
         if offsets is not None:
             known = known[known["positional_offset"].isin(offsets)]
-        row = {"type": kind, "function": function, "score": nan, "labelled": False}
+        measure = MARGIN if column.endswith("_margin") else SHARE
+        row = {"type": kind, "function": function, "measure": measure, "score": nan, "labelled": False}
         if len(known):
             best = known.loc[known[column].astype(float).idxmax()]
             labels = [*best["functions"], *(best["relations"] if kind == "encoder" else [])]
             row |= {"layer": best["layer"], "head": best["head"], "score": best[column], "labelled": label in labels}
-            row["baseline"] = best.get(f"{column}_baseline", nan)
         rows.append(row)
     return rows
 
@@ -113,17 +121,18 @@ def draw(cells: pd.DataFrame) -> Figure:
     scopes = style.by(cells, "scope")
     # Few columns keep the width of a cell instead of stretching over the page.
     columns = max([5, *(scope["model"].nunique() for scope in scopes.values())])
-    heights = [ROW * scope["function"].nunique() + 0.75 for scope in scopes.values()]
-    drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 0.75), layout="constrained")
+    row = ROW if columns <= MOST else 1.4 * ROW
+    heights = [row * scope["function"].nunique() + 0.75 for scope in scopes.values()]
+    drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 1.25), layout="constrained")
     drawn.suptitle(
         style.wrap(f"{cells['corpus'].iloc[0]}: the best head for each function", inches=style.DOUBLE, size=8)
     )
-    panels = drawn.subplots(len(scopes), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, (scope, rows) in zip(panels, scopes.items(), strict=True):
-        _panel(axes, rows, scope=scope, columns=columns)
-    scale = ScalarMappable(Normalize(0, 1), SCORES)
-    label = "score: share of argmaxes, or accuracy"
-    style.colour_bar(drawn, scale, list(panels), label, pad=0.01, aspect=30, fraction=0.03)
+    grid = drawn.add_gridspec(len(scopes) + 1, 2, height_ratios=[*heights, 0.08])
+    for place, (scope, rows) in enumerate(scopes.items()):
+        _panel(drawn.add_subplot(grid[place, :]), rows, scope=scope, columns=columns)
+    for place, (label, scale) in enumerate(SCALES.items()):
+        bar = drawn.add_subplot(grid[-1, place])
+        style.colour_bar(drawn, scale, None, label, cax=bar, orientation="horizontal")
     handles = [Rectangle((0, 0), 1, 1, facecolor="white", **_edge(carrier)) for carrier in EDGES]
     handles.append(Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="#CCCCCC", hatch="//////", linewidth=0))
     names = ["the baseline's head", MOVED, "another head, the baseline's is pruned", "no head"]
@@ -139,24 +148,28 @@ def _edge(carrier: str) -> dict[str, object]:
 
 def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None:
     models, functions = style.by(cells, "model"), list(cells["function"].unique())
-    size = min(6.5, 72 * (style.DOUBLE - 1.6) / columns / 2.4)
+    between, characters = (": ", 12) if columns <= MOST else ("\n", 6)
+    size = min(6.5, 72 * (style.DOUBLE - 1.5) / columns / (0.6 * characters))
     for x, model in enumerate(models.values()):
         for cell in model.itertuples():
             y = functions.index(cell.function)
             if pd.isna(cell.score):
                 style.hatched_cell(axes, x, y, width=0.92, height=0.84)
                 continue
-            face = SCORES(cell.score)
+            face = SCALES[cell.measure].to_rgba(cell.score)
             axes.add_patch(Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, facecolor=face, **_edge(cell.carrier)))
             if size >= 4.5:
                 look = {"size": size, "weight": "bold" if cell.labelled else "normal"}
                 look["color"] = "white" if style.is_dark(face) else "black"
-                axes.text(x, y, f"{cell.layer}-{cell.head}", ha="center", va="center_baseline", **look)
+                score = style.minus(f"{cell.score:{'+z' if cell.measure == MARGIN else ''}.2f}")
+                text = f"{cell.layer}-{cell.head}{between}{score}"
+                axes.text(x, y, text, ha="center", va="center_baseline", linespacing=1, **look)
     first = [model.iloc[0] for model in models.values()]
     labels = [f"{row['heads']}\n{sweep.label(row['lam'], row['target_heads'])}" for row in first]
     axes.set_xticks(range(len(models)), [label.replace(" ", "\n") if columns > 8 else label for label in labels])
     axes.set_yticks(range(len(functions)), functions)
     style.bare(axes)
+    axes.tick_params(axis="x", labelsize=min(6.5, 1.25 * size))
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(len(functions) - 0.5, -0.5))
     what = "encoder heads left" if scope == "encoder" else "heads left, of all types"
     axes.set_title(f"{style.SCOPES[scope]}; below each column: {what}")

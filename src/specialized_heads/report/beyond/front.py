@@ -1,8 +1,8 @@
-"""The study at a glance: BLEU against the heads that are left, beside the functions of these heads (sections 6.2 and 6.3).
+"""The study at a glance: what pruning costs in BLEU, beside the functions of the heads that are left (sections 6.2 and 6.3).
 
-Left, the models pruned with each scope over the number of heads of all three attention types; the band is the baseline's 95%
-bootstrap interval. Right, one row per model of the first seed: its heads by attention type, coloured by function, in frames as
-long as the unpruned model has heads.
+Left, the models pruned with each scope over the number of heads of all three attention types: the difference in BLEU from the
+reference, with its 95% interval, as in figure 7; a hollow marker differs from the reference at p < 0.05. Right, one row per model
+of the first seed: its heads by attention type, coloured by function, in frames as long as the unpruned model has heads.
 """
 
 import pandas as pd
@@ -21,6 +21,7 @@ LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
 POINTS = [
     "scope", "kind", "lam", "target_heads", "seeds", "retained", "retained_low", "retained_high", "bleu", "bleu_low", "bleu_high",
+    "difference", "difference_low", "difference_high", "p_value", "reference",
 ]  # fmt: skip
 KEYS = ["scope", "lam", "target_heads", "seed"]
 
@@ -37,9 +38,10 @@ def points(scores: pd.DataFrame) -> pd.DataFrame:
     """The left panel: one row per scope and target (`sweep.over_seeds`); retained: heads of all types."""
     frames = []
     for scope in LOOKS:
-        models = sweep.models(scores, scope=scope)
+        models, reference = sweep.against_reference(scores, scope=scope)
         models = models.assign(retained=models["all_heads"] - models["pruned"])
-        frames.append(sweep.over_seeds(models, ["bleu", "retained"]).assign(scope=scope))
+        means = sweep.over_seeds(models, ["bleu", "difference", "retained"], p_values="difference")
+        frames.append(means.assign(scope=scope, reference=reference))
     return stack(frames, POINTS)
 
 
@@ -71,7 +73,7 @@ def draw(rows: pd.DataFrame) -> Figure:
         return style.message_figure(f"The study at a glance: {sweep.NO_PRUNED}", width=style.DOUBLE)
     models = list(heads.groupby(KEYS, dropna=False, sort=False))
     models.sort(key=lambda model: (["", *LOOKS].index(model[0][0]), -model[1]["heads"].sum()))
-    drawn = Figure(figsize=(style.DOUBLE, max(2.3, 1.0 + ROW * (len(models) + 2)) + 0.55), layout="constrained")
+    drawn = Figure(figsize=(style.DOUBLE, max(2.3, 1.0 + ROW * (len(models) + 2)) + 0.7), layout="constrained")
     drawn.suptitle(style.wrap(rows["corpus"].iloc[0], inches=style.DOUBLE, size=8))
     left, right = drawn.subplots(1, 2, width_ratios=[1, 1.25])
     _curve(left, curve)
@@ -79,31 +81,27 @@ def draw(rows: pd.DataFrame) -> Figure:
     several = curve["seeds"].max() > 1
     left.set_title("What pruning costs" + sweep.seeds_note(curve))
     right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
-    drawn.legend(handles=_key(), loc="outside lower right", ncols=5, handlelength=1.4, columnspacing=1.0)
+    handles = [*_key(), sweep.hollow_key(), *sweep.key(both=sweep.both_kinds(curve))]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn
 
 
 def _curve(axes: Axes, curve: pd.DataFrame) -> None:
-    """BLEU against the heads that are left. The rows beside it name the two series."""
-    whole = curve["kind"] == "baseline"
-    baseline = curve[whole].iloc[0]
-    axes.axhspan(baseline["bleu_low"], baseline["bleu_high"], color="#EEEEEE", linewidth=0, zorder=0)
-    axes.axhline(baseline["bleu"], **style.REFERENCE)
-    place = {"xy": (0.02, baseline["bleu"]), "xycoords": ("axes fraction", "data")}
-    place |= {"xytext": (0, 2), "textcoords": "offset points"}
-    axes.annotate(f"baseline, {baseline['bleu']:.1f}", size=6.5, color=style.PAPER_COLOUR, **place)
-    both = sweep.both_kinds(curve)
-    # The band is the baseline's bar.
-    curve = curve.assign(bleu_low=curve["bleu_low"].mask(whole), bleu_high=curve["bleu_high"].mask(whole))
-    for scope, points_of_scope in style.by(curve, "scope").items():
+    """Differences against the heads that are left. The rows beside it name the two series."""
+    both, scopes = sweep.both_kinds(curve), style.by(curve, "scope")
+    axes.axhline(0, **style.REFERENCE)
+    place = {"xy": (0.02, 0), "xycoords": ("axes fraction", "data"), "xytext": (0, 2), "textcoords": "offset points"}
+    names = {scope: sweep.reference_text(own) for scope, own in scopes.items()}
+    same = len(set(names.values())) == 1
+    text = names.popitem()[1] if same else "\n".join(f"{scope}: {name}" for scope, name in names.items())
+    axes.annotate(text, size=6.5, color=style.PAPER_COLOUR, **place)
+    for scope, points_of_scope in scopes.items():
         for series, look in sweep.split(points_of_scope, LOOKS[scope], both=both):
-            sweep.line(axes, series.iloc[::-1], x="retained", y="bleu", look=look)
+            sweep.line(axes, series.iloc[::-1], x="retained", y="difference", look=look)
     most = curve["retained"].max()
-    axes.set(xlim=(-0.02 * most, 1.03 * most), xlabel="heads retained, of all types", ylabel="BLEU")
+    axes.set(xlim=(-0.02 * most, 1.03 * most), xlabel="heads retained, of all types", ylabel="BLEU − reference")
     axes.grid(axis="y")
     sweep.widen(axes)
-    if both:
-        axes.legend(handles=sweep.key(both=both), loc="best")
 
 
 def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:

@@ -1,8 +1,9 @@
 """Gates during pruning: the probability that each head's gate is open, from the first update to the last.
 
 A panel is one pruned model and one attention type; a row of cells is a head, grouped by layers, and updates run to the right. A
-column of panels is a λ or a number of heads. With a target number of heads the gates become constants before the end, which shows
-as saturated colours.
+marker beside a row is a function of the head before pruning. The bar above a panel is the choosing phase: it lasts from the first
+to the last update at which a gate closes or opens again (P(open) crosses 0.1). "Still between" counts the gates that end
+between 0.1 and 0.9. With a target number of heads the gates become constants before the end, which shows as saturated colours.
 """
 
 import numpy as np
@@ -10,39 +11,42 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
+from specialized_heads.report.claims.of_scores import CLOSED
 from specialized_heads.report.data import Tables, first_seed
 from specialized_heads.report.voita import sweep
 
 MOST = 5  # panels beside each other
+ROW = 0.025  # inches of a gate
+CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
 SCOPES = {"encoder": "encoder only", "all": "all types"}
-COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open"]
+COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open", "functions"]
+MARKERS = {name: look.marker for name, look in zip((name for name in style.FUNCTIONS if name != "other"), style.SERIES)}
+ALIAS = {"diagonal": "positional"}  # what is a diagonal in cross-attention is a position elsewhere
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
-    """One row per gate and record of the log of a model's training, with P(open); of the first corpus or task that is pruned."""
+    """One row per gate and record of the log of a model's training, with P(open); of the first corpus or task that is pruned.
+
+    functions: of the head in the baseline.
+    """
     logs = first_seed(tables.logs[tables.logs["kind"] == "pruned"])
     logs = logs[logs["corpus"] == logs["corpus"].iloc[0]] if len(logs) else logs
+    model = ["corpus", "scope", "lam", "target_heads"]
     gates = [
-        [
-            record["corpus"],
-            record["scope"],
-            record["lam"],
-            record["target_heads"],
-            kind,
-            layer,
-            head,
-            record["update"],
-            p_open,
-        ]
+        [*(record[key] for key in model), kind, layer, head, record["update"], p_open]
         for record in logs.to_dict("records")
         for kind in style.TYPES
         if isinstance(record.get(f"open_{kind}"), list | np.ndarray)
         for layer, values in enumerate(record[f"open_{kind}"], start=1)
         for head, p_open in enumerate(values, start=1)
     ]
-    return pd.DataFrame(gates, columns=COLUMNS).astype({"lam": float, "target_heads": "Int64"})
+    table = pd.DataFrame(gates, columns=COLUMNS[:-1]).astype({"lam": float, "target_heads": "Int64"})
+    heads = tables.heads[(tables.heads["kind"] == "baseline") & tables.heads["seed"].isin(logs["seed"])]
+    heads = heads.assign(functions=heads["functions"].map("; ".join))[["corpus", "type", "layer", "head", "functions"]]
+    return table.merge(heads, "left").fillna({"functions": ""})
 
 
 def draw(table: pd.DataFrame) -> Figure:
@@ -57,22 +61,28 @@ def draw(table: pd.DataFrame) -> Figure:
             blocks.append((scope, kind, [panels[place] for place in style.evenly(len(panels), most=MOST)]))
         if len(panels) > MOST:
             notes.append(f"{SCOPES[scope]}: {MOST} of {len(panels)} models shown")
-    tallest = max(panel.groupby(["layer", "head"]).ngroups for *_, panels in blocks for _, panel in panels)
-    drawn = Figure(figsize=(style.DOUBLE, 0.7 + len(blocks) * max(1.35, 0.75 + 0.02 * tallest)), layout="constrained")
+    rows = [max(panel.groupby(["layer", "head"]).ngroups for _, panel in panels) for *_, panels in blocks]
+    heights = [0.9 + max(0.4, ROW * heads) for heads in rows]
+    drawn = Figure(figsize=(style.DOUBLE, 0.9 + sum(heights)), layout="constrained")
     headline = "; ".join([f"{table['corpus'].iloc[0]}: gates during pruning", *notes])
     drawn.suptitle(style.wrap(headline, inches=style.DOUBLE, size=8))
-    grid = drawn.subplots(len(blocks), max(len(panels) for *_, panels in blocks), squeeze=False)
+    across = max(len(panels) for *_, panels in blocks)
+    grid = drawn.subplots(len(blocks), across, squeeze=False, height_ratios=heights)
     for (scope, kind, panels), line in zip(blocks, grid, strict=True):
         for axes in line[len(panels) :]:
             axes.set_axis_off()
         for axes, ((lam, asked), panel) in zip(line, panels, strict=False):
             mesh = _panel(axes, panel)
-            axes.set_title(sweep.target(lam, asked), size=7)
+            axes.set_title(sweep.target(lam, asked) + _choice(axes, panel), size=6.5)
             axes.tick_params(labelleft=axes is line[0])
         name = style.wrap(style.TYPES[kind][0], inches=0.9, size=6.5)
         line[0].set_ylabel(f"{name}\n({SCOPES[scope]})\nlayer", size=6.5)
     style.label_lowest(grid, "update")
-    drawn.colorbar(mesh, ax=grid, location="bottom", shrink=0.3, aspect=30, label="P(gate is open)")
+    drawn.colorbar(mesh, ax=grid, location="bottom", pad=0.02, shrink=0.3, aspect=30, label="P(gate is open)")
+    looks = {name: {"marker": marker, "color": style.FUNCTIONS[name].colour} for name, marker in MARKERS.items()}
+    handles = [style.marker_key(name, markerfacecolor=look["color"], **look) for name, look in looks.items()]
+    handles.append(Line2D([], [], label="choosing phase", **CHOICE))
+    drawn.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return drawn
 
 
@@ -88,6 +98,29 @@ def _panel(axes: Axes, panel: pd.DataFrame) -> QuadMesh:
     axes.hlines(ends[:-1], 0, edges[-1], color="white", linewidth=0.8)
     axes.set_yticks(ends - sizes.to_numpy() / 2, [str(layer) for layer in sizes.index])
     axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", pad=7)
     axes.invert_yaxis()
+    functions = panel.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])["functions"]
+    for row, names in enumerate(functions.reindex(cells.index)):
+        for place, name in enumerate(ALIAS.get(name, name) for name in names.split("; ") if name):
+            look = {"marker": MARKERS[name], "color": style.FUNCTIONS[name].colour, "markersize": 2.5}
+            x, transform = -0.02 * (place + 1), axes.get_yaxis_transform()
+            axes.plot(x, row + 0.5, clip_on=False, transform=transform, **look)
     axes.spines[["left", "bottom"]].set_visible(False)
     return mesh
+
+
+def _choice(axes: Axes, panel: pd.DataFrame) -> str:
+    """Draw the choosing phase above the cells; return the lines of the title that describe it."""
+    cells = panel.pivot_table(index=["layer", "head"], columns="update", values="p_open")
+    closed = (cells < CLOSED).astype(int)
+    changes = closed.diff(axis=1).fillna(closed).any()
+    updates = changes.index[changes]
+    between = int(cells.iloc[:, -1].between(CLOSED, 1 - CLOSED).sum())
+    text = "none closes"
+    if len(updates):
+        text = "choice: " + " to ".join(map(str, dict.fromkeys(updates[[0, -1]])))
+        edges = [0, *cells.columns]
+        start = edges[edges.index(updates[0]) - 1]
+        axes.plot([start, updates[-1]], [1.02, 1.02], transform=axes.get_xaxis_transform(), clip_on=False, **CHOICE)
+    return f"\n{text}\nstill between: {between} of {len(cells)}"

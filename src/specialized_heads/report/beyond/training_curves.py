@@ -1,8 +1,9 @@
 """Training curves: loss against updates, for each model of the experiment that was trained.
 
-One panel per corpus, kind of model and scope of pruning. Colours are the λ or the number of heads or, where a criterion chose
-the heads, the criterion at all numbers of heads. Lines are the training loss, points the loss on the development set. The two
-differ in more than the data: the training loss includes label smoothing, dropout and random gates, the development loss does not.
+One panel per corpus, kind of model and scope of pruning. Colours, dashes and markers are the λ or the number of heads or, where a
+criterion chose the heads, the criterion at all numbers of heads. Lines are the training loss, points the loss on the development
+set. The two differ in more than the data: the training loss includes label smoothing, dropout and random gates, the development
+loss does not.
 """
 
 import math
@@ -29,7 +30,7 @@ TITLES = {
     "finetuned": "cut by a criterion, fine-tuned",
 }
 SCOPES = {"encoder": "encoder", "all": "all types"}
-DEVELOPMENT = {"marker": "o", "markersize": 3.5, "linestyle": ":"}
+DEVELOPMENT = {"markersize": 2.5, "linestyle": "none"}
 THIN = {"linewidth": 0.9}
 
 
@@ -62,7 +63,7 @@ def draw(curves: pd.DataFrame) -> Figure:
     style.label_lowest(grid, "update")
     handles = [
         Line2D([], [], color=style.PAPER_COLOUR, label="training", **THIN),
-        Line2D([], [], color=style.PAPER_COLOUR, label="development set", **DEVELOPMENT),
+        Line2D([], [], color=style.PAPER_COLOUR, label="development set", marker="o", **DEVELOPMENT),
         Line2D([], [], label="baseline's last on the development set", **style.REFERENCE),
     ]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
@@ -72,27 +73,28 @@ def draw(curves: pd.DataFrame) -> Figure:
 def _panel(axes: Axes, curves: pd.DataFrame) -> None:
     """The models of one panel; the seeds of a model are lines of the same colour."""
     key = []
-    for label, colour, same in _coloured(curves):
+    for label, look, same in _looks(curves):
         for _, curve in same.groupby(["target_heads", "seed"], dropna=False):
             # A line of one point would be invisible.
-            axes.plot(curve["update"], curve["loss"], color=colour, marker="." if len(curve) == 1 else None, **THIN)
+            line = {"color": look.colour, "linestyle": look.line, "marker": "." if len(curve) == 1 else None}
+            axes.plot(curve["update"], curve["loss"], **line, **THIN)
             held_out = curve.dropna(subset="dev_loss")
-            axes.plot(held_out["update"], held_out["dev_loss"], color=colour, **DEVELOPMENT)
+            axes.plot(held_out["update"], held_out["dev_loss"], color=look.colour, marker=look.marker, **DEVELOPMENT)
         if label:
-            key.append(Line2D([], [], color=colour, label=label, **THIN))
+            key.append(style.key(look, label, markersize=2.5, **THIN))
     if key:
         low, high = axes.get_ylim()
         columns = 2 if curves["criterion"].iloc[0] else 3  # names of criteria are longer
         axes.set_ylim(low, high + ROOM * max(2, math.ceil(len(key) / columns)) * (high - low))
-        spacing = {"handlelength": 1, "labelspacing": 0.2, "columnspacing": 1}
+        spacing = {"handlelength": 1.8, "labelspacing": 0.2, "columnspacing": 0.8}
         axes.legend(handles=key, loc="upper center", ncols=columns, fontsize=5.5, **spacing)
 
 
-def _coloured(curves: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """The curves of a panel by colour: the label in the legend ("": none), the colour, and the curves."""
+def _looks(curves: pd.DataFrame) -> Iterator[tuple[str, style.Series, pd.DataFrame]]:
+    """The curves of a panel by their look: the label in the legend ("": none), the look, and the curves."""
     if curves["criterion"].iloc[0]:
         for name, same in style.by(curves, "criterion").items():
-            yield name, style.CRITERIA[name].colour, same
+            yield name, style.CRITERIA[name], same
         return
     targets = list(
         sweep.in_order(curves, sweep.WEAKEST_FIRST).groupby(["lam", "target_heads"], dropna=False, sort=False)
@@ -100,4 +102,4 @@ def _coloured(curves: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
     named = style.evenly(len(targets), most=MOST)
     for place, ((lam, asked), same) in enumerate(targets):
         label = sweep.target(lam, asked) if place in named and same["scope"].iloc[0] else ""
-        yield label, style.ordered(place, len(targets)).colour, same
+        yield label, style.ordered(place, len(targets)), same

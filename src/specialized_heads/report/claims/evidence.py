@@ -39,15 +39,21 @@ def require(fulfilled: object, reason: str) -> None:
 class Evidence:
     """The tables of one corpus; those of ablation are empty if it is not measured."""
 
-    title: str
-    stands_for: str  # the paper's corpus with the same source and languages: "wmt", "opensubtitles", or ""
-    pruned: bool  # whether the experiment prunes on it
-    scores: pd.DataFrame  # one row per model
-    heads: pd.DataFrame  # one row per head of the baselines and of the models pruned with gates
-    single: pd.DataFrame  # BLEU without each single head and with each head alone, by seed
-    second: pd.DataFrame  # the same on another set
-    systematic: pd.DataFrame  # BLEU along the order of importance, by seed and moment of training
-    least_arcs: int  # minimum number of arcs of a relation for its accuracy to count
+    title: str = ""
+    stands_for: str = ""  # the paper's corpus with the same source and languages: "wmt", "opensubtitles", or ""
+    pruned: bool = True  # whether the experiment prunes on it
+    scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row per model
+    heads: pd.DataFrame = field(
+        default_factory=pd.DataFrame
+    )  # one row per head of the baselines and of the models pruned with gates
+    single: pd.DataFrame = field(
+        default_factory=pd.DataFrame
+    )  # BLEU without each single head and with each head alone, by seed
+    second: pd.DataFrame = field(default_factory=pd.DataFrame)  # the same on another set
+    systematic: pd.DataFrame = field(
+        default_factory=pd.DataFrame
+    )  # BLEU along the order of importance, by seed and moment of training
+    least_arcs: int = 0  # minimum number of arcs of a relation for its accuracy to count
     logs: pd.DataFrame = field(default_factory=pd.DataFrame)  # of the trainings, with P(open) of the gates
     of: str = "translation"  # or "classification", a task of BERT, whose scores are called BLEU here
     majority: float = nan  # of a task: score of its most frequent label
@@ -115,9 +121,7 @@ class Evidence:
     def compared(self, scope: str) -> tuple[pd.DataFrame, str]:
         """Pruned models with their difference of BLEU, with interval, from the reference; and the reference.
 
-        The reference is the baseline if it is converged, else the model with λ 0. The interval of a difference from the
-        latter treats both differences from the baseline as independent; both are on the same sentences, so it is too wide
-        rather than too narrow.
+        The reference is the baseline if it is converged, else the model with λ 0.
         """
         models, converged = self.pruned_models(scope), self.converged(scope)
         unknown = (
@@ -126,11 +130,7 @@ class Evidence:
         require(converged is not None, unknown)
         if converged:
             return models, "against the baseline (converged)"
-        reference = self.controls(scope)[INTERVAL].loc[models["seed"]].set_index(models.index)
-        value = models["difference"] - reference["difference"]
-        half = np.hypot(*(side["difference_high"] - side["difference_low"] for side in (models, reference))) / 2
-        columns = dict(zip(INTERVAL, (value, value - half, value + half), strict=True))
-        return models.assign(**columns), "against λ 0 (baseline not converged)"
+        return against_controls(models, self.controls(scope)), "against λ 0 (baseline not converged)"
 
     def curve(self, scope: str) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
         """For each seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
@@ -184,6 +184,18 @@ class Evidence:
         before = before[before["seed"].isin(number.index)]
         counts = kept.reindex(pd.MultiIndex.from_frame(before[HEAD]), fill_value=0).to_numpy()
         return before.assign(survival=counts / before["seed"].map(number))
+
+
+def against_controls(models: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
+    """The models with their difference of BLEU from λ 0 (`Evidence.controls`) in place of that from the baseline.
+
+    The interval treats both differences from the baseline as independent; both are on the same sentences, so it is too wide
+    rather than too narrow.
+    """
+    reference = controls[INTERVAL].loc[models["seed"]].set_index(models.index)
+    value = models["difference"] - reference["difference"]
+    half = np.hypot(*(side["difference_high"] - side["difference_low"] for side in (models, reference))) / 2
+    return models.assign(**dict(zip(INTERVAL, (value, value - half, value + half), strict=True)))
 
 
 def _relation(name: str) -> str:

@@ -13,13 +13,13 @@ from scipy.stats import mannwhitneyu, norm, sem, t
 from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relation_names import canonical
-from specialized_heads.report.beyond.survival import newcombe
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
 from specialized_heads.report.style import minus
 
 NEAR = 0.1  # of the heads: about as many as the paper's
 TOP = 4  # relevance: the top 1 / TOP of a layer's heads, rounded up
+AREAS = np.linspace(0.0, 1.0, 2001)  # at which Newcombe's interval is evaluated
 DOMINANT = 0.5  # relevance: the top heads have at least this share of the layer's; the paper gives no number
 MIN_SEEDS = 3  # a direction needs the same sign in every one of at least as many seeds
 MIN_REMOVED = 10  # a direction needs at least as many removed heads: below, the normal approximation is poor
@@ -156,12 +156,18 @@ def specialised_survive(evidence: Evidence) -> Measured:
     The note has the area under the ROC curve within layers: the probability that a head with a function survives in more
     models than one without, ties counting one half.
     """
-    heads = evidence.survival("encoder")
-    labelled = pd.Series(map(bool, evidence.functions(heads)), index=heads.index)
+    heads, labelled = surviving(evidence, "encoder")
     strata = heads[["seed", "layer"]]
     auc = area(heads["survival"], labelled, strata).value
     value, low, high, p_value = slope(labelled, heads["survival"], strata)
     return Measured(value, low, high, len(heads), "heads", f"AUC {auc:.2f}, p {p_value:.2g}")
+
+
+def surviving(evidence: Evidence, scope: str) -> tuple[pd.DataFrame, pd.Series]:
+    """The encoder heads of the baselines with their survival (`Evidence.survival`), and whether each has a function."""
+    heads = evidence.survival(scope)
+    heads = heads[heads["type"] == "encoder"]
+    return heads, pd.Series(map(bool, evidence.functions(heads)), index=heads.index)
 
 
 def area(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> Measured:
@@ -182,6 +188,25 @@ def area(x: pd.Series, labelled: pd.Series, strata: pd.DataFrame) -> Measured:
     require(sides, "no layer of the baseline has both heads with a function and heads without")
     value = wins / sum(m * n for m, n in sides)
     return Measured(value, *newcombe(value, sides), int(labelled.sum()), "heads with a function")
+
+
+def newcombe(area: float, sides: list[tuple[int, int]]) -> tuple[float, float]:
+    """The 95% interval of an area under the ROC curve (Newcombe 2006, Statistics in Medicine 25, method 5).
+
+    It holds the areas θ from which `area`, measured over all strata, is at most 1.96 standard deviations away, by Hanley and
+    McNeil's variance at θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their
+    numbers of pairs. Both ends are NaN where one side has a single head in all strata. `sides`: survivors and others of each.
+    """
+    sides = [(m, n) for m, n in sides if m * n]  # the others compare nothing
+    if not sides or min(map(sum, zip(*sides))) < 2:
+        return np.nan, np.nan
+    pairs = sum(m * n for m, n in sides)
+    variance = np.zeros_like(AREAS)
+    for m, n in sides:
+        spread = 1 + ((m + n) / 2 - 1) * ((1 - AREAS) / (2 - AREAS) + AREAS / (1 + AREAS))
+        variance += m * n / pairs**2 * AREAS * (1 - AREAS) * spread
+    inside = AREAS[np.abs(AREAS - area) <= norm.ppf(0.975) * np.sqrt(variance) + AREAS[1] / 2]
+    return float(inside[0]), float(inside[-1])
 
 
 def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:

@@ -78,15 +78,10 @@ def evidence_of_task(tables: Tables, *, speed: pd.DataFrame) -> Evidence:
     second = removed(tables, "without", measured_on="second")
     return Evidence(
         title=first["corpus"],
-        stands_for="",
-        pruned=True,
-        scores=pd.DataFrame(),
-        heads=pd.DataFrame(),
         single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
         # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
         second=second if "second_bleu" in first and pd.notna(first["second_bleu"]) else second[:0],
         systematic=in_order_of_importance(tables),
-        least_arcs=0,
         of="classification",
         majority=first["majority"],
         metric=first["metric"],

@@ -2,7 +2,7 @@
 
 Left, heads removed in order of importance without training (Michel et al. 2019, figure 3); right, heads removed by gates during
 fine-tuning (Voita et al. 2019). Bars are 95% bootstrap intervals of the score over sentences, or the range over seeds.
-A hollow marker differs from the whole model at p < 0.01. The dotted line is the share of heads without which the paper's BERT
+A hollow marker differs from the whole model at p < 0.05. The dotted line is the share of heads without which the paper's BERT
 loses nothing.
 """
 
@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, in_order_of_importance, score_name, stack
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.report.voita.paper import SIGNIFICANT
 
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
 COLUMNS = [
@@ -50,13 +49,13 @@ def draw(points: pd.DataFrame) -> Figure:
         for number, rows in enumerate(tasks.values()):
             same = rows[rows["method"] == method]
             if len(same):
-                sweep.line(axes, same, x="share", y="bleu", look=style.series(number), level=SIGNIFICANT)
+                sweep.line(axes, same, x="share", y="bleu", look=style.series(number))
         axes.set(title=title, xlabel="heads left, share of all", xlim=(1.03, -0.03))
         axes.xaxis.set_major_formatter("{x:.0%}")
         axes.grid(axis="y")
     panels[0].set_ylabel(points["metric"].iloc[0])
     panels[0].axvline(1 - paper.PRUNING_SHARES["BERT"], zorder=0, **REPORTED)
     handles = [style.key(style.series(number), task) for number, task in enumerate(tasks)]
-    handles.append(style.marker_key(f"differs from the whole model, p < {SIGNIFICANT}"))
+    handles.append(sweep.hollow_key("whole model"))
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)
     return drawn

@@ -18,19 +18,8 @@ CAPTION = (
     "bootstrap; for every seed). {paper}"
 )
 KEYS = ["corpus", "type", "layer"]
-COLUMNS = [
-    *KEYS,
-    "seeds",
-    "heads",
-    "head",
-    "bleu_full",
-    "delta",
-    "delta_low",
-    "delta_high",
-    "delta_sd",
-    "p_value",
-    "metric",
-]
+SCORES = ["bleu_full", "delta", "delta_low", "delta_high", "delta_sd", "p_value", "metric"]
+COLUMNS = [*KEYS, "seeds", "heads", "head", *SCORES]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:

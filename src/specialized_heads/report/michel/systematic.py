@@ -1,7 +1,7 @@
 """Figure: BLEU as heads are removed in order of importance, of all types together and of each type (Michel et al. 2019,
 sections 4.2 and 5).
 
-There is no training in between. A hollow marker differs from the whole model at p < 0.01, for every seed and in the same
+There is no training in between. A hollow marker differs from the whole model at p < 0.05, for every seed and in the same
 direction.
 """
 
@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, in_order_of_importance
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.report.voita.paper import SIGNIFICANT
 
 GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
 KEYS = ["corpus", "what", "removed", "heads"]
@@ -39,7 +38,7 @@ def draw(points: pd.DataFrame) -> Figure:
     for axes, rows in panels:
         _panel(axes, rows)
     handles = [style.key(look, name) for name, look in GROUPS.values()]
-    handles.append(style.marker_key(f"differs from the whole model, p < {SIGNIFICANT}"))
+    handles.append(sweep.hollow_key("whole model"))
     handles.append(
         Line2D([], [], label=style.wrap(paper.PRUNING, inches=drawn.get_figwidth() / 2 - 0.4, size=6.5), **REPORTED)
     )
@@ -50,7 +49,7 @@ def draw(points: pd.DataFrame) -> Figure:
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     for what, (_, look) in GROUPS.items():
         same = rows[rows["what"] == what]
-        sweep.line(axes, same, x="share", y="bleu", look=look, level=SIGNIFICANT)
+        sweep.line(axes, same, x="share", y="bleu", look=look)
     whole = rows.loc[rows["removed"] == 0, "bleu"].iloc[0]
     axes.axhline(whole, **(style.REFERENCE | {"linewidth": 0.7}), zorder=0)
     axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.15 * rows["bleu_high"].max() or 1.0))

@@ -1,7 +1,6 @@
 """Figure 2: relevance and function of the encoder's self-attention heads on each of the other corpora.
 
-All corpora share one scale of relevance, so that their heads can be compared. An experiment with a single corpus gets a
-figure that says so.
+All corpora share one scale of relevance, so that their heads can be compared.
 """
 
 import pandas as pd

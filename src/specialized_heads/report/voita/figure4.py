@@ -1,6 +1,6 @@
 """Figure 4: dependency scores of the encoder's heads for each relation and direction, corpus by corpus (section 5.2.2).
 
-Every head is a dot. The best head is a marker with its 95% interval, filled where the head counts as syntactic for that
+Every head is a dot. The best head is a marker with its 95% interval, and a ✓ where the head counts as syntactic for that
 relation; a bar marks the accuracy of the most frequent relative position. The paper's best heads appear beside ours. The best
 head is chosen on the sentences on which it is scored.
 """
@@ -67,8 +67,10 @@ def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tu
     for best in column[column["best"]].itertuples():
         if pd.notna(best.low):
             axes.vlines(x, best.low, best.high, color=colour, linewidth=0.9, zorder=4)
-        fill = {"markerfacecolor": colour if best.syntactic or best.reported else "white", "markersize": 4.5}
-        axes.plot(x, best.accuracy, marker=marker, color=colour, zorder=5, linestyle="none", **fill)
+        axes.plot(x, best.accuracy, marker=marker, color=colour, zorder=5, linestyle="none", markersize=4.5)
+        if best.syntactic:
+            place = {"xy": (x, best.high), "xytext": (0, 1), "textcoords": "offset points", "ha": "center"}
+            axes.annotate("✓", size=6, color=colour, **place)
 
 
 def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D]:
@@ -80,7 +82,7 @@ def _key(scores: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> list[Line2D
         handles.append(style.marker_key(label, color=colour, marker=marker, markerfacecolor=colour))
     grey = {"color": style.PAPER_COLOUR}
     handles += [
-        style.marker_key("hollow: best head (on these sentences) is not syntactic", **grey),
+        Line2D([], [], linestyle="none", label="✓: the best head (on these sentences) is syntactic"),
         style.marker_key("95% bootstrap interval", marker="|", markersize=7, **grey),
         Line2D([], [], color="black", linewidth=1.4, label="baseline: most frequent position"),
         style.marker_key("other heads", markersize=1.8, alpha=0.6, markerfacecolor=None, **grey),

@@ -1,7 +1,7 @@
-"""Figure 9: how many heads of each attention type stay active as more heads are pruned (section 6.3.2).
+"""Figure 9: which share of the heads of each attention type stays active as more heads are pruned (section 6.3.2).
 
-With scope `all`, encoder and decoder self-attention and cross-attention compete under one penalty. One panel per corpus, and
-one for each corpus of the paper, from its table 2.
+With scope `all`, encoder and decoder self-attention and cross-attention compete under one penalty. Shares instead of counts
+compare types of different depth. One panel per corpus, and one for each corpus of the paper, from its table 2.
 """
 
 import pandas as pd
@@ -14,7 +14,7 @@ from specialized_heads.report.voita import paper, sweep
 
 COLUMNS = [
     "corpus", "kind", "lam", "target_heads", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active",
-    "active_low", "active_high", "heads",
+    "active_low", "active_high", "heads", "share", "share_low", "share_high",
 ]  # fmt: skip
 PANELS = 3  # per row
 ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}  # the line on which all types lose the same share of their heads
@@ -23,17 +23,18 @@ ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}  # the line on which all types lo
 def numbers(tables: Tables) -> pd.DataFrame:
     """Points of each corpus that has models pruned with scope `all`, then the paper's: one row per target and attention type.
 
-    pruned: heads of all types; active: heads of this type, of `heads` before pruning; `_low` and `_high`: range over seeds.
+    pruned: heads of all types; active: heads of this type, of `heads` before pruning, also as a share; `_low` and `_high`: range
+    over seeds.
     """
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
         models = sweep.models(scores, scope="all")
-        types = [
-            models.assign(type=kind, place=place, active=models[f"{kind}_heads"], heads=models[f"{kind}_heads"].max())
-            for place, kind in enumerate(style.TYPES)
-        ]
+        types = []
+        for place, kind in enumerate(style.TYPES):
+            active, heads = models[f"{kind}_heads"], models[f"{kind}_heads"].max()
+            types.append(models.assign(type=kind, place=place, active=active, heads=heads, share=active / heads))
         keys = [*sweep.TARGET, "place", "type", "heads"]
-        frames.append(sweep.over_seeds(pd.concat(types), ["pruned", "active"], keys).assign(corpus=title))
+        frames.append(sweep.over_seeds(pd.concat(types), ["pruned", "active", "share"], keys).assign(corpus=title))
     points = stack(frames, COLUMNS)
     return stack([points, _reported()], COLUMNS) if len(points) else points
 
@@ -47,12 +48,8 @@ def _reported() -> pd.DataFrame:
         for active in [(whole, whole, whole), *models]:
             model = {"corpus": corpus, "kind": "reported", "pruned": 3 * whole - sum(active), "heads": whole}
             rows += [model | {"type": kind, "active": count} for kind, count in zip(style.TYPES, active, strict=True)]
-    return pd.DataFrame(rows)
-
-
-def _whole_text(heads: pd.Series) -> str:
-    """The number of heads before pruning, or one per attention type where the decoder has another depth."""
-    return "/".join(f"{whole:.0f}" for whole in (heads[:1] if heads.nunique() == 1 else heads))
+    table = pd.DataFrame(rows)
+    return table.assign(share=table["active"] / whole)
 
 
 def draw(points: pd.DataFrame) -> Figure:
@@ -61,19 +58,22 @@ def draw(points: pd.DataFrame) -> Figure:
         return style.message_figure(f"Figure 9: {sweep.NO_PRUNED} (scope: all)", width=style.DOUBLE)
     corpora = style.by(points, "corpus")
     both = sweep.both_kinds(points)
-    drawn, _, panels = style.panels(len(corpora), across=PANELS, height=2.0, more_height=0.3)
+    drawn, grid, panels = style.panels(len(corpora), across=PANELS, height=2.0, more_height=0.3, sharey=True)
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=False):
         for kind, (_, look) in style.TYPES.items():
             for series, line in sweep.split(rows[rows["type"] == kind], look, both=both):
-                sweep.line(axes, series, x="pruned", y="active", look=line)
+                sweep.line(axes, series, x="pruned", y="share", look=line)
         heads = rows.groupby("type", sort=False)["heads"].first()
-        for whole in heads.unique():
-            axes.plot([0, heads.sum()], [whole, 0], zorder=0, **ALIKE)
-        axes.set(xlim=(-0.02 * heads.sum(), heads.sum()), ylim=(-0.03 * heads.max(), 1.05 * heads.max()))
-        axes.set(xlabel=f"heads pruned, of {heads.sum():.0f}", ylabel=f"active heads, of {_whole_text(heads)}")
+        axes.plot([0, heads.sum()], [1, 0], zorder=0, **ALIKE)
+        axes.set(xlim=(-0.02 * heads.sum(), heads.sum()), ylim=(-0.03, 1.05))
+        counts = "/".join(f"{whole:.0f}" for whole in heads)
+        axes.set_xlabel(f"heads pruned, of {heads.sum():.0f} ({counts})")
+        axes.yaxis.set_major_formatter("{x:.0%}")
         title = corpus + sweep.seeds_note(rows)
         axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.1, size=7), size=7)
         axes.grid(axis="y")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("active heads, share of their type")
     handles = [style.key(look, name) for name, look in style.TYPES.values()]
     handles += [Line2D([], [], label="all types pruned alike", **ALIKE), *sweep.key(both=both)]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3 if both else 4)

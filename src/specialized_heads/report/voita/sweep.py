@@ -13,17 +13,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.stats import norm
 
 from specialized_heads.report import style
+from specialized_heads.report.claims.evidence import INTERVAL, Evidence, against_controls
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 NO_HEADS = "no heads to ablate in these models"
 TARGET = ["kind", "lam", "target_heads"]
-ASKED = {"marker": ">", "line": (0, (1, 2))}  # in the colour of the series by λ
+ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series by λ
 ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
-SIGNIFICANT = 0.05  # level at which figures mark a difference from the baseline
+SIGNIFICANT = 0.05  # a hollow marker differs from its reference at this level, in every figure
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
@@ -66,10 +68,29 @@ def over_seeds(
     return pd.DataFrame(columns).reset_index()
 
 
-def against_baseline(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `delta`: BLEU minus that of the baseline of the same seed, whose own interval is unknown."""
-    baselines = rows[rows["kind"] == "baseline"].set_index("seed")["bleu"]
-    return rows.assign(delta=rows["bleu"] - rows["seed"].map(baselines), delta_low=nan, delta_high=nan)
+def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame, str]:
+    """`models` with the difference of their BLEU from the reference of the claims (`Evidence.compared`), and its name.
+
+    The reference is the baseline if it is converged, or if no λ 0 can tell; else it is λ 0. It differs from itself by 0, for
+    sure. p-values of differences from λ 0 are those of their intervals.
+    """
+    rows = models(scores, scope=scope)
+    evidence = Evidence(scores=rows)
+    rows = rows.assign(**{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL})
+    if rows.empty or evidence.converged(scope) is not False:
+        return rows, "baseline"
+    rows = against_controls(rows, evidence.controls(scope))
+    half = (rows["difference_high"] - rows["difference_low"]) / 2
+    p_values = 2 * norm.sf(norm.ppf(0.975) * rows["difference"].abs() / half)
+    ends = {name: rows[name].mask(rows["lam"] == 0, 0.0) for name in INTERVAL}
+    return rows.assign(**ends, p_value=np.where(rows["lam"] == 0, nan, p_values)), "λ 0"
+
+
+def reference_text(points: pd.DataFrame) -> str:
+    """The reference of the points of one corpus and scope, with its BLEU: `baseline, 45.0`."""
+    name = points["reference"].iloc[0]
+    here = points["kind"] == "baseline" if name == "baseline" else points["lam"] == 0
+    return f"{name}, {points.loc[here, 'bleu'].iloc[0]:.1f}"
 
 
 def in_order(rows: pd.DataFrame, order: dict[str, bool]) -> pd.DataFrame:
@@ -168,7 +189,6 @@ def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[t
     `both`: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
     """
     asked, baseline = points["target_heads"].notna(), points["kind"] == "baseline"
-    # The baseline is in both series and keeps the marker of the one drawn last.
     if both and asked.any():
         yield points[asked | baseline], look._replace(**ASKED)
     if not both or not asked[~baseline].all():
@@ -177,7 +197,12 @@ def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[t
 
 def key(*, both: bool) -> list[Line2D]:
     """The legend entry of models pruned to a number of heads, where there are others."""
-    return [style.key(style.Series(style.PAPER_COLOUR, **ASKED), ASKED_LABEL)] if both else []
+    return [style.key(style.Series(style.PAPER_COLOUR, "", **ASKED), ASKED_LABEL)] if both else []
+
+
+def hollow_key(reference: str = "reference", **look: str) -> Line2D:
+    """The legend entry of hollow markers."""
+    return style.marker_key(f"differs from the {reference}, p < {SIGNIFICANT}", **look)
 
 
 def widen(axes: Axes) -> None:
@@ -194,25 +219,24 @@ def line(
     x: str,
     y: str,
     look: style.Series,
-    level: float = 0.0,
     label: str | None = None,
 ) -> None:
     """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
 
     Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
-    Markers of differences that are significant at `level` are hollow.
+    With `p_value`, markers of significant differences are hollow.
     """
     series = series.sort_values(x, kind="stable")
     bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
     axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
     axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
-    if level:
-        hollow(axes, series, x=x, y=y, look=look, level=level)
+    if "p_value" in series:
+        hollow(axes, series, x=x, y=y, look=look)
 
 
-def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, level: float) -> None:
+def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
     """Make the markers of significant differences hollow."""
-    known = series[series["p_value"] < level]
+    known = series[series["p_value"] < SIGNIFICANT]
     axes.plot(known[x], known[y], color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none")
 
 
