@@ -255,7 +255,7 @@ class _Run:
         }
         if not math.isfinite(record["loss"]):
             raise UserError(
-                f"update {self.update}: the loss is {record['loss']}: training diverged; lower the rate and run again"
+                f"update {self.update}: the loss is {record['loss']}: training diverged; lower the learning rate and run again"
             )
         self.loss.zero_()
         self.loss_tokens = 0
