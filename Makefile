@@ -17,7 +17,8 @@ reproduce: $(INSTALLED)
 	$(VENV)/bin/specialized-heads estimate config.yaml
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
-# The main studies kept in docs/reference/. They take two hours on two cores and can be interrupted and resumed at any time.
+# The main studies kept in docs/reference/, and the verdict on every claim. They take six hours on two cores, four of them for
+# reference, and can be interrupted and resumed at any time.
 KEEP = $(VENV)/bin/python -m specialized_heads.report.keep --results results/$(1) --output docs/reference/$(1)
 
 reference: reproduce
@@ -26,6 +27,9 @@ reference: reproduce
 	$(call KEEP,pruning)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/bert_small.yaml
 	$(call KEEP,bert_small)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES) --configfile config/reference.yaml
+	$(call KEEP,reference)
+	$(VENV)/bin/specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
 
 # Two workers; the tests of one file share a worker, and with it their fixtures.
 PYTEST := $(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20

@@ -14,8 +14,14 @@ from pydantic import TypeAdapter
 
 from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment import figures, sources
+from specialized_heads.report.claims.claim import Unit
+from specialized_heads.report.claims.table import ours
 from specialized_heads.report.data import Tables
 from specialized_heads.stage import UserError
+
+
+CLAIMS = {  # of the README, with their names
+}
 
 
 def test_the_ten_lines_for_your_own_pair_are_ten_and_valid() -> None:
@@ -116,6 +122,17 @@ def test_the_example_of_a_source_reads(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_text('{"source": 1, "target": "b"}\n', encoding="utf-8")
     with pytest.raises(UserError, match="line 1: must be"):
         rows()
+
+
+def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
+    evidence = pd.read_csv(ROOT / "docs/reference/evidence.csv", keep_default_na=False, na_values=[""])
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Does it hold?")[2]
+    cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:9]
+    assert [row[0] for row in cells] == list(CLAIMS.values())
+    for (_, reported, value, verdict), name in zip(cells, CLAIMS, strict=True):
+        row = evidence[evidence["claim"] == name].to_dict("records")[0]
+        found = ours(row, Unit(row["unit"]))
+        assert (reported, value, verdict) == (row["reported"], found, row["verdict"])
 
 
 @pytest.mark.parametrize("name", ["default", "pruning", "bert_small"])
