@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from specialized_heads.report import data
+from specialized_heads.report.claims import voita
 from specialized_heads.report.claims.claim import Unit, Verdict
 from specialized_heads.report.claims.table import COLUMNS as TABLE
 from specialized_heads.report.claims.table import PAPERS, numbers, ours
@@ -39,10 +40,11 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
         rows = numbers(tables, _speed(folder))
         models = tables.models.assign(pruned=tables.models["kind"].eq("pruned"))
         size = models.groupby(["corpus", "pruned"]).agg(seeds=("seed", "nunique"), updates=("updates", "max"))
-        of_pruning = {claim.name: claim.of_pruning for claims in PAPERS.values() for claim in claims()}
+        # Michel et al. remove heads of the baseline.
+        of_pruning = {claim.name: claim.of_pruning for claim in voita.claims()}
         for column in size:
             known = size[column].to_dict()
-            places = zip(rows["corpus"], rows["claim"].map(of_pruning), strict=True)
+            places = zip(rows["corpus"], rows["claim"].map(of_pruning).eq(True), strict=True)
             rows[column] = [known.get(place, known.get((place[0], False), 0)) for place in places]
         frames.append(rows.assign(experiment=tables.models["experiment"].iloc[0], folder=str(folder)))
     return pd.concat(frames, ignore_index=True)
@@ -60,11 +62,11 @@ def chosen(rows: pd.DataFrame) -> pd.DataFrame:
     for paper, claims in PAPERS.items():
         for claim in claims():
             same = rows[rows["claim"] == claim.name]
+            same = same.sort_values(["seeds", "updates"], ascending=False, kind="stable")
             able = same[same["verdict"] != Verdict.NOT_TESTABLE]
-            best = able.sort_values(["seeds", "updates"], ascending=False, kind="stable").head(1)
             absent = {"paper": paper, "reason": f"no experiment has a {claim.judged_on[0]} model"} | UNTESTED
             unjudged = same.head(1) if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
-            parts.append(able[able["folder"].isin(best["folder"])] if len(able) else unjudged)
+            parts.append(able[able["folder"] == able["folder"].iloc[0]] if len(able) else unjudged)
     return pd.concat(parts, ignore_index=True)[[*TABLE, *MORE]].astype({"seeds": "Int64", "updates": "Int64"})
 
 
