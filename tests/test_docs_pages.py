@@ -25,8 +25,8 @@ CLAIMS = {  # of the README, with their names
     "nsubj_head_to_dependent": "V: a head finds the subject of a verb (points)",
     "rarest_opensubtitles": "V: a head of the first layer finds the rarest token",
     "specialised_survive": "V: heads with a function survive pruning (points, within layers)",
-    "encoder_wmt": "V: BLEU lost with 10 of 48 encoder heads",
-    "all_opensubtitles_27_31_46": "V: BLEU lost with 72% of all heads",
+    "encoder_wmt": "V: change of BLEU with 10 of 48 encoder heads",
+    "all_opensubtitles_27_31_46": "V: change of BLEU with 72% of all heads",
     "single": "M: encoder heads whose removal alone matters",
     "few_cross": "M: BLEU with 20% of the cross-attention heads",
 }
