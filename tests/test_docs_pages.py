@@ -19,7 +19,6 @@ from specialized_heads.report.claims.table import ours
 from specialized_heads.report.data import Tables
 from specialized_heads.stage import UserError
 
-
 CLAIMS = {  # of the README, with their names
     "relevance_functions": "V: heads with a function are the relevant ones of their layer (AUC)",
     "nsubj_head_to_dependent": "V: a head finds the subject of a verb (points)",

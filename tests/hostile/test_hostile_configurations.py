@@ -66,7 +66,7 @@ CONFIGURATIONS = {  # the content, and the file, place and key that the message 
     "seed_of_thirty_digits": (with_(f"seeds: [{10**30}]\n"), "seeds: a number is too large"),
     "model_that_no_memory_holds": (with_("model: {width: 8000000000}\n"), "model.width: "),
     "corpus_that_runs_a_command": (instead("first:", '"$(touch payload)":'), "'$(touch payload)'", "a folder"),
-    "corpus_with_a_long_name": (instead("first:", f"{'a' * 300}:"), "aaaa", "at most 100 characters"),
+    "corpus_with_a_long_name": (instead("first:", f"{'a' * 300}:"), "aaaa", "at most 100 letters"),
     "corpus_in_the_place_of_figures": (instead("first:", "figures:"), "corpora.figures: ", "is reserved"),
     "corpus_called_like_a_kind": (instead("first:\n    title", "local:\n    titl"), "corpora.local.titl: unknown"),
     "path_with_a_wildcard": (instead("pairs.tsv", "'{seed}.tsv'"), "corpora.first.source.path: "),

@@ -120,32 +120,3 @@ def test_what_an_imported_model_brings_with_it_is_not_configured(experiment) -> 
         assert (
             f"corpora.{CORPUS}.baseline: an imported model has its own {section}; remove {section}.{key}" in run.printed
         )
-
-
-def test_a_model_of_ours_gives_the_same_translations_after_a_round_trip_through_m2m100(project) -> None:
-    """Trained with a shared vocabulary and the positions of M2M100, written for transformers, and given back as a baseline."""
-    values = project.settings()
-    values["corpora"] = {CORPUS: values["corpora"][CORPUS]}
-    values["vocabulary"]["shared"] = True
-    values["model"] |= {"tied": "all", "position_start": 1}
-    values["training"] |= {"updates": 200}
-    paths = {
-        name: f"results/{name}/{CORPUS}/models/baseline/seed1/{file}"
-        for name, file in (("smoke", "translation.txt"), ("back", "score.json"))
-    }
-    exported = f"results/smoke/{CORPUS}/export/baseline/seed1"
-    run = project.configured(values).run(f"{exported}/model.json", paths["smoke"])
-    assert run.status == 0, run.printed
-    export_to(project.root / exported, project.root / "models" / "ours", to="hf", texts=[])
-    values = project.settings() | {"experiment": "back"}
-    values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "models/ours"}}}
-    for section in ("vocabulary", "model"):
-        del values[section]
-    run = project.configured(values).run(paths["back"])
-    assert run.status == 0, run.printed
-    before, after = ((project.root / path).parent for path in paths.values())
-    lines = (before / "translation.txt").read_text(encoding="utf-8")
-    assert len(set(lines.splitlines())) > 10
-    assert lines == (after / "translation.txt").read_text(encoding="utf-8")
-    bleu = [json.loads((folder / "score.json").read_text(encoding="utf-8"))["bleu"] for folder in (before, after)]
-    assert bleu[0] == bleu[1] > 0
