@@ -169,7 +169,6 @@ def make(size: Size, folder: Path, *, batch_tokens: int, updates: int) -> Worklo
             model,
             [store.source_ids(sentence).tolist() for sentence in batch],
             beam=BEAM,
-            length_penalty=LENGTH_PENALTY,
             max_length_ratio=MAX_LENGTH_RATIO,
         )
         for batch in decode
