@@ -17,11 +17,10 @@ from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.pruning import ablation, systematic
-from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, mask, unmask
+from specialized_heads.pruning.masking import NOTHING, REMOVALS, Removal, State, fingerprint, mask, unmask
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import in_order, make_batch
 
-REMOVALS = 8  # in one pass over the sentences
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
 SCORES: dict[str, pa.DataType] = {

@@ -5,6 +5,8 @@ Michel et al. (2019), since the labels of GLUE's own are not public; the develop
 """
 
 from collections import Counter
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +40,13 @@ def make(
     source: Made, matched: list[Path], mismatched: list[Path], trees: list[Path], *, pretrained_here: bool
 ) -> dict[str, list[Example]]:
     """The sets of a made-up task, from `corpus.parquet` of the two domains and the trees of both."""
-    lexicon = recipes.lexicon_of(trees_of(trees)) if source.kind == "odd" else {}
     sets: dict[str, list[Example]] = {}
     domains = {"matched": read_sentences(matched), "mismatched": read_sentences(mismatched)}
     for domain, texts in domains.items():
-        frequencies = Counter(w for words in recipes.sentences_of(texts["train"]) for w in words)
+        recipe = getattr(recipes, source.kind)
+        if source.kind == "odd":
+            frequencies = Counter(w for words in recipes.sentences_of(texts["train"]) for w in words)
+            recipe = partial(recipe, lexicon=recipes.lexicon_of(trees_of(trees)), frequencies=frequencies)
         if domain == "mismatched" and not pretrained_here:
             learned = set(map(sentence_key, domains["matched"]["train"]))
             texts["test"] += [
@@ -50,13 +54,8 @@ def make(
             ]
         for name in SETS if domain == "matched" else ["test"]:
             kept = name if domain == "matched" else "second"
-            sentences, random = recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name))
-            if source.kind == "odd":
-                found = recipes.odd(sentences, random, lexicon=lexicon, frequencies=frequencies)
-            else:
-                found = getattr(recipes, source.kind)(sentences, random)
-            most = getattr(source, name)
-            sets[kept] = [example for _, example in zip(range(most), found)]
+            found = recipe(recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name)))
+            sets[kept] = list(islice(found, getattr(source, name)))
     return sets
 
 

@@ -72,8 +72,10 @@ def draw(table: pd.DataFrame) -> Figure:
         for axes in line[len(panels) :]:
             axes.set_axis_off()
         for axes, ((lam, asked), panel) in zip(line, panels, strict=False):
-            mesh = _panel(axes, panel)
-            axes.set_title(sweep.target(lam, asked) + _choice(axes, panel), size=6.5)
+            cells = panel.pivot_table(index=["layer", "head"], columns="update", values="p_open")
+            functions = panel.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])["functions"]
+            mesh = _panel(axes, cells, functions.reindex(cells.index))
+            axes.set_title(sweep.target(lam, asked) + _choice(axes, cells), size=6.5)
             axes.tick_params(labelleft=axes is line[0])
         name = style.wrap(style.TYPES[kind][0], inches=0.9, size=6.5)
         line[0].set_ylabel(f"{name}\n({SCOPES[scope]})\nlayer", size=6.5)
@@ -86,9 +88,8 @@ def draw(table: pd.DataFrame) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, panel: pd.DataFrame) -> QuadMesh:
-    """The cells of one model and type: heads downwards by layer, updates to the right."""
-    cells = panel.pivot_table(index=["layer", "head"], columns="update", values="p_open")
+def _panel(axes: Axes, cells: pd.DataFrame, functions: pd.Series) -> QuadMesh:
+    """P(open) of one model and type: heads downwards by layer, updates to the right."""
     # A record describes the gates at its update; its cell reaches back to the record before.
     edges = np.concatenate([[0], cells.columns.to_numpy()])
     mesh = axes.pcolormesh(edges, np.arange(len(cells) + 1), cells.to_numpy(), vmin=0, vmax=1, cmap="cividis")
@@ -97,11 +98,9 @@ def _panel(axes: Axes, panel: pd.DataFrame) -> QuadMesh:
     ends = sizes.cumsum().to_numpy()
     axes.hlines(ends[:-1], 0, edges[-1], color="white", linewidth=0.8)
     axes.set_yticks(ends - sizes.to_numpy() / 2, [str(layer) for layer in sizes.index])
-    axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="y", pad=7)
+    axes.tick_params(axis="y", length=0, pad=7)
     axes.invert_yaxis()
-    functions = panel.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])["functions"]
-    for row, names in enumerate(functions.reindex(cells.index)):
+    for row, names in enumerate(functions):
         for place, name in enumerate(ALIAS.get(name, name) for name in names.split("; ") if name):
             look = {"marker": MARKERS[name], "color": style.FUNCTIONS[name].colour, "markersize": 2.5}
             x, transform = -0.02 * (place + 1), axes.get_yaxis_transform()
@@ -110,9 +109,8 @@ def _panel(axes: Axes, panel: pd.DataFrame) -> QuadMesh:
     return mesh
 
 
-def _choice(axes: Axes, panel: pd.DataFrame) -> str:
+def _choice(axes: Axes, cells: pd.DataFrame) -> str:
     """Draw the choosing phase above the cells; return the lines of the title that describe it."""
-    cells = panel.pivot_table(index=["layer", "head"], columns="update", values="p_open")
     closed = (cells < CLOSED).astype(int)
     changes = closed.diff(axis=1).fillna(closed).any()
     updates = changes.index[changes]

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import Evidence, NotTestable
+from specialized_heads.report.claims.evidence import Evidence, NotTestable, is_decided
 from specialized_heads.report.claims.of_heads import rank_correlation, slope, surviving
 from specialized_heads.report.claims.table import evidence_of
 from specialized_heads.report.data import Tables
@@ -71,13 +71,13 @@ def numbers(tables: Tables) -> pd.DataFrame:
         evidence = evidence_of(tables.of(corpus))
         scores, shared = evidence.scores, {"corpus": corpus, "scope": scope}
         models = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope) & (scores["lam"] != 0)]
-        models = sweep.in_order(models.assign(place=models.index), {**sweep.WEAKEST_FIRST, "seed": True})
+        models = models.assign(place=models.index, counted=is_decided(models))
+        models = sweep.in_order(models, {**sweep.WEAKEST_FIRST, "seed": True})
         for model in models.to_dict("records"):
             # On its own, each model counts.
             alone = scores[(scores["kind"] == "baseline") | (scores.index == model["place"])].assign(gates_decided=1.0)
-            counted = pd.notna(model["target_heads"]) or model["gates_decided"] >= MIN_DECIDED
-            own = {key: model[key] for key in ("lam", "target_heads", "seed")}
-            own |= {"counted": counted, "left": model["encoder_heads"]}
+            own = {key: model[key] for key in ("lam", "target_heads", "seed", "counted")}
+            own |= {"left": model["encoder_heads"]}
             rows.append(shared | own | _measured(replace(evidence, scores=alone), scope))
         if len(models):
             rows.append(shared | {"counted": True} | _measured(evidence, scope))

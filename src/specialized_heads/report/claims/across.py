@@ -85,8 +85,7 @@ def page(rows: pd.DataFrame, *, output: Path, notes: dict[str, str]) -> str:
     """The rows of `chosen` as a page in Markdown, with links that hold from the folder of `output`."""
     counts = [f"# Does it hold?\n\n{RULE}\n"]
     for paper, same in rows.groupby("paper", sort=False):
-        each = same.groupby("claim")["verdict"].agg(_together).value_counts()
-        counts.append(f"{paper}: " + ", ".join(f"{count} {verdict}" for verdict, count in each.items()) + ".\n")
+        counts.append(f"{paper}: {_counts(same)}.\n")
     lines = []
     for paper, of_paper in rows.groupby("paper", sort=False):
         lines += [f"\n## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
@@ -113,6 +112,12 @@ def _line(same: pd.DataFrame, note: str, output: Path) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _counts(rows: pd.DataFrame) -> str:
+    """How many claims have each verdict."""
+    each = rows.groupby("claim")["verdict"].agg(_together).value_counts()
+    return ", ".join(f"{count} {verdict}" for verdict, count in each.items())
+
+
 def _together(verdicts: pd.Series, corpora: pd.Series | None = None) -> str:
     """One verdict if all agree; else each with its corpus, or `mixed`."""
     if verdicts.nunique() == 1:
@@ -127,5 +132,4 @@ def write(folders: Sequence[Path], *, output: Path, notes: Path | None) -> str:
     write_file(
         output.with_name(f"{output.name}.csv"), rows.drop(columns="folder").to_csv(index=False, lineterminator="\n")
     )
-    each = rows.groupby("claim")["verdict"].agg(_together).value_counts()
-    return ", ".join(f"{count} {verdict}" for verdict, count in each.items())
+    return _counts(rows)

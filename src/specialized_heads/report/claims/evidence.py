@@ -35,6 +35,11 @@ def require(fulfilled: object, reason: str) -> None:
         raise NotTestable(reason)
 
 
+def _empty() -> pd.DataFrame:
+    """The default of a field that is a table."""
+    return field(default_factory=pd.DataFrame)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The tables of one corpus; those of ablation are empty if it is not measured."""
@@ -42,23 +47,17 @@ class Evidence:
     title: str = ""
     stands_for: str = ""  # the paper's corpus with the same source and languages: "wmt", "opensubtitles", or ""
     pruned: bool = True  # whether the experiment prunes on it
-    scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # one row per model
-    heads: pd.DataFrame = field(
-        default_factory=pd.DataFrame
-    )  # one row per head of the baselines and of the models pruned with gates
-    single: pd.DataFrame = field(
-        default_factory=pd.DataFrame
-    )  # BLEU without each single head and with each head alone, by seed
-    second: pd.DataFrame = field(default_factory=pd.DataFrame)  # the same on another set
-    systematic: pd.DataFrame = field(
-        default_factory=pd.DataFrame
-    )  # BLEU along the order of importance, by seed and moment of training
+    scores: pd.DataFrame = _empty()  # one row per model
+    heads: pd.DataFrame = _empty()  # one row per head of the baselines and of the models pruned with gates
+    single: pd.DataFrame = _empty()  # BLEU without each single head and with each head alone, by seed
+    second: pd.DataFrame = _empty()  # the same on another set
+    systematic: pd.DataFrame = _empty()  # BLEU along the order of importance, by seed and moment of training
     least_arcs: int = 0  # minimum number of arcs of a relation for its accuracy to count
-    logs: pd.DataFrame = field(default_factory=pd.DataFrame)  # of the trainings, with P(open) of the gates
+    logs: pd.DataFrame = _empty()  # of the trainings, with P(open) of the gates
     of: str = "translation"  # or "classification", a task of BERT, whose scores are called BLEU here
     majority: float = nan  # of a task: score of its most frequent label
     metric: str = ""  # of a task
-    speed: pd.DataFrame = field(default_factory=pd.DataFrame)  # of a task: speed with and without half of the heads
+    speed: pd.DataFrame = _empty()  # of a task: speed with and without half of the heads
 
     def baselines(self) -> pd.DataFrame:
         """Scores of the baselines, one row per seed."""
@@ -96,7 +95,7 @@ class Evidence:
         Models pruned to a number of heads all count: most of their updates train with fixed gates.
         """
         models = self.all_pruned(*scopes)
-        decided = models[(models["gates_decided"] >= MIN_DECIDED) | models["target_heads"].notna()]
+        decided = models[is_decided(models)]
         require(
             len(decided),
             f"at most {models['gates_decided'].max():.0%} of the gates of a model are decided, not {MIN_DECIDED:.0%}: the "
@@ -184,6 +183,11 @@ class Evidence:
         before = before[before["seed"].isin(number.index)]
         counts = kept.reindex(pd.MultiIndex.from_frame(before[HEAD]), fill_value=0).to_numpy()
         return before.assign(survival=counts / before["seed"].map(number))
+
+
+def is_decided(models: pd.DataFrame) -> pd.Series:
+    """Which models count as pruned: those with a number of heads as target, and those with decided gates."""
+    return (models["gates_decided"] >= MIN_DECIDED) | models["target_heads"].notna()
 
 
 def against_controls(models: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
