@@ -142,6 +142,38 @@ def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
         assert (reported, value, verdict) == (row["reported"], found, row["verdict"])
 
 
+NUMBER = r"\d[\d,]*(?:\.\d+)?|(?<![\d)])\.\d+"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "reference" / "README.md"], ids=["front", "reference"])
+def test_every_measured_number_is_in_a_table_that_its_section_links(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    missing = []
+    for section in text.split("\n## "):
+        linked = {page.parent / target for target in re.findall(r"\]\(([^)#:]+\.\w+)", section)}
+        tables = {path.with_suffix(suffix) for path in linked for suffix in (".csv", ".md")}
+        rows = [numbers(line) for path in tables if path.is_file() for line in path.read_text().splitlines()]
+        prose = " ".join(re.sub(r"\]\([^)]*\)|`[^`]*`|95% intervals|Python [\d.]+|CC-BY [\d.]+|MPL-[\d.]+", "", section).split())
+        intervals = rf"({NUMBER})%?(?: points)? \[\W?({NUMBER})%?, \W?({NUMBER})%?\]"
+        for interval in re.findall(intervals, prose):
+            if not any(all(shows(row, number) for number in interval) for row in rows):
+                missing.append((section.partition("\n")[0], interval))
+        for number in re.findall(rf"({NUMBER})%", prose) + re.findall(r"\d*\.\d+", prose):
+            if not any(shows(row, number) for row in rows):
+                missing.append((section.partition("\n")[0], number))
+    assert not missing
+
+
+def numbers(line: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(r"\d+(?:\.\d+)?(?:e-\d+)?", line)]
+
+
+def shows(row: list[float], text: str) -> bool:
+    """Whether a row has a number, or a share as a percentage, that rounds to what is written."""
+    number, half = float(text.replace(",", "")), 0.5001 * 10.0 ** -len(text.partition(".")[2])
+    return any(abs(scale * value - number) <= half for value in row for scale in (1, 100))
+
+
 @pytest.mark.parametrize("name", ["default", "pruning", "bert_small"])
 def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
     shipped = ROOT / ("config.yaml" if name == "default" else f"config/{name}.yaml")
