@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from specialized_heads.evaluation.significance import compare
+from specialized_heads.experiment.sections import Training
 from specialized_heads.pruning.scopes import SCOPES
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +58,8 @@ class Recipe:
         return ", ".join(f"{key} {value}" for key, value in asdict(self).items() if value != first[key]) or "first"
 
     def settings(self, training: dict[str, Any]) -> dict[str, Any]:
-        """Those of the stage `prune`, from the training of the baseline."""
+        """Those of the stage `prune`, from the training of the baseline, which may have keys that are gone."""
+        training = {name: value for name, value in training.items() if name in Training.model_fields}
         changed = {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
         changed |= {name: getattr(self, name) for name in ("updates", "optimizer", "batch_tokens", "join")}
         changed |= {"warmup": min(training["warmup"], self.updates // 10), "log_every": self.updates // 60}
