@@ -81,19 +81,22 @@ def test_rows_have_what_exists_for_their_type(table: pa.Table) -> None:
 
 def test_the_examples_answer_their_questions(table: pa.Table, tmp_path: Path, monkeypatch, capsys) -> None:
     keys = {"kind": "baseline", "corpus": "tatoeba_en_de", "title": "EN-DE", "seed": 1, "scope": "", "lam": 0.1}
+    pruned = keys | {"kind": "pruned", "scope": "encoder", "update": 50, "open_encoder": [[0.75, 0.75], [0.25]]}
     scores = {"encoder_heads": 4, "difference": -2.0, "difference_low": -3.0, "difference_high": -1.0}
     (tmp_path / "results/default/data").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     relevance = [0.1, 0.9, 0.8, 0.2, *[0.5] * 8]
     table.to_pandas().assign(**keys, relevance=relevance).to_parquet("results/default/data/heads.parquet")
     pd.DataFrame([keys | scores, keys | scores | {"kind": "soft"}]).to_parquet("results/default/data/models.parquet")
+    pd.DataFrame([pruned]).to_parquet("results/default/data/logs.parquet")
     printed = []
     for code in blocks(DOCUMENT, "python"):
         exec(code, {})
         printed.append([line.split() for line in capsys.readouterr().out.splitlines()])
-    heads, points = printed
+    heads, points, gates = printed
     assert [row[:3] for row in heads] == [["layer", "head", "relevance"], ["1", "2", "0.9"], ["2", "1", "0.8"]]
     assert points[1:] == [["EN-DE", "0.1", "4", "-2.0", "-3.0", "-1.0"]]
+    assert gates[-1] == ["50", "1.75"]
 
 
 def test_the_first_rule_is_the_relevance(tmp_path: Path) -> None:
