@@ -138,7 +138,6 @@ def test_examples_are_held_out_once() -> None:
 @pytest.fixture
 def experiment() -> Experiment:
     tasks = {kind: {"title": kind, "source": {"kind": kind}} for kind in ("mnli", "mrpc")}
-    tasks["cola"] = {"title": "CoLA", "source": {"kind": "cola", "path": "mine/CoLA.zip"}}
     return load({"experiment": "e", "classification": {"model": "bert-base-uncased", "tasks": tasks}})
 
 
@@ -149,7 +148,6 @@ def test_what_is_fetched_follows_from_the_configuration(experiment: Experiment) 
         "glue/msr_paraphrase_train.txt",
     ]
     assert inputs.task_archive(experiment, corpus="mnli", cards=True) == ["data/glue/MNLI.zip.json"]
-    assert inputs.task_archive(experiment, corpus="cola", cards=True) == ["mine/CoLA.zip"]
     assert inputs.task_archive(experiment, corpus="mrpc") == [
         "data/glue/msr_paraphrase_train.txt",
         "data/glue/msr_paraphrase_test.txt",

@@ -4,7 +4,7 @@
 
 use rule stage as bert_vocabulary with:
     input:
-        text=planned(inputs.pretraining_text, resources=RESOURCES),
+        text=expand(f"{RESOURCES}/{{name}}/corpus.parquet", name=(*MATCHED, *MISMATCHED)),
     output:
         vocabulary="results/{experiment}/bert/learned/vocabulary.json",
         train="results/{experiment}/bert/tokens/train.safetensors",
@@ -51,24 +51,6 @@ use rule stage as import_bert with:
         "results/{experiment}/logs/import_bert.log",
     benchmark:
         "results/{experiment}/benchmarks/import_bert.tsv"
-    params:
-        **stage("classification.import_bert", stages.import_bert, root=PROJECT),
-
-
-# A classifier of another project that is fine-tuned already.
-use rule stage as import_classifier with:
-    input:
-        planned(inputs.bert_files, root=PROJECT),
-    output:
-        "results/{experiment}/{corpus}/imported/model.safetensors",
-        "results/{experiment}/{corpus}/imported/model.json",
-        vocabulary="results/{experiment}/{corpus}/imported/vocabulary.json",
-    log:
-        "results/{experiment}/{corpus}/logs/import_classifier.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/import_classifier.tsv"
-    wildcard_constraints:
-        corpus=GIVEN_TASKS,
     params:
         **stage("classification.import_bert", stages.import_bert, root=PROJECT),
 
@@ -160,37 +142,6 @@ use rule training as train_classifier with:
         state=subpath(output.records, parent=True),
     message:
         "fine-tuning BERT on {wildcards.corpus}; progress in {log}"
-
-
-# A given classifier is the baseline of its task, with its loss on the development set for a log.
-rule given_classifier:
-    input:
-        rules.import_classifier.output[1],
-        given=rules.import_classifier.output[0],
-        train=rules.task_baselines.input.train,
-        dev=rules.task_baselines.input.dev,
-        test=rules.task_baselines.input.test,
-        analysis=rules.task_baselines.input.test,
-    output:
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
-        records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
-    log:
-        "results/{experiment}/{corpus}/logs/given_classifier_seed{seed}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/given_classifier_seed{seed}.tsv"
-    wildcard_constraints:
-        corpus=GIVEN_TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
-    params:
-        code=code("training.given"),
-        flags=flags,
-    shell:
-        "python -m specialized_heads.training.given {params.flags:q} > {log:q} 2>&1"
-
-
-ruleorder: given_classifier > train_classifier
 
 
 use rule stage as score_task with:

@@ -139,8 +139,6 @@ class Experiment(Section):
         for name, corpus in self.corpora.items():
             values = self.for_corpus(name)
             given = corpus.baseline is not None  # its heads may be others; pruning checks their number
-            if values.model.tied == "all" and not (values.vocabulary.shared or given):
-                raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
             if not given:
                 _within("heads.checkpoints", values.heads.checkpoints, values.training, f"the baseline of {name}")
             if not corpus.prune:
@@ -186,10 +184,6 @@ class Experiment(Section):
             if values.training.join > 1:
                 where = f"classification.tasks.{name}.override.training.join"
                 raise ValueError(f"training.join: {name} is a task, which reads single examples; set {where}: 1")
-            if self.tasks[name].model and values.ablation.moments:
-                raise ValueError(
-                    f"classification.tasks.{name}.model: has no checkpoints of its training; empty ablation.moments for it"
-                )
             _within("ablation.moments", values.ablation.moments, values.training, name)
         return self
 
@@ -271,8 +265,11 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     parts = problem["loc"]
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
-    if remedy := removed.KEYS.get(".".join(where.split(".")[-2:])):
-        return f"{where}: {remedy}; remove the key"
+    if problem["type"] == "extra_forbidden":
+        former = [part for part, before in zip(location, (None, *location)) if before not in ("corpora", "tasks")]
+        key = ".".join(["", prefix, *map(str, former)])
+        if remedy := next((remedy for name, remedy in removed.KEYS.items() if key.endswith(f".{name}")), None):
+            return f"{where}: {remedy}; remove the key"
     if problem["type"] in ("union_tag_invalid", "literal_error"):
         given = problem.get("ctx", {}).get("tag", problem["input"])
         if remedy := removed.VALUES.get(str(given)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
-from specialized_heads.experiment.classification import Glue
+from specialized_heads.experiment.classification import MATCHED, MISMATCHED, Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.experiment.models import Run, paths, runs, viewed
@@ -39,7 +39,7 @@ def fetched(experiment: Experiment) -> dict[str, Dataset]:
             if dataset.url:
                 by_file[dataset.file] = dataset
     for task in experiment.tasks.values():
-        if isinstance(task.source, Glue) and task.source.path is None:
+        if isinstance(task.source, Glue):
             by_file |= {dataset.file: dataset for dataset in glue_files(task.source.kind)}
     return by_file
 
@@ -101,11 +101,6 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
                     given_file(experiment, corpus=name, name=file, root=root, seed=str(n)) for n in experiment.seeds
                 ]
                 files |= dict.fromkeys(kept, f"{key}.baseline")
-    for name, task in experiment.tasks.items():
-        archive = task_archive(experiment, corpus=name, cards=True)
-        files |= dict.fromkeys(archive, f"classification.tasks.{name}.source")
-        if task.model:
-            files |= dict.fromkeys(bert_files(experiment, root=root, corpus=name), f"classification.tasks.{name}.model")
     if experiment.classification and experiment.classification.model:
         files |= dict.fromkeys(bert_files(experiment, root=root), "classification.model")
     directory = experiment.downloads.directory
@@ -244,8 +239,8 @@ def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain
     if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
         return []
     if domain == "trees":
-        return [f"{resources}/{name}/parses.conllu.gz" for name in (*source.matched, *source.mismatched)]
-    return [f"{resources}/{name}/corpus.parquet" for name in getattr(source, domain)]
+        return [f"{resources}/{name}/parses.conllu.gz" for name in (*MATCHED, *MISMATCHED)]
+    return [f"{resources}/{name}/corpus.parquet" for name in (MATCHED if domain == "matched" else MISMATCHED)]
 
 
 def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:
@@ -253,20 +248,13 @@ def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False,
     source = experiment.tasks[corpus].source
     if not isinstance(source, Glue):
         return []
-    files = [dataset.file for dataset in glue_files(source.kind)]
-    if source.path is None:
-        return [os.path.join(experiment.downloads.directory, f"{file}.json" if cards else file) for file in files]
-    return [os.path.join(source.path, Path(file).name) for file in files] if source.kind == "mrpc" else [source.path]
+    ending = ".json" if cards else ""
+    return [os.path.join(experiment.downloads.directory, each.file + ending) for each in glue_files(source.kind)]
 
 
-def pretraining_text(experiment: Experiment, /, *, resources: str, **_: str) -> list[str]:
-    """The corpora whose English side a BERT is pre-trained on."""
-    return [f"{resources}/{name}/corpus.parquet" for name in bert_of(experiment).text]
-
-
-def bert_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> list[str]:
+def bert_files(experiment: Experiment, /, *, root: str, **_: str) -> list[str]:
     """The files of the BERT that is imported, or the card of its download."""
-    folder = bert_folder(experiment, root=root, task=corpus)
+    folder = bert_folder(experiment, root=root)
     if folder in hub_models(experiment, root=root):
         return [str(folder / "card.json")]
     return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt"))
@@ -283,11 +271,10 @@ def pretrained_description(experiment: Experiment, /, **_: str) -> str:
     return str(Path(pretrained(experiment)).with_suffix(".json"))
 
 
-def task_vocabulary(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
-    """The vocabulary of a task's model: that of all tasks, unless the task is given its own classifier."""
+def task_vocabulary(experiment: Experiment, /, **_: str) -> str:
+    """The vocabulary of the model that all tasks fine-tune."""
     kind = "imported" if bert_of(experiment).model else "learned"
-    owner = f"{corpus}/imported" if experiment.tasks[corpus].model else f"bert/{kind}"
-    return f"results/{experiment.experiment}/{owner}/vocabulary.json"
+    return f"results/{experiment.experiment}/bert/{kind}/vocabulary.json"
 
 
 def second_set(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, model_validator
 from specialized_heads.stage import Section
 
 Unit = Literal["document", "sentence"]
-GROUP_BY = "unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by equal sentences)"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a path
 LIMIT = "maximum number of pairs, drawn at random but the same in every run; null: all"
 
@@ -78,7 +77,10 @@ class Local(Section):
     dev: FilePath | None = Field(None, description="your development set, in the same format; null: held out")
     test: FilePath | None = Field(None, description="your test set, in the same format")
     analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
-    group_by: Unit = Field("sentence", description=GROUP_BY)
+    group_by: Unit = Field(
+        "sentence",
+        description="unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by equal sentences)",
+    )
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
     @model_validator(mode="after")
@@ -105,15 +107,13 @@ class Opus(Section):
     kind: Literal["opus"]
     corpus: str = Field(pattern=NAME, description="name in OPUS, such as Tatoeba or News-Commentary")
     version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
-    group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
 
 class OpenSubtitles(Section):
-    """OpenSubtitles from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
+    """OpenSubtitles v2018 from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
 
     kind: Literal["opensubtitles"]
-    version: str = Field("v2018", pattern=NAME, description="release of OPUS")
     limit: int | None = Field(6_000_000, ge=1, description=LIMIT)
 
 

@@ -24,7 +24,6 @@ class Function(NamedTuple):
 
 
 POSITIONAL, SYNTACTIC, RARE_WORDS, DIAGONAL = "positional", "syntactic", "rare words", "diagonal"
-# The threshold of syntactic heads is a key of the configuration, `heads.syntactic_margin`.
 FUNCTIONS = (
     Function(POSITIONAL, "positional_share", 0.9, "share at one position", "#5AA2E0", "/////"),  # section 5.1
     Function(SYNTACTIC, "", 0.1, "margin over the fixed offset", "#E8743B", "-----"),  # section 5.2
@@ -50,7 +49,7 @@ def functions_of(
     if kind == "cross":
         return [DIAGONAL] if at_one_place and abs(place.offset) <= BESIDE else [], []
     # The tolerance lets a head pass that is exactly ten points above the baseline.
-    relations = [name for name, margin in margins.items() if margin >= settings.syntactic_margin - 1e-12]
+    relations = [name for name, margin in margins.items() if margin >= BY_NAME[SYNTACTIC].threshold - 1e-12]
     labels = {POSITIONAL: at_one_place, SYNTACTIC: bool(relations)}
     labels |= {function.name: shares.get(function.score, float("nan")) >= function.threshold for function in OF_TOKENS}
     return [function.name for function in FUNCTIONS if labels[function.name]], relations

@@ -83,7 +83,7 @@ def syntactic_columns(counted: Counted, settings: Heads, *, seed: int) -> list[d
     if not heads:  # all encoder heads are pruned
         return []
     counts = counted.hits, counted.fixed, counted.arcs
-    scores = syntactic.bootstrap_intervals(*counts, samples=settings.bootstrap, seed=seed)
+    scores = syntactic.bootstrap_intervals(*counts, seed=seed)
     names = syntactic.score_names(settings.relations)
     arcs = {f"{relation}_arcs": int(number) for relation, number in zip(settings.relations, counted.arcs.sum(0)[:, 0])}
     return [
