@@ -1,6 +1,5 @@
 """The experiment on BERT, as tiny as it can be, from text to claims."""
 
-
 import pandas as pd
 import pytest
 import yaml

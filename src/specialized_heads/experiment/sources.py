@@ -58,19 +58,18 @@ class Embedded(Section):
 
 
 class Local(Section):
-    """Your own text: one file of pairs (TSV or parquet), or two files with one sentence per line."""
+    """Your own text: one file of pairs (TSV), or two files with one sentence per line."""
 
     kind: Literal["local"]
     path: FilePath | None = Field(
         None,
-        description="TSV (source TAB target, optionally TAB document) or parquet (columns source, target, optionally document), "
-        "plain or .gz, .xz, .zst, .zip; relative to the working directory",
+        description="TSV (source TAB target, optionally TAB document), plain or .gz, .xz; relative to the working directory",
     )
     columns: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [1, 2, 3],
         min_length=2,
         max_length=3,
-        description="of a TSV, from 1: source, target and, for group_by, document",
+        description="of it, from 1: source, target and, for group_by, document",
     )
     source_path: FilePath | None = Field(None, description="instead of path: source sentences, one per line")
     target_path: FilePath | None = Field(None, description="their translations, on the same lines")
