@@ -21,7 +21,6 @@ from specialized_heads.corpus.fetch.download import Wanted, fetch
 from specialized_heads.experiment import inputs
 from specialized_heads.experiment.classification import TaskSource
 from specialized_heads.experiment.configuration import Experiment, load
-from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4
@@ -204,29 +203,6 @@ def test_halves_are_of_one_sentence_or_of_two_with_as_many_words(sentences) -> N
         assert (len(example.first.split()), len(example.second.split())) == (4, 4)
     seconds = [example.second for example in examples if not example.label]
     assert len(seconds) > 5
-
-
-def test_odd_replaces_a_noun_or_verb_by_one_like_it(sentences) -> None:
-    lexicon = {"x": ("NOUN", ""), "y": ("NOUN", ""), "z": ("NOUN", ""), "w": ("VERB", ""), "dogs": ("NOUN", "s")}
-    frequencies = Counter(word for words in sentences for word in words)
-    examples = list(recipes.odd(sentences, np.random.default_rng(1), lexicon=lexicon, frequencies=frequencies))
-    assert Counter(example.label for example in examples) == {0: 12, 1: 12}  # alone in its class, w has no replacement
-    usable = [words for words in sentences if words[2] != "w"]
-    for words, example in zip(usable, examples, strict=True):
-        changed = [(a, b) for a, b in zip(words, example.first.split(), strict=True) if a != b]
-        assert len(changed) == example.label
-        assert all({a, b} <= {"x", "y", "z"} for a, b in changed)
-
-
-def test_the_lexicon_takes_the_most_frequent_class() -> None:
-    def tree(*words: tuple[str, str]) -> list[Word]:
-        return [Word(form, 0, 1, 0, "dep", upos) for form, upos in words]
-
-    trees = [
-        tree(("Runs", "NOUN"), ("runs", "VERB")),
-        tree(("runs", "VERB"), ("the", "DET"), ("3", "NOUN"), ("man", "NOUN")),
-    ]
-    assert recipes.lexicon_of(trees) == {"runs": ("VERB", "s"), "man": ("NOUN", "")}
 
 
 def test_a_sentence_belongs_to_one_set_whatever_its_punctuation(tmp_path) -> None:

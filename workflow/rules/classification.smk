@@ -58,9 +58,8 @@ use rule stage as import_bert with:
 rule task_examples:
     input:
         planned(inputs.task_archive, cards=True),
-        matched=planned(inputs.task_texts, resources=RESOURCES, domain="matched"),
-        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain="mismatched"),
-        trees=planned(inputs.task_texts, resources=RESOURCES, domain="trees"),
+        matched=planned(inputs.task_texts, resources=RESOURCES, domain=MATCHED),
+        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain=MISMATCHED),
     output:
         train="results/{experiment}/{corpus}/examples/train.parquet",
         dev="results/{experiment}/{corpus}/examples/dev.parquet",

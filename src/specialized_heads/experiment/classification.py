@@ -20,9 +20,8 @@ SPEED = (1, 4, 16, 64)  # sentences per batch at which the speed without half of
 class Made(Section):
     """A task made from the English sentences of the embedded corpora, by a published recipe (`classification/recipes.py`)."""
 
-    kind: Literal["shift", "halves", "odd"] = Field(
-        description="are two neighbouring words swapped, is a noun or verb replaced? (Conneau et al. 2018); are the segments "
-        "halves of one sentence?"
+    kind: Literal["shift", "halves"] = Field(
+        description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments halves of one sentence?"
     )
     train: int = Field(60_000, ge=2, description="most examples to train on")
     test: int = Field(2_000, ge=2, description="most examples of each test set")
@@ -33,7 +32,6 @@ class Made(Section):
         return {
             "shift": ("original", "shifted"),
             "halves": ("different", "same"),
-            "odd": ("original", "replaced"),
         }[self.kind]
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_files
-from specialized_heads.experiment.classification import MATCHED, MISMATCHED, Glue
+from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.experiment.models import Run, paths, runs, viewed
@@ -233,14 +233,12 @@ def like_gates(
     return paths(experiment, MODEL + "model.json", [pruned] if criterion == "gates" else [])
 
 
-def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:
-    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`; `trees`: those of both, if needed."""
-    source = experiment.tasks[corpus].source
-    if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
-        return []
-    if domain == "trees":
-        return [f"{resources}/{name}/parses.conllu.gz" for name in (*MATCHED, *MISMATCHED)]
-    return [f"{resources}/{name}/corpus.parquet" for name in (MATCHED if domain == "matched" else MISMATCHED)]
+def task_texts(
+    experiment: Experiment, /, *, corpus: str, resources: str, domain: tuple[str, ...], **_: str
+) -> list[str]:
+    """The text of the embedded corpora of a domain, for a made-up task."""
+    made = not isinstance(experiment.tasks[corpus].source, Glue)
+    return [f"{resources}/{name}/corpus.parquet" for name in domain if made]
 
 
 def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:

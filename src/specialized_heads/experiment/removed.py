@@ -52,6 +52,7 @@ KEYS = {  # by section and key
     "tasks.source.path": "put the files of GLUE into the folder of downloads",
 }
 VALUES = {
+    "odd": "this task was removed; the others are shift and halves, and those of GLUE",
     "debian": "this source was removed; put the pairs into a file and set kind: local",
     "pypi": "this source was removed; put the pairs into a file and set kind: local",
     "spacy": "this engine was removed; set engine: stanza, or write the trees to a CoNLL-U file and set engine: conllu",
