@@ -2,7 +2,7 @@
 
 import pytest
 
-from specialized_heads.evaluation.bleu import tokenizer
+from specialized_heads.evaluation.significance import tokenizer
 from specialized_heads.languages import SAME, TWO_LETTERS, without_region
 
 

@@ -17,8 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from specialized_heads import stage
 from specialized_heads.corpus.preprocess import Mode, apply
-from specialized_heads.evaluation.bleu import bleu, tokenizer
-from specialized_heads.evaluation.significance import SAMPLES, SEED, compare
+from specialized_heads.evaluation.significance import SAMPLES, SEED, bleu, compare, tokenizer
 from specialized_heads.tables import read_table
 
 

@@ -7,8 +7,7 @@ tree. Nothing is downloaded here; the stage fetch does that.
 
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.experiment.sections import Parser
-from specialized_heads.parsing.conllu import conllu_parses
-from specialized_heads.parsing.embedded import embedded_parses
+from specialized_heads.parsing.conllu import conllu_parses, embedded_parses
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import Files, command, log, write_json
 

@@ -16,11 +16,23 @@ from typing import NamedTuple
 import pyarrow as pa
 from pydantic import Field
 
-from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.stage import Files, Section, UserError, command, log
 from specialized_heads.tables import write_table
 
+# Relations that differ in name only: Stanford Dependencies (de Marneffe and Manning 2008) -> Universal Dependencies, version 2.
+STANFORD = {
+    "dobj": "obj",
+    "nsubjpass": "nsubj:pass",
+    "csubjpass": "csubj:pass",
+    "auxpass": "aux:pass",
+    "rcmod": "acl:relcl",
+    "relcl": "acl:relcl",
+    "poss": "nmod:poss",
+    "prt": "compound:prt",
+    "nn": "compound",
+    "num": "nummod",
+}
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
 
 SCHEMA = pa.schema(
@@ -46,6 +58,11 @@ class Arc(NamedTuple):
     relation: str
     head: int
     dependent: int
+
+
+def canonical(relation: str) -> str:
+    """The name of a relation in Universal Dependencies."""
+    return STANFORD.get(relation, relation)
 
 
 def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
