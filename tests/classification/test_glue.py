@@ -153,9 +153,10 @@ def test_what_is_fetched_follows_from_the_configuration(experiment: Experiment) 
     ]
     (folder,) = inputs.hub_models(experiment, root=".")
     assert str(folder) == "data/models/bert-base-uncased"
-    assert inputs.bert_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
-    assert inputs.second_or_dev(experiment, corpus="mnli").endswith("/second.safetensors")
-    assert inputs.second_or_dev(experiment, corpus="mrpc").endswith("/dev.safetensors")
+    assert inputs.imported_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
+    assert inputs.second_set(experiment, corpus="mnli", instead="dev")[0].endswith("/second.safetensors")
+    assert inputs.second_set(experiment, corpus="mrpc", instead="dev")[0].endswith("/dev.safetensors")
+    assert inputs.second_set(experiment, corpus="mrpc") == []
 
 
 # The made-up tasks: what is changed and what is not, labels in balance, nothing in common between the sets.

@@ -1,6 +1,10 @@
 # A BERT and its tasks (Michel et al. 2019): text, pre-training or import, fine-tuning, scores, ablation. Importance, checkpoints and
 # pruning with gates are the rules of translation models, whose paths the tasks share.
 
+# Where the model that all tasks fine-tune and its vocabulary are.
+IMPORTS_BERT = experiment.classification and experiment.classification.model
+PRETRAINED, LEARNED = ("imported", "imported") if IMPORTS_BERT else ("pretrained", "learned")
+
 
 use rule stage as bert_vocabulary with:
     input:
@@ -42,7 +46,7 @@ use rule training as pretrain_bert with:
 # The encoder of all tasks, of another project.
 use rule stage as import_bert with:
     input:
-        planned(inputs.bert_files, root=PROJECT),
+        planned(inputs.imported_files, root=PROJECT),
     output:
         "results/{experiment}/bert/imported/model.safetensors",
         "results/{experiment}/bert/imported/model.json",
@@ -87,7 +91,7 @@ rule task_examples:
 use rule stage as task_tokens with:
     input:
         text="results/{experiment}/{corpus}/examples/{split}.parquet",
-        vocabulary=planned(inputs.task_vocabulary),
+        vocabulary=f"results/{{experiment}}/bert/{LEARNED}/vocabulary.json",
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:
@@ -121,8 +125,8 @@ use rule stage as task_baselines with:
 
 use rule training as train_classifier with:
     input:
-        planned(inputs.pretrained_description),
-        pretrained=planned(inputs.pretrained),
+        f"results/{{experiment}}/bert/{PRETRAINED}/model.json",
+        pretrained=f"results/{{experiment}}/bert/{PRETRAINED}/model.safetensors",
         train=rules.task_baselines.input.train,
         dev=rules.task_baselines.input.dev,
     output:
@@ -193,7 +197,7 @@ use rule ablate_task as ablate_task_second with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
-        tokens=planned(inputs.second_or_dev),
+        tokens=planned(inputs.second_set, instead="dev"),
     output:
         "results/{experiment}/{corpus}/ablation/{model}/seed{seed}.second.parquet",
     log:

@@ -102,7 +102,7 @@ use rule stage as tokens with:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
-        special=planned(inputs.special_tokens, root=PROJECT),
+        special=planned(inputs.imported_file, name="tokens.json", root=PROJECT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:

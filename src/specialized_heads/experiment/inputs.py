@@ -13,7 +13,6 @@ from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.experiment.models import Run, paths, runs, viewed
 from specialized_heads.experiment.names import Name, Target
-from specialized_heads.experiment.stages import bert_of
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -102,7 +101,7 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
                 ]
                 files |= dict.fromkeys(kept, f"{key}.baseline")
     if experiment.classification and experiment.classification.model:
-        files |= dict.fromkeys(bert_files(experiment, root=root), "classification.model")
+        files |= dict.fromkeys(imported_files(experiment, root=root), "classification.model")
     directory = experiment.downloads.directory
     made = [f"{file}.json" for file in fetched(experiment)]
     made += [f"models/{folder.name}/card.json" for folder in hub_models(experiment, root=root)]
@@ -162,20 +161,20 @@ def given_file(
     return str(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
 
 
-def imported_weights(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
-    """The weights of an imported model, whose description does not depend on them; that of a kept one has their hash."""
-    if not imported_folder(experiment, corpus, root=Path(root)):
-        return []
-    return given_file(experiment, corpus=corpus, name="model.safetensors", root=root)
+def imported_file(experiment: Experiment, /, *, corpus: str, name: str, root: str, **_: str) -> list[str]:
+    """A file of an imported model; none if the baseline of the corpus is not imported."""
+    imported = imported_folder(experiment, corpus, root=Path(root))
+    return [given_file(experiment, corpus=corpus, name=name, root=root)] if imported else []
 
 
-def imported_files(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> list[str]:
-    """The files of the model that a corpus imports, or for one on the hub the card of its download."""
-    folder = imported_folder(experiment, corpus, root=Path(root))
+def imported_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> list[str]:
+    """The files of the model that a corpus imports, or of the BERT of all tasks; for one on the hub the card of its download."""
+    folder = imported_folder(experiment, corpus, root=Path(root)) if corpus else bert_folder(experiment, root=root)
     assert folder
     if folder in hub_models(experiment, root=root):
         return [str(folder / "card.json")]
-    return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".model", ".spm"))
+    kinds = (".json", ".safetensors", ".model", ".spm", ".txt")
+    return sorted(str(path) for path in folder.iterdir() if path.suffix in kinds)
 
 
 def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
@@ -197,13 +196,6 @@ def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str
 def fetch_settings(experiment: Experiment, /, *, name: str, root: str, **_: str) -> dict[str, str | None]:
     """What to fetch from the hub into the folder `name`."""
     return hub_models(experiment, root=root)[Path(experiment.downloads.directory, "models", name)]
-
-
-def special_tokens(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
-    """The special tokens of an imported model."""
-    if not imported_folder(experiment, corpus, root=Path(root)):
-        return []
-    return given_file(experiment, corpus=corpus, name="tokens.json", root=root)
 
 
 def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:
@@ -250,41 +242,10 @@ def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False,
     return [os.path.join(experiment.downloads.directory, each.file + ending) for each in glue_files(source.kind)]
 
 
-def bert_files(experiment: Experiment, /, *, root: str, **_: str) -> list[str]:
-    """The files of the BERT that is imported, or the card of its download."""
-    folder = bert_folder(experiment, root=root)
-    if folder in hub_models(experiment, root=root):
-        return [str(folder / "card.json")]
-    return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt"))
-
-
-def pretrained(experiment: Experiment, /, **_: str) -> str:
-    """The model that all tasks fine-tune."""
-    kind = "imported" if bert_of(experiment).model else "pretrained"
-    return f"results/{experiment.experiment}/bert/{kind}/model.safetensors"
-
-
-def pretrained_description(experiment: Experiment, /, **_: str) -> str:
-    """The description beside its weights."""
-    return str(Path(pretrained(experiment)).with_suffix(".json"))
-
-
-def task_vocabulary(experiment: Experiment, /, **_: str) -> str:
-    """The vocabulary of the model that all tasks fine-tune."""
-    kind = "imported" if bert_of(experiment).model else "learned"
-    return f"results/{experiment.experiment}/bert/{kind}/vocabulary.json"
-
-
-def second_set(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
-    """The token ids of a task's second test set, if it has one."""
-    path = f"results/{experiment.experiment}/{corpus}/corpus/tokens/second.safetensors"
-    return [path] if experiment.tasks[corpus].source.second else []
-
-
-def second_or_dev(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
-    """The token ids of the set on which single heads are ablated once more."""
-    name = "second" if experiment.tasks[corpus].source.second else "dev"
-    return f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"
+def second_set(experiment: Experiment, /, *, corpus: str, instead: str = "", **_: str) -> list[str]:
+    """The token ids of a task's second test set, or if it has none those of another set, if one is named."""
+    name = "second" if experiment.tasks[corpus].source.second else instead
+    return [f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"] if name else []
 
 
 def viewed_files(experiment: Experiment, /, *, pattern: str, **_: str) -> list[str]:

@@ -7,7 +7,6 @@ A main type includes its subtypes (`nsubj` has the arcs of `nsubj:pass` too). Re
 Universal Dependencies in name only are the same: the paper's dobj is `obj`.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -81,12 +80,9 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
 
 
 def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> str:
-    """Describe relations that do not occur: the nearest ones that do, and all that occur."""
-    counts = Counter(canonical(word.relation) for words in parses for word in words if word.head > 0)
-    counts += Counter({name.split(":")[0]: 1 for name in counts if ":" in name and name.split(":")[0] not in counts})
-    near = {name: difflib.get_close_matches(canonical(name), counts, n=1) for name in absent}
-    named = ", ".join(f"{name!r}" + (f" (nearest: {close[0]!r})" if close else "") for name, close in near.items())
-    return f"{named}; the parses contain {', '.join(sorted(counts)) or 'no relation at all'}"
+    """Describe relations that do not occur, and all that do."""
+    known = sorted({canonical(word.relation) for words in parses for word in words if word.head > 0})
+    return f"{', '.join(map(repr, absent))}; the parses contain {', '.join(known) or 'no relation at all'}"
 
 
 def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:
