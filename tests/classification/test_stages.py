@@ -26,7 +26,7 @@ from specialized_heads.classification import (
 from specialized_heads.classification.examples import SCHEMA
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import load, read_tensors
-from specialized_heads.pruning import importance, prune
+from specialized_heads.pruning import importance, masking, prune
 from specialized_heads.stage import UserError
 from specialized_heads.tables import write_table
 
@@ -144,7 +144,7 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
         return predict(*args)
 
     calls, predict = [], ablation.predict_without
-    monkeypatch.setattr(ablation, "REMOVALS", 1)
+    monkeypatch.setattr(masking, "REMOVALS", 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(ablation, "predict_without", killed)
         call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")

@@ -130,10 +130,11 @@ def test_missing_models_are_a_mistake_of_the_user(shared: Path, tmp_path: Path) 
         (shared / "stanza", "en", "gum"),
     ):
         where = {"language": language, "directory": str(directory), "package": package}
-        with pytest.raises(UserError, match="parser.download"):
-            stanza_engine.fetch(**where, download=False)
+        with pytest.raises(UserError, match="check parser.directory, package and download"):
+            stanza_engine.load_pipeline(**where)
         with pytest.raises(
-            UserError, match=rf"Fetch them \(python -c .*stanza.download\('{language}', model_dir='{directory}'"
+            UserError,
+            match=rf"Fetch them where there is a network \(python -c .*stanza.download\('{language}', model_dir='{directory}'",
         ):
             stanza_engine.load_pipeline(**where)
 
@@ -174,7 +175,11 @@ def test_missing_models_are_fetched_once_and_before_parsing(stage, analysis_file
     where = {"language": "en", "directory": str(tmp_path / "models"), "package": "default"}
     manifest, output = tmp_path / "models.json", tmp_path / "out.parquet"
     fetch = partial(
-        stage, "fetch", settings={"models": [where | {"download": True}]}, environment=environment, output=manifest
+        stage,
+        "stanza_engine",
+        settings={"models": [where | {"download": True}]},
+        environment=environment,
+        output=manifest,
     )
     parse = partial(
         stage,

@@ -113,7 +113,7 @@ def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_pat
     with open(path, "a") as stream:
         stream.write('[[[["encoder"')  # a kill in the middle of a line
     state = State(tmp_path / "run", fingerprint="a")
-    done = set(state.translations)
+    done = set(state.outputs)
     assert NOTHING in done
     assert 1 < len(done) < 8
 
@@ -123,19 +123,19 @@ def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_pat
 
     content = path.read_text()
     path.write_text(content.replace("[[[", "[[ [", 2))  # the same JSON, but not what was written
-    assert not State(tmp_path / "run", fingerprint="a").translations
+    assert not State(tmp_path / "run", fingerprint="a").outputs
     path.write_text(content)
 
     monkeypatch.setattr(masking, "translate_without", only_the_rest)
     assert translate_set(model, data, removals, decoding=DECODING, state=state) == undisturbed
-    assert len(State(tmp_path / "run", fingerprint="a").translations) == len(undisturbed)
-    assert not State(tmp_path / "run", fingerprint="b").translations
-    assert not State(tmp_path / "run", fingerprint="a").translations  # thrown away by the other run
+    assert len(State(tmp_path / "run", fingerprint="a").outputs) == len(undisturbed)
+    assert not State(tmp_path / "run", fingerprint="b").outputs
+    assert not State(tmp_path / "run", fingerprint="a").outputs  # thrown away by the other run
     State(tmp_path / "run", fingerprint="b")  # takes over, and the old process adds a line at that moment
     line = content.splitlines()[1]
     with open(path, "a") as stream:
         stream.write(f"{line}\n")
-    assert not State(tmp_path / "run", fingerprint="b").translations
+    assert not State(tmp_path / "run", fingerprint="b").outputs
     state.finish()
     assert not (tmp_path / "run").exists()
 

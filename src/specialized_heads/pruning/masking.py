@@ -10,7 +10,7 @@ everything that affects them.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +66,29 @@ def translate_set(
 ) -> dict[Removal, list[list[int]]]:
     """Translate a set under each removal, and with all heads.
 
-    The unmasked model translates the same batches as the stage `translate`, so its translations are identical. `state` keeps
-    those of finished passes.
+    The unmasked model translates the same batches as the stage `translate`, so its translations are identical.
     """
-    wanted = dict.fromkeys([NOTHING, *removals])
     sources = [store.source_ids(i).tolist() for i in range(len(store))]
-    for group in stage.progress(passes(set(wanted) - set(state.translations)), what="ablation", unit="pass"):
 
-        def under_each(batch: list[list[int]], group: list[Removal] = group) -> list[tuple[list[int], ...]]:
+    def under(group: list[Removal]) -> Iterable[list[list[int]]]:
+        def under_each(batch: list[list[int]]) -> list[tuple[list[int], ...]]:
             """The translations of each sentence, one per removal."""
             return list(zip(*translate_without(model, batch, group, decoding=decoding), strict=True))
 
-        by_sentence = in_batches(under_each, sources, tokens=max(1, TOKENS // len(group)))
-        state.add({removal: list(lines) for removal, lines in zip(group, zip(*by_sentence, strict=True), strict=True)})
-        stage.log.info("%d of %d removals translated", len(set(wanted) & set(state.translations)), len(wanted))
-    return {removal: state.translations[removal] for removal in wanted}
+        return map(list, zip(*in_batches(under_each, sources, tokens=max(1, TOKENS // len(group))), strict=True))
+
+    return resumed(under, removals, state=state)
+
+
+def resumed(
+    under: Callable[[list[Removal]], Iterable[Any]], removals: Iterable[Removal], *, state: "State"
+) -> dict[Removal, Any]:
+    """The outputs under each removal, and with all heads; `under` computes those of one pass, `state` keeps finished passes."""
+    wanted = dict.fromkeys([NOTHING, *removals])
+    for group in stage.progress(passes(set(wanted) - set(state.outputs)), what="ablation", unit="pass"):
+        state.add(dict(zip(group, under(group), strict=True)))
+        stage.log.info("%d of %d removals finished", len(set(wanted) & set(state.outputs)), len(wanted))
+    return {removal: state.outputs[removal] for removal in wanted}
 
 
 def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
@@ -93,13 +101,13 @@ def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
 
 
 class State:
-    """Translations by removal, in memory and in a file with one line per pass: a hash and JSON."""
+    """Outputs by removal, in memory and in a file with one line per pass: a hash and JSON."""
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
         """A file with another `fingerprint`, of everything that affects the translations, is discarded."""
         ownership.claim(folder)
         self.path = folder / "translations.jsonl"
-        self.translations: dict[Removal, list[list[int]]] = {}
+        self.outputs: dict[Removal, Any] = {}
         stamp = self.stamp = json.dumps({"fingerprint": fingerprint})
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] if self.path.exists() else []
         if lines and lines[0] != stamp:
@@ -111,17 +119,17 @@ class State:
                 stage.log.info("the saved state %s is damaged in line %d; resuming before it", self.path, number + 1)
                 lines = lines[:number]
                 break
-            for heads, translations in json.loads(text):
-                self.translations[frozenset(map(tuple, heads))] = translations
-        if self.translations:
-            stage.log.info("resuming after %d removals", len(self.translations))
+            for heads, outputs in json.loads(text):
+                self.outputs[frozenset(map(tuple, heads))] = outputs
+        if self.outputs:
+            stage.log.info("resuming after %d removals", len(self.outputs))
         stage.write_file(self.path, "".join(line + "\n" for line in lines or [stamp]))  # drops an unfinished last line
 
-    def add(self, translations: dict[Removal, list[list[int]]]) -> None:
-        """Save the translations of one pass; a `UserError` if another process has taken over the folder."""
-        self.translations |= translations
+    def add(self, outputs: dict[Removal, Any]) -> None:
+        """Save the outputs of one pass; a `UserError` if another process has taken over the folder."""
+        self.outputs |= outputs
         ownership.check(self.path.parent)
-        text = json.dumps([[sorted(removal), lines] for removal, lines in translations.items()])
+        text = json.dumps([[sorted(removal), lines] for removal, lines in outputs.items()])
         try:
             with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
                 stream.write(f"{self._hash(text)} {text}\n")
