@@ -226,7 +226,7 @@ def split_in(tmp_path: Path, call):
         settings = {"split": SIZES.model_dump()}
         if text:
             inputs["text"] = text
-            settings["analysis"] = {"filters": {"max_words": 5}, "source_language": "en", "target_language": "de"}
+            settings["analysis"] = {"filters": {"max_words": 5}}
         call(split, settings=settings, input=tmp_path / "clean.parquet", **inputs, **outputs, counts=counts)
         return read_json(counts)
 

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 import torch
@@ -162,28 +161,10 @@ def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run
     huggingface.write_folder(translator.model, output, beam=settings["beam"])
     write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
     try:
-        generate = _generator(output, eos=a.tokens.eos, max_length_ratio=settings["max_length_ratio"])
+        from specialized_heads.exchange.generate import generator
     except ImportError:  # no transformers
         return partial(translate_all, huggingface.load_folder(output, a.tokens), **settings)
-    return partial(in_batches, generate)
-
-
-def _generator(folder: Path, *, eos: int, max_length_ratio: float) -> Callable[[list[list[int]]], list[list[int]]]:
-    """What translates batches of ids, without EOS on either side, with the model and the settings of search in a folder."""
-    from transformers import AutoModelForSeq2SeqLM
-
-    model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
-
-    @torch.inference_mode()
-    def generate(sources: list[list[int]]) -> list[list[int]]:
-        outputs: list[list[int]] = []
-        for length, same in groupby(sources, key=len):  # a batch has one limit, which depends on the length
-            longest = int(max_length_ratio * length) + 10
-            batch = torch.tensor([[*ids, eos] for ids in same])
-            outputs += model.generate(batch, max_new_tokens=longest)[:, 1:].tolist()  # without the start token
-        return [row[: row.index(eos)] if eos in row else row for row in outputs]
-
-    return generate
+    return partial(in_batches, generator(output, eos=a.tokens.eos, max_length_ratio=settings["max_length_ratio"]))
 
 
 def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:
