@@ -55,8 +55,9 @@ def read_pairs_file(
             width = width or len(cells)
             if (last := max(required)) > len(cells):
                 what = f"no column {last}" if len(cells) > 1 else "no tab"
-                remedy = "each line must be source TAB target (TAB document), or have the `columns` given"
-                raise UserError(f"{path}: line {number}: {what}; {remedy}")
+                raise UserError(
+                    f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the `columns` given"
+                )
             if len(cells) != width and max(columns) <= len(cells):
                 counts["other_columns"] += 1
                 continue
@@ -82,8 +83,9 @@ def text_lines(path: Path) -> Iterator[str]:
             what = "a NUL or escape character, as in text in UTF-16 or ISO-2022; convert the file to UTF-8"
             raise UserError(f"{path}: line {number}: {what}")
         if "\r" in line:
-            what = "a carriage return within the line; end each line with a line feed (`tr '\\r' '\\n'`)"
-            raise UserError(f"{path}: line {number}: {what}")
+            raise UserError(
+                f"{path}: line {number}: a carriage return within the line; end each line with a line feed (`tr '\\r' '\\n'`)"
+            )
         yield line
 
 
