@@ -21,8 +21,9 @@ BASELINE = f"{CORPUS}/models/baseline/seed1/model.safetensors"
 def given(finished):
     """The smoke experiment after its baseline was kept, with a configuration that is given it and prunes it otherwise."""
     options = ["--configuration", "config/smoke.yaml", "--corpus", CORPUS, "--hours", "0.01", "--output", "kept"]
-    module = "specialized_heads.training.keep_baseline"
-    subprocess.run([sys.executable, "-m", module, *options], cwd=finished.root, env=ENVIRONMENT, check=True)
+    subprocess.run(
+        [sys.executable, "resources/keep_baseline.py", *options], cwd=finished.root, env=ENVIRONMENT, check=True
+    )
     values = finished.settings()
     values["experiment"] = "given"
     values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "kept"}}}

@@ -17,9 +17,10 @@ from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.pruning import ablation, systematic
-from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, mask, resumed, unmask
+from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, mask, resumed, unmask
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import in_order, make_batch
+from specialized_heads.training.state import finish
 
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
@@ -75,9 +76,9 @@ def main(files: stage.Files, settings: Settings) -> None:
         wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA
     read, computed = (files.model, files.model.with_suffix(".json"), files.tokens), {"device": model.device.type}
     stamp = fingerprint(*read, settings=computed | {"torch": torch.__version__}, code=CODE)
-    state = State(files.state, fingerprint=stamp)
+    removals = [removal for _, removal in wanted]
     found = resumed(
-        lambda group: predict_without(model, store, group).tolist(), [removal for _, removal in wanted], state=state
+        lambda group: predict_without(model, store, group).tolist(), removals, state=files.state, fingerprint=stamp
     )
     how = {"metric": settings.metric, "kinds": model.architecture.labels}
     scored = {
@@ -88,5 +89,5 @@ def main(files: stage.Files, settings: Settings) -> None:
     rows = [row | scored[removal] | common for row, removal in wanted]
     names = schema(like)
     write_table(files.output, pa.Table.from_pylist([{n: row[n] for n in names.names} for row in rows], schema=names))
-    state.finish()
+    finish(files.state)
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])

@@ -8,7 +8,6 @@ its threshold, name and look in `FUNCTIONS`.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.positional import Position
 
 
@@ -36,7 +35,7 @@ BESIDE = 1  # source tokens; the largest distance of a diagonal head's preferred
 
 
 def functions_of(
-    kind: str, place: Position, settings: Heads, *, margins: Mapping[str, float], shares: Mapping[str, float]
+    kind: str, place: Position, *, margins: Mapping[str, float], shares: Mapping[str, float]
 ) -> tuple[list[str], list[str]]:
     """The functions of a head, in the order of `FUNCTIONS`, and the relations that make it syntactic.
 

@@ -5,7 +5,7 @@ An imported model is taken as it is, with its loss on the development set for a 
 A kept baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
 and `baseline.json`, which says what it was trained on and how. It is used only if everything that determined its training is the
 same (the tokens of all splits, the vocabularies and the architecture), and if it computes the same logits here as on the machine
-where it was trained. `keep_baseline` writes such a folder from a finished experiment.
+where it was trained. `resources/keep_baseline.py` writes such a folder from a finished experiment.
 """
 
 import json

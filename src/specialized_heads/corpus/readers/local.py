@@ -56,7 +56,8 @@ def read_pairs_file(
             if (last := max(required)) > len(cells):
                 what = f"no column {last}" if len(cells) > 1 else "no tab"
                 raise UserError(
-                    f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the `columns` given"
+                    f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the "
+                    "`columns` given"
                 )
             if len(cells) != width and max(columns) <= len(cells):
                 counts["other_columns"] += 1
