@@ -240,6 +240,8 @@ def test_a_removed_key_or_value_has_a_line_that_says_what_to_do(values: dict[str
             changed = {"classification": {"tasks": {"third": place}}}
         elif section == "classification":
             changed = {"classification": {"tasks": {"third": task}, name: 1}}
+        elif section == "baseline":
+            changed = {"corpora": {"first": first | {"baseline": {"model": "x", name: 1}}}}
         elif section in ("filters", "source"):
             changed = {"corpora": {"first": first | {section: first.get(section, {}) | {name: 1}}}}
         assert f"{section}.{name}: {remedy}" in message(values | changed).replace("tasks.third.", "tasks.")

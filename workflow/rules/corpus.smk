@@ -44,7 +44,6 @@ use rule stage as corpus_split with:
         input=rules.corpus_clean.output[0],
         raw_card=rules.corpus_raw.output.card,
         clean_counts=rules.corpus_clean.output.counts,
-        text=planned(inputs.analysis_text),
     output:
         train="results/{experiment}/{corpus}/corpus/train.parquet",
         dev="results/{experiment}/{corpus}/corpus/dev.parquet",

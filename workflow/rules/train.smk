@@ -69,7 +69,7 @@ rule given_baseline:
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
-        analysis=planned(inputs.held_out_analysis),
+        analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
     output:
         "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
         "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",

@@ -32,7 +32,7 @@ from specialized_heads.experiment.sections import (
     Training,
     Vocabulary,
 )
-from specialized_heads.experiment.sources import Distinct, Downloads, FilePath, Source, Title
+from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 bytes
@@ -53,11 +53,6 @@ class Baseline(Section):
     revision: str | None = Field(None, description="branch, tag or commit of a model on the hub; null: the newest")
     source_tag: str | None = Field(None, description="imported: token before every source sentence, such as eng_Latn")
     target_tag: str | None = Field(None, description="imported: first token of every translation")
-    analysis: FilePath | None = Field(
-        None,
-        description="text whose trees and heads are analysed instead of the held-out sentences: one sentence per line, plain or "
-        "packed; the parser needs trees of it (conllu) or makes them (stanza)",
-    )
 
 
 class Corpus(Section):
@@ -128,8 +123,7 @@ class Experiment(Section):
             if titles.count(title) > 1:
                 raise ValueError(f"corpora: two have the title {title!r}; figures could not tell them apart")
         for name, corpus in self.corpora.items():
-            own_text = corpus.source.kind != "embedded" or (corpus.baseline and corpus.baseline.analysis)
-            if own_text and self.for_corpus(name).parser.engine == "embedded":
+            if corpus.source.kind != "embedded" and self.for_corpus(name).parser.engine == "embedded":
                 remedy = "set parser.engine: stanza or conllu, or override it for this corpus"
                 raise ValueError(f"corpora.{name}: only embedded corpora have embedded parses; {remedy}")
         return self

@@ -61,18 +61,6 @@ def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_:
             return [os.path.join(experiment.downloads.directory, each.file) for each in datasets(experiment, corpus)]
 
 
-def analysis_text(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
-    """The text of the user that is analysed with a given baseline."""
-    given = experiment.corpora[corpus].baseline
-    return [given.analysis] if given and given.analysis else []
-
-
-def held_out_analysis(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
-    """The tokens of the analysis set, which are those of the given baseline unless the user gives another text."""
-    tokens = f"results/{experiment.experiment}/{corpus}/corpus/tokens/analysis.safetensors"
-    return [] if analysis_text(experiment, corpus=corpus) else [tokens]
-
-
 def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
     """The files that a corpus waits for: its own, or for a fetched one the card beside it, which is what the rule declares."""
     cards = {os.path.join(experiment.downloads.directory, file) for file in fetched(experiment)}
@@ -91,7 +79,6 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
         files |= dict.fromkeys(corpus_cards(experiment, **place), f"{key}.source")
         if trees := given_parses(experiment, **place):
             files[str(trees)] = f"{key}, parser.path"
-        files |= dict.fromkeys(analysis_text(experiment, corpus=name), f"{key}.baseline.analysis")
         if imported_folder(experiment, name, root=Path(root)):
             files |= dict.fromkeys(imported_files(experiment, corpus=name, root=root), f"{key}.baseline")
         elif values.baseline:

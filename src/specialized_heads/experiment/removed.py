@@ -42,6 +42,7 @@ KEYS = {  # by section and key
     "model.tied": "no embeddings are shared; imported models bring their own",
     "heads.syntactic_margin": "an accuracy of 0.1 above the fixed offset makes a head syntactic",
     "heads.bootstrap": "intervals have 1000 resamples",
+    "baseline.analysis": "`specialized-heads analyse` takes a kept baseline and trees of another text",
     "tasks.model": "every task fine-tunes classification.model",
     "classification.text": "a BERT is pre-trained on all embedded corpora",
     "classification.dropout": "dropout is 0.1",

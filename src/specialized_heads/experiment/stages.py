@@ -30,10 +30,7 @@ def clean(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 
 def split(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    """The sizes of the sets, and how a text of the user is cleaned that is analysed instead of the held-out set."""
-    given = experiment.corpora[corpus].baseline
-    analysis = {"analysis": clean(experiment, corpus=corpus)} if given and given.analysis else {}
-    return {"split": experiment.corpora[corpus].split.model_dump()} | analysis
+    return {"split": experiment.corpora[corpus].split.model_dump()}
 
 
 def bpe(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
