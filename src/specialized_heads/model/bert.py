@@ -21,7 +21,7 @@ from specialized_heads.model.architecture import Epsilon, Heads, Size, Vocabular
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.layers import ACTIVATIONS, EncoderLayer, LayerNorm
-from specialized_heads.model.packing import Blocks, Packing
+from specialized_heads.model.packing import Blocks, Packing, padding_mask
 from specialized_heads.model.transformer import Network
 
 
@@ -91,7 +91,7 @@ class Bert(Network):
     def embed(self, ids: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor | Blocks]:
         """Input of the first layer (B, S, D), or packed (N, D), and the attention mask of all layers."""
         a = self.architecture
-        hidden = torch.zeros(ids.shape, device=ids.device).masked_fill(ids == a.pad, -torch.inf)[:, None, None]
+        hidden = padding_mask(ids, pad=a.pad)
         separators = (ids == a.separator).int()
         segments = (separators.cumsum(1) - separators).clamp(max=a.segments - 1)
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
