@@ -14,7 +14,6 @@ PIP = $(PYTHON) -m pip --python $(VENV)/bin/python install -c constraints.txt
 
 # The rules call `python`, so the environment must come first in PATH.
 reproduce: $(INSTALLED)
-	$(VENV)/bin/specialized-heads estimate config.yaml
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" snakemake --cores $(CORES)
 
 # The main studies kept in docs/reference/, and the verdict on every claim. They take six hours on two cores, four of them for

@@ -37,9 +37,9 @@ from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
-from specialized_heads.parsing.relation_names import STANFORD
+from specialized_heads.parsing.relations import STANFORD
 from specialized_heads.parsing.words import Word
-from specialized_heads.stage import file_hash, log, read_json, run, write_file, write_json
+from specialized_heads.stage import file_hash, log, run, write_file, write_json
 
 RESOURCES = Path(__file__).parent
 # The official model en_core_web_sm 3.8.0, uploaded to the Python index by a third party; its files hash the same.
@@ -69,10 +69,9 @@ NOMINAL = ("NOUN", "PROPN", "PRON")
 
 def candidates(folder: Path, filters: Filters) -> list[str]:
     """The sources that analysis sets of up to `SIZE` pairs are dealt from, each once, in the order of dealing."""
-    languages = {name: read_json(folder / "provenance.json")[name] for name in ("source_language", "target_language")}
     with tempfile.TemporaryDirectory() as temporary:
         cleaned = Path(temporary) / "clean.parquet"
-        clean.clean(folder / "corpus.parquet", cleaned, settings=clean.Settings(filters=filters, **languages))
+        clean.clean(folder / "corpus.parquet", cleaned, settings=clean.Settings(filters=filters))
         index = split.read_index(cleaned)
         sources = read_pairs(cleaned).source
     order, _ = split.ordered(index, np.arange(len(index)))

@@ -225,18 +225,26 @@ def test_as_many_heads_and_moments_as_there_are(values: dict[str, Any]) -> None:
     for prune in (True, False):
         values["corpora"]["first"]["prune"] = prune
         assert "heads.checkpoints: 51 is after the last of" in message(values | {"heads": {"checkpoints": [1, 51]}})
-        assert "vocabulary.shared" in message(values | {"model": values["model"] | {"tied": "all"}})
     assert "5 occurs more than once" in message(values | {"heads": {"checkpoints": [5, 5]}})
 
 
 def test_a_removed_key_or_value_has_a_line_that_says_what_to_do(values: dict[str, Any]) -> None:
     first = values["corpora"]["first"]
+    task = {"title": "Three", "source": {"kind": "shift"}}
     for key, remedy in removed.KEYS.items():
-        section, name = key.split(".")
+        *_, section, name = key.split(".")
         changed = {section: values.get(section, {}) | {name: 1}}
-        if section in ("filters", "source"):
+        if key.startswith("tasks."):
+            kind = "mrpc" if name == "path" else "shift"
+            place = task | ({name: 1} if section == "tasks" else {"source": {"kind": kind, name: 1}})
+            changed = {"classification": {"tasks": {"third": place}}}
+        elif section == "classification":
+            changed = {"classification": {"tasks": {"third": task}, name: 1}}
+        elif section == "baseline":
+            changed = {"corpora": {"first": first | {"baseline": {"model": "x", name: 1}}}}
+        elif section in ("filters", "source"):
             changed = {"corpora": {"first": first | {section: first.get(section, {}) | {name: 1}}}}
-        assert f"{key}: {remedy}" in message(values | changed)
+        assert f"{section}.{name}: {remedy}" in message(values | changed).replace("tasks.third.", "tasks.")
     values["corpora"]["first"]["source"] = {"kind": "debian", "manuals": ["aptitude-doc-*"]}
     values["corpora"]["second"]["override"]["parser"]["engine"] = "spacy"
     said = message(values)

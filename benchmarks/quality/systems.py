@@ -16,7 +16,7 @@ from benchmarks.engine import ours
 from benchmarks.engine.workload import BEAM, DROPOUT, MAX_LENGTH_RATIO, Size, Workload
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import load_tokens
-from specialized_heads.evaluation.bleu import bleu
+from specialized_heads.evaluation.significance import bleu
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.functional import prepare_cpu
@@ -24,9 +24,9 @@ from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.training.batching import epoch_updates
 from specialized_heads.training.loop import _Run
 from specialized_heads.training.objective import evaluate
+from specialized_heads.training.optimizers import learning_rate
 from specialized_heads.training.parallel import DistributedContext
 from specialized_heads.training.plan import load_data
-from specialized_heads.training.schedule import learning_rate
 
 BATCH_TOKENS, WARMUP = 3000, 200
 

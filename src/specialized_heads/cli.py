@@ -1,4 +1,4 @@
-"""The command `specialized-heads`: use exported models, exchange models with other projects, and estimate run times.
+"""The command `specialized-heads`: use exported models, and exchange models with other projects.
 
 `translate` translates lines as they arrive on standard input: it takes all complete lines that are available, at most `--batch`
 at a time, so it suits both a pipe of a million lines and a person at a terminal. It writes one line per input line, in order.
@@ -59,8 +59,6 @@ def main() -> None:
     argument("--device", choices=DEVICES, default="auto")
     argument = command("convert", _convert, help="convert pickled weights to safetensors; executes nothing in them")
     argument("model", type=Path, metavar="FOLDER", help="folder with pytorch_model.bin")
-    argument = command("estimate", _estimate, help="say how long the trainings of an experiment take on this machine")
-    argument("configuration", type=Path, metavar="FILE", help="such as config.yaml")
     argument = command("claims", _claims, help="judge the claims of both papers over several experiments")
     argument("data", type=Path, nargs="+", metavar="DATA", help="folders of tables, such as results/default/data")
     argument("--notes", type=Path, metavar="FILE", help="CSV with the columns claim and note")
@@ -182,14 +180,6 @@ def _analyse(args: argparse.Namespace) -> None:
     table = analyse(args.model, args.text, args.output, tags=(*args.tags, None, None)[:2], **options)
     print(summary(table))
     print(f"all heads: {table.with_suffix('.csv')}; attention maps: {args.output / 'viewer.html'}")
-
-
-def _estimate(args: argparse.Namespace) -> None:
-    from specialized_heads.experiment.configuration import load
-    from specialized_heads.experiment.file import read
-    from specialized_heads.training.estimate import estimate
-
-    print(estimate(load(read(args.configuration))))
 
 
 def _claims(args: argparse.Namespace) -> None:

@@ -21,7 +21,6 @@ from specialized_heads.corpus.fetch.download import Wanted, fetch
 from specialized_heads.experiment import inputs
 from specialized_heads.experiment.classification import TaskSource
 from specialized_heads.experiment.configuration import Experiment, load
-from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4
@@ -138,7 +137,6 @@ def test_examples_are_held_out_once() -> None:
 @pytest.fixture
 def experiment() -> Experiment:
     tasks = {kind: {"title": kind, "source": {"kind": kind}} for kind in ("mnli", "mrpc")}
-    tasks["cola"] = {"title": "CoLA", "source": {"kind": "cola", "path": "mine/CoLA.zip"}}
     return load({"experiment": "e", "classification": {"model": "bert-base-uncased", "tasks": tasks}})
 
 
@@ -149,16 +147,16 @@ def test_what_is_fetched_follows_from_the_configuration(experiment: Experiment) 
         "glue/msr_paraphrase_train.txt",
     ]
     assert inputs.task_archive(experiment, corpus="mnli", cards=True) == ["data/glue/MNLI.zip.json"]
-    assert inputs.task_archive(experiment, corpus="cola", cards=True) == ["mine/CoLA.zip"]
     assert inputs.task_archive(experiment, corpus="mrpc") == [
         "data/glue/msr_paraphrase_train.txt",
         "data/glue/msr_paraphrase_test.txt",
     ]
     (folder,) = inputs.hub_models(experiment, root=".")
     assert str(folder) == "data/models/bert-base-uncased"
-    assert inputs.bert_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
-    assert inputs.second_or_dev(experiment, corpus="mnli").endswith("/second.safetensors")
-    assert inputs.second_or_dev(experiment, corpus="mrpc").endswith("/dev.safetensors")
+    assert inputs.imported_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
+    assert inputs.second_set(experiment, corpus="mnli", instead="dev")[0].endswith("/second.safetensors")
+    assert inputs.second_set(experiment, corpus="mrpc", instead="dev")[0].endswith("/dev.safetensors")
+    assert inputs.second_set(experiment, corpus="mrpc") == []
 
 
 # The made-up tasks: what is changed and what is not, labels in balance, nothing in common between the sets.
@@ -206,29 +204,6 @@ def test_halves_are_of_one_sentence_or_of_two_with_as_many_words(sentences) -> N
         assert (len(example.first.split()), len(example.second.split())) == (4, 4)
     seconds = [example.second for example in examples if not example.label]
     assert len(seconds) > 5
-
-
-def test_odd_replaces_a_noun_or_verb_by_one_like_it(sentences) -> None:
-    lexicon = {"x": ("NOUN", ""), "y": ("NOUN", ""), "z": ("NOUN", ""), "w": ("VERB", ""), "dogs": ("NOUN", "s")}
-    frequencies = Counter(word for words in sentences for word in words)
-    examples = list(recipes.odd(sentences, np.random.default_rng(1), lexicon=lexicon, frequencies=frequencies))
-    assert Counter(example.label for example in examples) == {0: 12, 1: 12}  # alone in its class, w has no replacement
-    usable = [words for words in sentences if words[2] != "w"]
-    for words, example in zip(usable, examples, strict=True):
-        changed = [(a, b) for a, b in zip(words, example.first.split(), strict=True) if a != b]
-        assert len(changed) == example.label
-        assert all({a, b} <= {"x", "y", "z"} for a, b in changed)
-
-
-def test_the_lexicon_takes_the_most_frequent_class() -> None:
-    def tree(*words: tuple[str, str]) -> list[Word]:
-        return [Word(form, 0, 1, 0, "dep", upos) for form, upos in words]
-
-    trees = [
-        tree(("Runs", "NOUN"), ("runs", "VERB")),
-        tree(("runs", "VERB"), ("the", "DET"), ("3", "NOUN"), ("man", "NOUN")),
-    ]
-    assert recipes.lexicon_of(trees) == {"runs": ("VERB", "s"), "man": ("NOUN", "")}
 
 
 def test_a_sentence_belongs_to_one_set_whatever_its_punctuation(tmp_path) -> None:

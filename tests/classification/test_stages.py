@@ -26,7 +26,7 @@ from specialized_heads.classification import (
 from specialized_heads.classification.examples import SCHEMA
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.model.checkpoint import load, read_tensors
-from specialized_heads.pruning import importance, prune
+from specialized_heads.pruning import importance, masking, prune
 from specialized_heads.stage import UserError
 from specialized_heads.tables import write_table
 
@@ -144,7 +144,7 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
         return predict(*args)
 
     calls, predict = [], ablation.predict_without
-    monkeypatch.setattr(ablation, "REMOVALS", 1)
+    monkeypatch.setattr(masking, "REMOVALS", 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(ablation, "predict_without", killed)
         call(ablation, settings=settings | {"alone": True}, **given, output=single, state=tmp_path / "state")
@@ -180,17 +180,14 @@ def test_heads_are_ablated_ranked_timed_and_pruned(call, learn, task, tmp_path: 
     assert len(json.loads(written["gates"].read_text())["rows"]) == 4
 
 
-def test_a_published_classifier_is_imported(call, published, tmp_path: Path) -> None:
-    _, folder = published("BertForSequenceClassification", num_labels=2)
+def test_a_published_encoder_is_imported(call, published, tmp_path: Path) -> None:
+    _, folder = published("BertForSequenceClassification")
     files = {"output": tmp_path / "model.safetensors", "vocabulary": tmp_path / "v.json"}
-    settings = {"folder": str(folder), "labels": ["no", "yes"], "longest": 16}
+    settings = {"folder": str(folder), "longest": 16}
     call(import_bert, settings=settings, **files)
-    assert load(files["output"]).architecture.labels == 2
+    assert load(files["output"]).architecture.labels == 1
     with pytest.raises(UserError, match=r"max_length: 64 subwords, but .* has 32 positions"):
         call(import_bert, settings=settings | {"longest": 64}, **files)
-    _, bare = published("BertModel")
-    with pytest.raises(UserError, match="no tensor classifier.weight; leave out the task's model"):
-        call(import_bert, settings=settings | {"folder": str(bare)}, **files)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match="pickled weights are not loaded"):
         call(import_bert, settings=settings, **files)
@@ -209,11 +206,12 @@ def test_matthews_correlation_f1_and_accuracy() -> None:
     assert metrics.scores(three, "matthews")[0] == pytest.approx(100 * 0.85, abs=1.5)
 
 
-def test_examples_of_made_up_tasks_keep_to_their_sets(call, tmp_path: Path) -> None:
+def test_examples_of_made_up_tasks_keep_to_their_sets(call, monkeypatch, tmp_path: Path) -> None:
     texts = [f"the {a}1 cat and the {b}2 dog saw {c}3 birds." for a in LETTERS for b in LETTERS for c in LETTERS]
     pd.DataFrame({"source": texts}).to_parquet(tmp_path / "corpus.parquet")
     outputs = {name: tmp_path / f"{name}.parquet" for name in ("train", "dev", "test", "second")}
-    source = {"kind": "shift", "train": 50, "dev": 6, "test": 20}
+    source = {"kind": "shift", "train": 50, "test": 20}
+    monkeypatch.setattr(examples, "DEV", 6)
     corpus = {"matched": [tmp_path / "corpus.parquet"], "mismatched": [tmp_path / "corpus.parquet"]}
     call(examples, settings={"source": source}, **corpus, **outputs, counts=tmp_path / "counts.json")
     tables = {name: pd.read_parquet(path) for name, path in outputs.items()}

@@ -11,7 +11,6 @@ from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blo
 from specialized_heads.experiment.sections import Filters
 
 Row = tuple[str, str, str, str]  # source, target, document, set
-ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}
 
 
 @pytest.fixture
@@ -34,13 +33,11 @@ def everyday() -> Pairs:
 def cleaned(tmp_path: Path):
     """`cleaned(row, row, ..., max_words=3)`: the rows that are kept, and the counts. A row may end after its target."""
 
-    def run(
-        *rows: Sequence[str], languages: dict[str, str] = ENGLISH_FRENCH, **filters: object
-    ) -> tuple[list[Row], dict]:
+    def run(*rows: Sequence[str], **filters: object) -> tuple[list[Row], dict]:
         whole = [(*row, *["", ""][len(row) - 2 :]) for row in rows]
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row)) for row in whole], schema=SCHEMA)
         write_blocks(tmp_path / "raw.parquet", table.to_batches())
-        settings = Settings(filters=Filters(**filters), **languages)
+        settings = Settings(filters=Filters(**filters))
         counts = clean(tmp_path / "raw.parquet", tmp_path / "clean.parquet", settings=settings)
         kept = [tuple(row.values()) for block in read_blocks(tmp_path / "clean.parquet") for row in block.to_pylist()]
         assert counts["raw"] == len(rows)

@@ -12,7 +12,6 @@ from specialized_heads.corpus.clean import REASONS, connected
 from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
 from specialized_heads.stage import UserError
 
-ENGLISH_FRENCH = {"source_language": "en", "target_language": "fr"}
 GOOD = ("A cat sleeps.", "Un chat dort.")
 
 
@@ -33,8 +32,6 @@ def texts(rows: list[tuple[str, ...]]) -> list[tuple[str, str]]:
         (("A" * 1001, "Un" * 400), "too_many_characters", {}),
         (("A cat.", "Un chat qui dort bien."), "uneven", {"max_ratio": 2}),
         (("Tom Smith, 1!", "tom smith"), "copy", {}),
-        (("A cat sleeps.", "Кот спит, le chat."), "wrong_script", {"script": 0.7}),
-        (("Кот спит.", "Un chat."), "wrong_script", {"script": 0.1}),
         (GOOD, "duplicate", {}),
         (("A  cat sleeps.\t", "Un chat\u00a0dort."), "duplicate", {}),
     ],
@@ -50,35 +47,10 @@ def test_each_filter(cleaned, bad: tuple[str, str], reason: str, filters: dict) 
         (("one two three", "un deux trois"), {"max_words": 3}),
         (("ab", "abcdef"), {"max_ratio": 3}),
         (("é" * 1000, "a" * 999), {}),
-        (("ab жж", "cd"), {"script": 0.5}),
-        (("12:45 €", "12 h 45"), {"script": 1.0}),  # no letters, no script
-        (("a µ", "b µ"), {"script": 1.0}),  # letters that scripts share
     ],
 )
 def test_bounds_are_inclusive(cleaned, pair: tuple[str, str], filters: dict) -> None:
     assert texts(cleaned(pair, **filters)[0]) == [pair]
-
-
-@pytest.mark.parametrize(
-    ("language", "good", "bad"),
-    [
-        ("ru", "кот", "cat"),
-        ("sr-Latn", "мачка", "γάτα"),
-        ("zh-CN", "猫", "ねこ"),
-        ("ja", "ねこ猫ネコ", "kitty"),
-        ("ar", "قطة", "חתול"),
-    ],
-)
-def test_scripts_go_by_language(cleaned, language: str, good: str, bad: str) -> None:
-    languages = {"source_language": "EN", "target_language": language}
-    kept, counts = cleaned(("a cat", good), ("a cat", bad), languages=languages, script=0.5, max_ratio=9)
-    assert texts(kept) == [("a cat", good)]
-    assert counts["dropped_in_cleaning"]["wrong_script"] == 1
-
-
-def test_an_unknown_language_has_no_script(cleaned) -> None:
-    languages = {"source_language": "xx", "target_language": "qaa"}
-    assert len(cleaned(("кот a", "γάτα b"), languages=languages, script=1.0)[0]) == 1
 
 
 def test_changes_are_counted_once_per_pair(cleaned) -> None:
@@ -135,12 +107,11 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
         ("A cat sleeps.", "", "", "analysis"),
         ("A cat sleeps.", "Un", "", "analysis"),
         ("A cat sleeps on the mat today.", "", "", "analysis"),
-        ("Кот спит.", "", "", "analysis"),
         ("\u200b", "Un chat.", "", "analysis"),
     ]
-    kept, counts = cleaned(*rows, max_words=5, script=0.5)
+    kept, counts = cleaned(*rows, max_words=5)
     assert [row[3] for row in kept] == ["", "dev", "dev", "test", "test", "dev", "analysis", "analysis"]
-    assert above_zero(counts["dropped_in_cleaning"]) == {"empty": 2, "too_long": 1, "wrong_script": 1}
+    assert above_zero(counts["dropped_in_cleaning"]) == {"empty": 2, "too_long": 1}
     # They keep their documents, and form no groups.
     assert [row[2] for row in kept] == ["a cat sleeps", "", "", "news", "", "", "", ""]
     assert counts["groups"] == 1
@@ -176,13 +147,13 @@ def test_pairs_with_a_common_source_or_target_form_a_group(sources, targets: lis
 def test_stage_writes_counts(tmp_path: Path, call, everyday: Pairs) -> None:
     write_pairs(tmp_path / "raw.parquet", everyday)
     files = {"input": tmp_path / "raw.parquet", "output": tmp_path / "clean.parquet", "counts": tmp_path / "clean.json"}
-    call(stage_clean, settings={"filters": {"max_words": 100}, **ENGLISH_FRENCH}, **files)
+    call(stage_clean, settings={"filters": {"max_words": 100}}, **files)
     counts = json.loads((tmp_path / "clean.json").read_text())
     assert list(counts) == ["raw", "changed_in_cleaning", "dropped_in_cleaning", "clean", "groups"]
     assert list(counts["dropped_in_cleaning"]) == list(REASONS[1:])
     assert counts["raw"] == counts["clean"] == len(everyday) == len(read_pairs(tmp_path / "clean.parquet"))
     first = (tmp_path / "clean.parquet").read_bytes()
-    call(stage_clean, settings={"filters": {}, **ENGLISH_FRENCH}, **files)
+    call(stage_clean, settings={"filters": {}}, **files)
     assert (tmp_path / "clean.parquet").read_bytes() == first
     assert {path.name for path in tmp_path.iterdir()} == {"raw.parquet", "clean.parquet", "clean.json"}
 

@@ -217,16 +217,13 @@ def test_rows_are_taken_in_the_order_that_is_asked_for(tmp_path: Path, monkeypat
 def split_in(tmp_path: Path, call):
     """`split_in("1", card=..., cleaning=...)`: split clean.parquet into this folder; returns the counts."""
 
-    def run(name: str, *, card: dict, cleaning: dict, text: Path | None = None) -> dict:
+    def run(name: str, *, card: dict, cleaning: dict) -> dict:
         write_json(tmp_path / "raw.json", card)
         write_json(tmp_path / "clean.json", cleaning)
         inputs = {"raw_card": tmp_path / "raw.json", "clean_counts": tmp_path / "clean.json"}
         outputs = {part: tmp_path / name / f"{part}.parquet" for part in NAMES}
         counts = tmp_path / name / "counts.json"
         settings = {"split": SIZES.model_dump()}
-        if text:
-            inputs["text"] = text
-            settings["analysis"] = {"filters": {"max_words": 5}, "source_language": "en", "target_language": "de"}
         call(split, settings=settings, input=tmp_path / "clean.parquet", **inputs, **outputs, counts=counts)
         return read_json(counts)
 
@@ -270,22 +267,6 @@ def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path
     assert read_pairs(tmp_path / "sets" / "analysis.parquet").source == ["One two three.", "Four."]
     assert (found["analysis"]["source_words"], found["analysis"]["target_words"]) == (4, 0)
     assert [found[name]["pairs"] for name in NAMES[1:]] == [20, 30, 2]
-
-
-def test_another_analysis_text_is_cleaned_and_changes_no_other_set(tmp_path: Path, split_in) -> None:
-    write_pairs(tmp_path / "clean.parquet", messy())
-    known = {"card": {"read": 1, "dropped": {}}, "cleaning": {}}
-    lines = ["One&nbsp;two.", "", "Three four.", "\u200b", "A line of more than five words."]
-    (tmp_path / "trees.txt").write_text("\n".join(lines), encoding="utf-8")
-    own, other = split_in("own", **known), split_in("other", **known, text=tmp_path / "trees.txt")
-    for name in ("train", "dev", "test"):
-        files = [tmp_path / folder / f"{name}.parquet" for folder in ("own", "other")]
-        assert files[0].read_bytes() == files[1].read_bytes()
-    assert read_pairs(tmp_path / "other" / "analysis.parquet").source == ["One two.", "Three four."]
-    assert other["splits"]["analysis"]["pairs"] == 2
-    found = {reason: count for reason, count in other["analysis_text"].items() if count}
-    assert found == {"sentences": 2, "blank_line": 1, "empty": 1, "too_long": 1}
-    assert "analysis_text" not in own
 
 
 def numbered(count: int, *, start: int = 0, per_document: int = 1) -> Pairs:

@@ -8,7 +8,7 @@ import pytest
 import sacrebleu
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-from specialized_heads.corpus.preprocess import apply, undo
+from specialized_heads.corpus.preprocess import apply
 from specialized_heads.evaluation import score
 from specialized_heads.evaluation.significance import compare
 from specialized_heads.stage import UserError
@@ -101,22 +101,6 @@ def test_a_model_that_knows_lower_case_alone_is_scored_without_case(scored) -> N
     assert expected.p_value > 0.01
     assert scored(system, LIKE, preprocess="paper")["p_value"] == expected.p_value
     assert scored(system, LIKE)["p_value"] < 0.01
-
-
-def test_a_language_that_moses_does_not_put_back_together_is_told(scored, caplog) -> None:
-    references = [f"П'ять хлопців з'їли м'ясо, {i} хвилин тому, і пам'ять про це жива." for i in range(60)]
-    tokens = apply(references, language="uk", mode="paper")
-    system = undo(tokens, language="uk", mode="paper")
-    kind = {"language": "uk", "tokenised": tokens, "references": references}
-    with caplog.at_level("WARNING"):
-        result = scored(system, preprocess="paper", **kind)
-    assert 1 < result["bleu"] < 99
-    assert f"even the references reach only BLEU {result['bleu']:.1f};" in caplog.text
-    caplog.clear()
-    with caplog.at_level("WARNING"):
-        scored(system, **kind)
-        scored(REFERENCES, preprocess="paper")
-    assert not caplog.text
 
 
 @pytest.mark.parametrize("lines", [BAD[:-1], [*BAD, ""], []])

@@ -51,7 +51,7 @@ def analysed(files: dict[str, Path], call) -> Callable[..., tuple[list[dict], di
     """`analysed(least_arcs=9, ...)`: the rows and the report of the stage, with these settings of `heads`."""
 
     def run(*, preprocess: str = "none", **heads: object) -> tuple[list[dict], dict]:
-        settings = {"heads": {"rare_cutoff": 40, "bootstrap": 50} | heads, "preprocess": preprocess}
+        settings = {"heads": {"rare_cutoff": 40} | heads, "preprocess": preprocess}
         call(analyse, settings=settings | {"language": "en", "seed": 1, "device": "cpu"}, **files)
         return pq.read_table(files["output"]).to_pylist(), read_json(files["report"])
 

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from specialized_heads.corpus.vocabulary import EOS, PAD
-from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.functions import functions_of
 from specialized_heads.heads.positional import Position, choosing, expected, offset_counts, preferred, visible_counts
 from specialized_heads.heads.rare_words import frequency_ranks, rare_hits
@@ -17,7 +16,7 @@ def label(
     kind: str = "encoder", *, offset: int | None = -1, share: float = 0.0, margin: float = NAN, rarest: float = NAN
 ) -> tuple[list[str], list[str]]:
     margins = {"obj_head_to_dependent": margin, "amod_head_to_dependent": -0.3} if kind == "encoder" else {}
-    return functions_of(kind, Position(offset, share, 0.0), Heads(), margins=margins, shares={"rarest": rarest})
+    return functions_of(kind, Position(offset, share, 0.0), margins=margins, shares={"rarest": rarest})
 
 
 @pytest.mark.parametrize("share, expected", [(0.9, ["positional"]), (0.8999, []), (1.0, ["positional"]), (NAN, [])])
@@ -186,4 +185,4 @@ def test_a_previous_token_head_is_judged_where_there_is_a_previous_token(length,
     counts[length - 1], counts[length] = 100 * hits, 100 * (length - hits)
     place = preferred("encoder", counts, possible)
     assert place == (-1, pytest.approx(share, abs=1e-3), pytest.approx(raw, abs=1e-3))
-    assert functions_of("encoder", place, Heads(), margins={}, shares={}) == (label, [])
+    assert functions_of("encoder", place, margins={}, shares={}) == (label, [])

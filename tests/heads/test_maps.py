@@ -70,7 +70,7 @@ def test_argmax_leaves_eos_out_and_takes_the_first_of_equals() -> None:
 
 
 def test_select(store) -> None:
-    picked = maps.select(store(SOURCES, TARGETS), [2, 0])
+    picked = store(SOURCES, TARGETS).select([2, 0])
     assert [picked.source_ids(i).tolist() for i in range(2)] == [SOURCES[2], SOURCES[0]]
     assert [picked.target_ids(i).tolist() for i in range(2)] == [TARGETS[2], TARGETS[0]]
-    assert len(maps.select(picked, [])) == 0
+    assert len(picked.select([])) == 0

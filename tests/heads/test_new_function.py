@@ -25,8 +25,8 @@ hits, number = SHARES[0].count(best, queries, torch.tensor([[5, 6, 7]]), ranks=N
 assert (hits.tolist(), number) == ([[1, 1]], 2)
 assert "first_token" in table_schema(["nsubj"]).names
 place = Position(0, 0.5, 0.5)
-assert functions_of("encoder", place, Heads(), margins={}, shares={"first_token": 0.7}) == (["first token"], [])
-assert functions_of("encoder", place, Heads(), margins={}, shares={"first_token": 0.69}) == ([], [])
+assert functions_of("encoder", place, margins={}, shares={"first_token": 0.7}) == (["first token"], [])
+assert functions_of("encoder", place, margins={}, shares={"first_token": 0.69}) == ([], [])
 assert style.FUNCTIONS["first token"].colour == "#8FC29A"
 assert "share at the first token" in survival.SCORES
 assert emergence.PANELS["first token"] == "share at the first token"

@@ -117,7 +117,7 @@ def counts() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_bootstrap_intervals(counts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     hits, fixed, arcs = counts
-    scores = bootstrap_intervals(*counts, samples=500, seed=1)
+    scores = bootstrap_intervals(*counts, seed=1)
     accuracy, low, high, baseline, margin, margin_low, margin_high = scores.values()
     assert list(scores) == ["", "_low", "_high", "_baseline", "_margin", "_margin_low", "_margin_high"]
     assert accuracy.shape == low.shape == high.shape == (2, 3, 2)
@@ -143,7 +143,7 @@ def test_margins_are_paired() -> None:
     hits = fixed[:, None].copy()
     missed = np.flatnonzero(fixed[:, 0, 0] == 0)[:12]
     hits[missed, 0, 0, 0] = 1
-    scores = bootstrap_intervals(hits, fixed, np.ones_like(fixed), samples=500, seed=1)
+    scores = bootstrap_intervals(hits, fixed, np.ones_like(fixed), seed=1)
     assert scores["_margin"][0, 0].tolist() == [pytest.approx(0.06), 0.0]
     assert scores["_margin_low"][0, 0, 0] > 0.02 and scores["_margin_high"][0, 0, 0] < 0.1
     assert scores["_low"][0, 0, 0] < fixed[:, 0, 0].mean()  # its own interval holds the fixed offset
@@ -154,7 +154,7 @@ def test_margins_are_paired() -> None:
 def test_a_head_that_has_all_arcs_right_or_none_is_not_certain_of_it(right: int) -> None:
     fixed = (np.arange(40) % 4 == 0).astype(int)[:, None, None].repeat(2, axis=2)
     arcs = np.ones_like(fixed)
-    scores = bootstrap_intervals(np.full((40, 1, 1, 2), right), fixed, arcs, samples=500, seed=1)
+    scores = bootstrap_intervals(np.full((40, 1, 1, 2), right), fixed, arcs, seed=1)
     wilson = 1.96**2 / (40 + 1.96**2)
     low, high = (1 - wilson, 1.0) if right else (0.0, wilson)
     assert scores["_low"] == pytest.approx(low, abs=1e-4) and scores["_high"] == pytest.approx(high, abs=1e-4)
@@ -166,7 +166,7 @@ def test_a_head_that_has_all_arcs_right_or_none_is_not_certain_of_it(right: int)
 
 
 def test_bootstrap_follows_its_seed(counts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    first, again, other = (bootstrap_intervals(*counts, samples=50, seed=seed)["_low"] for seed in (1, 1, 2))
+    first, again, other = (bootstrap_intervals(*counts, seed=seed)["_low"] for seed in (1, 1, 2))
     assert np.array_equal(first, again, equal_nan=True)
     assert not np.array_equal(first, other, equal_nan=True)
 
@@ -175,7 +175,7 @@ def test_bootstrap_resamples_sentences_not_arcs() -> None:
     # One sentence has all the hits; only whether it is drawn matters.
     hits, arcs = np.zeros((10, 1, 1, 2), dtype=int), np.full((10, 1, 2), 1)
     hits[0], arcs[0] = 20, 20
-    accuracy, low, high, *_ = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=2000, seed=1).values()
+    accuracy, low, high, *_ = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, seed=1).values()
     assert accuracy[0, 0, 0] == 20 / 29
     assert low[0, 0, 0] == 0.0
     assert high[0, 0, 0] > 0.85
@@ -184,5 +184,5 @@ def test_bootstrap_resamples_sentences_not_arcs() -> None:
 def test_bootstrap_of_a_relation_in_one_sentence_only() -> None:
     hits, arcs = np.zeros((5, 1, 1, 2), dtype=int), np.zeros((5, 1, 2), dtype=int)
     hits[2], arcs[2] = 1, 2
-    scores = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, samples=100, seed=1)
+    scores = bootstrap_intervals(hits, np.zeros_like(arcs), arcs, seed=1)
     assert all((scores[end] == 0.5).all() for end in ("", "_low", "_high"))  # resamples without it do not count

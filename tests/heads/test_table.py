@@ -47,7 +47,7 @@ def table(tiny_model, store) -> pa.Table:
     """The table of a small model on four sentences of three words each, a word being a piece."""
     data = store([[5, 9, 4], [8, 6, 7], [6, 6, 12], [11, 5, 9]], [[4, 12], [7, 15, 9], [11], []])
     sentences = {number: Sentence([[0], [1], [2]], [[1.0]] * 3, [Arc("nsubj", 1, 0)]) for number in range(3)}
-    settings = Heads(relations=RELATIONS, rare_cutoff=2, bootstrap=10)
+    settings = Heads(relations=RELATIONS, rare_cutoff=2)
     model = tiny_model()
     offsets = {("nsubj", "head_to_dependent"): -1, ("nsubj", "dependent_to_head"): 1}
     offsets |= {("nmod:poss", direction): None for direction in DIRECTIONS}

@@ -12,15 +12,13 @@ from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.split import divide, read_index
 from specialized_heads.experiment.configuration import Corpus, load
 from specialized_heads.experiment.sections import Filters, Split
-from specialized_heads.parsing.conllu import read_trees
-from specialized_heads.parsing.embedded import embedded_parses
+from specialized_heads.parsing.conllu import embedded_parses, read_trees
 from specialized_heads.parsing.words import read_parses
 from specialized_heads.stage import file_hash, read_json, write_json
 
 ROOT = Path(__file__).parents[2]
 RESOURCES = ROOT / "resources"
 SETTINGS = {"engine": "embedded", "language": "en"}
-LANGUAGES = ("source_language", "target_language")
 ABOUT = {"engine": "p", "version": "1", "model": "m", "command": "c"}
 
 
@@ -73,8 +71,7 @@ def test_a_sentence_without_a_parse_stops_the_stage(stage, analysis_file, resour
 def dealt_sources(corpus: str, filters: Filters, sizes: list[Split], *, folder: Path) -> list[list[str]]:
     """The sources of the analysis sets that the clean and the split stage make of an embedded corpus."""
     cleaned = folder / "clean.parquet"
-    languages = {name: read_json(RESOURCES / corpus / "provenance.json")[name] for name in LANGUAGES}
-    clean(RESOURCES / corpus / "corpus.parquet", cleaned, settings=Settings(filters=filters, **languages))
+    clean(RESOURCES / corpus / "corpus.parquet", cleaned, settings=Settings(filters=filters))
     index, sources = read_index(cleaned), read_pairs(cleaned).source
     return [[sources[row] for row in divide(index, sizes=split)[0]["analysis"]] for split in sizes]
 

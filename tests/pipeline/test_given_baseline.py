@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from workflows import ENVIRONMENT, ROOT
@@ -21,8 +20,9 @@ BASELINE = f"{CORPUS}/models/baseline/seed1/model.safetensors"
 def given(finished):
     """The smoke experiment after its baseline was kept, with a configuration that is given it and prunes it otherwise."""
     options = ["--configuration", "config/smoke.yaml", "--corpus", CORPUS, "--hours", "0.01", "--output", "kept"]
-    module = "specialized_heads.training.keep_baseline"
-    subprocess.run([sys.executable, "-m", module, *options], cwd=finished.root, env=ENVIRONMENT, check=True)
+    subprocess.run(
+        [sys.executable, "resources/keep_baseline.py", *options], cwd=finished.root, env=ENVIRONMENT, check=True
+    )
     values = finished.settings()
     values["experiment"] = "given"
     values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "kept"}}}
@@ -39,31 +39,6 @@ def test_a_given_baseline_is_used_in_place_of_training(given) -> None:
     trained, used = (load(finished.root / "results" / name / BASELINE) for name in ("smoke", "given"))
     for a, b in zip(trained.parameters(), used.parameters(), strict=True):
         assert (a.bfloat16().float() == b).all()
-
-
-def test_a_given_baseline_is_analysed_on_gold_trees_of_other_text(given) -> None:
-    finished, values = given
-    words = [("Dogs", 2, "nsubj"), ("chase", 0, "root"), ("cats", 2, "obj")]
-    rows = [
-        f"{n}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_" for n, (word, head, relation) in enumerate(words, start=1)
-    ]
-    trees = [
-        "\n".join([f"# text = Dogs chase cats {n}", *rows, f"4\t{n}\t_\t_\t_\t_\t2\tobl\t_\t_", ""]) for n in range(30)
-    ]
-    (finished.root / "trees.conllu").write_text("\n".join([*trees, ""]), encoding="utf-8")
-    (finished.root / "trees.txt").write_text("".join(f"Dogs chase cats {n}\n" for n in range(30)), encoding="utf-8")
-    corpus = values["corpora"][CORPUS]
-    corpus["baseline"]["analysis"] = "trees.txt"
-    refused = finished.configured(values).run()
-    assert refused.status == 1 and "only embedded corpora have embedded parses" in refused.printed
-    corpus["override"] = {"parser": {"engine": "conllu", "path": "trees.conllu"}}
-    run = finished.configured(values).run(
-        "results/given/tables/table1.csv", f"results/given/{CORPUS}/parses/analysis.json"
-    )
-    assert run.status == 0, run.printed
-    table = pd.read_csv(finished.root / "results/given/tables/table1.csv")
-    arcs = table.dropna(subset="arcs").set_index(["relation", "direction"])["arcs"]
-    assert arcs["nsubj"].eq(30).all() and arcs["obj"].eq(30).all()
 
 
 # A MarianMT model as the baseline of an experiment, from its folder to figures, pruned models and exports.

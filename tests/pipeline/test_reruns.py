@@ -26,7 +26,7 @@ def substitute(path: Path, old: str, new: str) -> None:
 
 def test_what_changes_no_result(finished, edit) -> None:
     values = finished.settings()  # defaults that are written down, keys in another order
-    values["heads"]["syntactic_margin"] = 0.1
+    values["heads"]["relations"] = ["nsubj", "obj", "amod", "advmod"]
     values["corpora"] = {name: dict(reversed(corpus.items())) for name, corpus in values["corpora"].items()}
     assert finished.configured(values).stale() == set()
     for module in ("experiment/configuration.py", "experiment/sections.py"):  # what defines the keys

@@ -16,7 +16,7 @@ from specialized_heads.model.attention import MultiHeadAttention
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import cut
-from specialized_heads.pruning.criteria import at_random, best_first, values_of
+from specialized_heads.pruning.cut import at_random, best_first, values_of
 from specialized_heads.pruning.scopes import heads_of, remove_heads
 from specialized_heads.stage import UserError
 

@@ -9,7 +9,7 @@ from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import masking
-from specialized_heads.pruning.masking import NOTHING, Removal, State, passes, translate_set, translate_without
+from specialized_heads.pruning.masking import NOTHING, Removal, passes, translate_set, translate_without
 from specialized_heads.pruning.scopes import Head, remove_heads
 from specialized_heads.pruning.scopes import heads_of as heads_of_scope
 
@@ -90,54 +90,36 @@ def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_pat
     monkeypatch.setattr(masking, "TOKENS", 30)
     data = store(*sentences(12))
     removals = some_removals(model)[:7]
-    other = State(tmp_path / "other", fingerprint="a")
-    undisturbed = translate_set(model, data, removals, decoding=DECODING, state=other)
+
+    def run(folder: str, stamp: str = "a") -> dict:
+        return translate_set(model, data, removals, decoding=DECODING, state=tmp_path / folder, fingerprint=stamp)
+
+    undisturbed = run("other")
     assert list(undisturbed) == [NOTHING, *removals]
     sources = [data.source_ids(sentence).tolist() for sentence in range(12)]
     assert undisturbed[removals[0]] == translate(without(model, removals[0]), sources, **DECODING.model_dump())
-
-    translated: list[int] = []
-    whole = translate_without
+    done, whole = [], translate_without
 
     def until_killed(model, sources, group, *, decoding):
-        if len(translated) > 8:
+        if len(done) > 8:
             raise KeyboardInterrupt
-        translated.append(len(group))
+        done.append(set(group))
+        return whole(model, sources, group, decoding=decoding)
+
+    def only_the_rest(model, sources, group, *, decoding):
+        again.append(set(group))
         return whole(model, sources, group, decoding=decoding)
 
     monkeypatch.setattr(masking, "translate_without", until_killed)
     with pytest.raises(KeyboardInterrupt):
-        translate_set(model, data, removals, decoding=DECODING, state=State(tmp_path / "run", fingerprint="a"))
-    path = tmp_path / "run" / "translations.jsonl"
-    assert len(path.read_text().splitlines()) > 2  # the stamp and some passes
-    with open(path, "a") as stream:
-        stream.write('[[[["encoder"')  # a kill in the middle of a line
-    state = State(tmp_path / "run", fingerprint="a")
-    done = set(state.translations)
-    assert NOTHING in done
-    assert 1 < len(done) < 8
-
-    def only_the_rest(model, sources, group, *, decoding):
-        assert not done & set(group)
-        return whole(model, sources, group, decoding=decoding)
-
-    content = path.read_text()
-    path.write_text(content.replace("[[[", "[[ [", 2))  # the same JSON, but not what was written
-    assert not State(tmp_path / "run", fingerprint="a").translations
-    path.write_text(content)
-
+        run("run")
+    again: list[set] = []
     monkeypatch.setattr(masking, "translate_without", only_the_rest)
-    assert translate_set(model, data, removals, decoding=DECODING, state=state) == undisturbed
-    assert len(State(tmp_path / "run", fingerprint="a").translations) == len(undisturbed)
-    assert not State(tmp_path / "run", fingerprint="b").translations
-    assert not State(tmp_path / "run", fingerprint="a").translations  # thrown away by the other run
-    State(tmp_path / "run", fingerprint="b")  # takes over, and the old process adds a line at that moment
-    line = content.splitlines()[1]
-    with open(path, "a") as stream:
-        stream.write(f"{line}\n")
-    assert not State(tmp_path / "run", fingerprint="b").translations
-    state.finish()
-    assert not (tmp_path / "run").exists()
+    assert run("run") == undisturbed
+    assert NOTHING not in set().union(*again) and 0 < len(set().union(*again)) < 7
+    again.clear()
+    assert run("run") == undisturbed and not again
+    assert run("run", "b") == undisturbed and again  # another fingerprint starts over
 
 
 def test_the_fingerprint_covers_files_and_settings(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_no_remark_on_a_sound_result(gates: list[dict], target: dict) -> None:
 @pytest.mark.parametrize(
     ("gates", "target", "said"),
     [
-        (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, ["no gate closed at λ 0.0001", "larger λ", "pruning.heads)"]),
+        (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, ["no gate closed at λ 0.0001", "larger λ", "set pruning.heads"]),
         (
             rows([-3.0, -1.0]),
             {"lam": 100.0},
@@ -109,7 +109,7 @@ def test_no_remark_on_a_sound_result(gates: list[dict], target: dict) -> None:
         (
             rows([1.0] * 9 + [-2.0], kept=4),
             {"target_heads": 4},
-            ["9 of 10 gates were open when 4 heads were chosen", "pruning.gate_learning_rate or pruning.updates"],
+            ["9 of 10 gates were open when 4 heads were chosen", "raise pruning.updates"],
         ),
         (rows([1.0] + [-2.0] * 9, kept=4), {"target_heads": 4}, ["1 of 10 gates", "raise pruning.updates"]),
         (rows([-1.0, 3.0, 2.0], decided=2), {"lam": 0.01}, ["2 of 3 gates are decided"]),

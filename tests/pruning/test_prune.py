@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.pruning import prune, regularised
+from specialized_heads.pruning import prune
 from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
 from specialized_heads.stage import UserError, read_json
 from specialized_heads.training.objective import evaluate
@@ -33,13 +32,13 @@ def pruned(
 ) -> Callable[..., tuple[Transformer, Transformer, list[dict], dict]]:
     """`pruned(lam=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the log."""
 
-    def run(stage: ModuleType = prune, **settings: object) -> tuple[Transformer, Transformer, list[dict], dict]:
+    def run(start: str = "baseline", **settings: object) -> tuple[Transformer, Transformer, list[dict], dict]:
         save(tiny_model(), tmp_path / "baseline.safetensors", training={})
         files = outputs(tmp_path) | {"gates": tmp_path / "gates.json"}
         call(
-            stage,
+            prune,
             settings=SETTINGS | settings,
-            **{"baseline" if stage is prune else "like": tmp_path / "baseline.safetensors"},
+            **{start: tmp_path / "baseline.safetensors"},
             train=token_file("train", *sentences(60)),
             dev=token_file("dev", *sentences(10, seed=2)),
             **files,
@@ -217,8 +216,8 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned,
         train_gates(model, settings, files, **more)
 
     train_gates = prune.train_gates
-    monkeypatch.setattr(regularised, "train_gates", look)
-    before, after, rows, _ = pruned(regularised, lam=None, target_heads=1)
+    monkeypatch.setattr(prune, "train_gates", look)
+    before, after, rows, _ = pruned("like", lam=None, target_heads=1)
     first = Transformer(before.architecture, dropout=0.1)
     initialise(first, seed=1)
     assert all(torch.equal(weight, seen[0][name]) for name, weight in first.named_parameters())

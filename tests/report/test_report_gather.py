@@ -161,7 +161,7 @@ def test_the_written_configuration_is_the_same_experiment(name: str, call: Calla
     call(configuration, settings=given.model_dump(mode="json"), output=tmp_path / "configuration.yaml")
     written = read(tmp_path / "configuration.yaml")
     assert load_experiment(written) == given
-    assert written["heads"]["bootstrap"] == given.heads.bootstrap  # a key that files may leave out
+    assert written["heads"]["checkpoints"] == given.heads.checkpoints  # a key that files may leave out
 
 
 def test_small_files_are_kept_old_ones_go_and_nothing_else_is_replaced(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A baseline that is kept and given to another experiment: the same model, or a clear refusal."""
 
 import json
+import runpy
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from specialized_heads.model.checkpoint import load, save, write_tensors
 from specialized_heads.stage import UserError, file_hash, write_json
 from specialized_heads.training import given
 from specialized_heads.training.given import SPLITS, check_tokens, load_kept
-from specialized_heads.training.keep_baseline import keep
 
+keep = runpy.run_path(str(Path(__file__).parents[2] / "resources" / "keep_baseline.py"))["keep"]
 TRAINING = {"seed": 1, "vocabulary": {"source": 20}, "model": {"layers": 2}, "training": {"updates": 3}}
 
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from specialized_heads.training.muon import Muon, orthogonalise
-from specialized_heads.training.optimizers import is_layer_matrix
-from specialized_heads.training.schedule import learning_rate
+from specialized_heads.training.optimizers import is_layer_matrix, learning_rate
 
 SHAPES = [(12, 8), (8, 8), (8, 20), (12, 8), (1, 8)]
 

@@ -130,7 +130,7 @@ def test_a_sentence_that_cannot_be_aligned_is_not_shown(made, files: dict[str, P
 
 def test_maps_are_those_of_the_model(made, files: dict[str, Path], tiny_model) -> None:
     data = data_of(made())
-    store = maps.select(load_tokens(files["analysis"]), [3])
+    store = load_tokens(files["analysis"]).select([3])
     [batch] = maps.attention_maps(pruned(tiny_model), store)
     sentence = data["sentences"][2]
     sizes = {"source": len(sentence["source"]), "target": len(sentence["target"])}

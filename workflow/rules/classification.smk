@@ -1,10 +1,14 @@
 # A BERT and its tasks (Michel et al. 2019): text, pre-training or import, fine-tuning, scores, ablation. Importance, checkpoints and
 # pruning with gates are the rules of translation models, whose paths the tasks share.
 
+# Where the model that all tasks fine-tune and its vocabulary are.
+IMPORTS_BERT = experiment.classification and experiment.classification.model
+PRETRAINED, LEARNED = ("imported", "imported") if IMPORTS_BERT else ("pretrained", "learned")
+
 
 use rule stage as bert_vocabulary with:
     input:
-        text=planned(inputs.pretraining_text, resources=RESOURCES),
+        text=expand(f"{RESOURCES}/{{name}}/corpus.parquet", name=(*MATCHED, *MISMATCHED)),
     output:
         vocabulary="results/{experiment}/bert/learned/vocabulary.json",
         train="results/{experiment}/bert/tokens/train.safetensors",
@@ -42,7 +46,7 @@ use rule training as pretrain_bert with:
 # The encoder of all tasks, of another project.
 use rule stage as import_bert with:
     input:
-        planned(inputs.bert_files, root=PROJECT),
+        planned(inputs.imported_files, root=PROJECT),
     output:
         "results/{experiment}/bert/imported/model.safetensors",
         "results/{experiment}/bert/imported/model.json",
@@ -55,30 +59,11 @@ use rule stage as import_bert with:
         **stage("classification.import_bert", stages.import_bert, root=PROJECT),
 
 
-# A classifier of another project that is fine-tuned already.
-use rule stage as import_classifier with:
-    input:
-        planned(inputs.bert_files, root=PROJECT),
-    output:
-        "results/{experiment}/{corpus}/imported/model.safetensors",
-        "results/{experiment}/{corpus}/imported/model.json",
-        vocabulary="results/{experiment}/{corpus}/imported/vocabulary.json",
-    log:
-        "results/{experiment}/{corpus}/logs/import_classifier.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/import_classifier.tsv"
-    wildcard_constraints:
-        corpus=GIVEN_TASKS,
-    params:
-        **stage("classification.import_bert", stages.import_bert, root=PROJECT),
-
-
 rule task_examples:
     input:
         planned(inputs.task_archive, cards=True),
-        matched=planned(inputs.task_texts, resources=RESOURCES, domain="matched"),
-        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain="mismatched"),
-        trees=planned(inputs.task_texts, resources=RESOURCES, domain="trees"),
+        matched=planned(inputs.task_texts, resources=RESOURCES, domain=MATCHED),
+        mismatched=planned(inputs.task_texts, resources=RESOURCES, domain=MISMATCHED),
     output:
         train="results/{experiment}/{corpus}/examples/train.parquet",
         dev="results/{experiment}/{corpus}/examples/dev.parquet",
@@ -106,7 +91,7 @@ rule task_examples:
 use rule stage as task_tokens with:
     input:
         text="results/{experiment}/{corpus}/examples/{split}.parquet",
-        vocabulary=planned(inputs.task_vocabulary),
+        vocabulary=f"results/{{experiment}}/bert/{LEARNED}/vocabulary.json",
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:
@@ -140,8 +125,8 @@ use rule stage as task_baselines with:
 
 use rule training as train_classifier with:
     input:
-        planned(inputs.pretrained_description),
-        pretrained=planned(inputs.pretrained),
+        f"results/{{experiment}}/bert/{PRETRAINED}/model.json",
+        pretrained=f"results/{{experiment}}/bert/{PRETRAINED}/model.safetensors",
         train=rules.task_baselines.input.train,
         dev=rules.task_baselines.input.dev,
     output:
@@ -160,37 +145,6 @@ use rule training as train_classifier with:
         state=subpath(output.records, parent=True),
     message:
         "fine-tuning BERT on {wildcards.corpus}; progress in {log}"
-
-
-# A given classifier is the baseline of its task, with its loss on the development set for a log.
-rule given_classifier:
-    input:
-        rules.import_classifier.output[1],
-        given=rules.import_classifier.output[0],
-        train=rules.task_baselines.input.train,
-        dev=rules.task_baselines.input.dev,
-        test=rules.task_baselines.input.test,
-        analysis=rules.task_baselines.input.test,
-    output:
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
-        "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",
-        records="results/{experiment}/{corpus}/models/baseline/seed{seed}/log.jsonl",
-    log:
-        "results/{experiment}/{corpus}/logs/given_classifier_seed{seed}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/given_classifier_seed{seed}.tsv"
-    wildcard_constraints:
-        corpus=GIVEN_TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
-    params:
-        code=code("training.given"),
-        flags=flags,
-    shell:
-        "python -m specialized_heads.training.given {params.flags:q} > {log:q} 2>&1"
-
-
-ruleorder: given_classifier > train_classifier
 
 
 use rule stage as score_task with:
@@ -243,7 +197,7 @@ use rule ablate_task as ablate_task_second with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
-        tokens=planned(inputs.second_or_dev),
+        tokens=planned(inputs.second_set, instead="dev"),
     output:
         "results/{experiment}/{corpus}/ablation/{model}/seed{seed}.second.parquet",
     log:

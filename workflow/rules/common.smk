@@ -14,6 +14,7 @@ from snakemake.exceptions import WorkflowError
 QUOTED = shlex.quote(SOURCE).replace("{", "{{").replace("}", "}}")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={QUOTED}; ")
 
+from specialized_heads.experiment.classification import MATCHED, MISMATCHED
 from specialized_heads.experiment.configuration import load
 from specialized_heads.experiment.kept import check_given
 from specialized_heads.experiment import figures, inputs, models, names, stages, tables
@@ -42,10 +43,9 @@ def any_of(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-# Corpora whose baseline is given, classification tasks, those whose classifier is given, and all that has models.
+# Corpora whose baseline is given, classification tasks, and all that has models.
 GIVEN = any_of(models.given(experiment))
 TASKS = any_of(experiment.tasks)
-GIVEN_TASKS = any_of(name for name, task in experiment.tasks.items() if task.model)
 STUDIES = any_of(experiment.studies)
 DOWNLOADS = experiment.downloads.directory
 

@@ -44,7 +44,6 @@ use rule stage as corpus_split with:
         input=rules.corpus_clean.output[0],
         raw_card=rules.corpus_raw.output.card,
         clean_counts=rules.corpus_clean.output.counts,
-        text=planned(inputs.analysis_text),
     output:
         train="results/{experiment}/{corpus}/corpus/train.parquet",
         dev="results/{experiment}/{corpus}/corpus/dev.parquet",
@@ -102,7 +101,7 @@ use rule stage as tokens with:
         text="results/{experiment}/{corpus}/corpus/{split}.parquet",
         source_model=rules.bpe.output.source_model,
         target_model=rules.bpe.output.target_model,
-        special=planned(inputs.special_tokens, root=PROJECT),
+        special=planned(inputs.imported_file, name="tokens.json", root=PROJECT),
     output:
         "results/{experiment}/{corpus}/corpus/tokens/{split}.safetensors",
     log:

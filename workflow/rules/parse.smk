@@ -13,12 +13,12 @@ rule parser_models:
     conda:
         "../../envs/parsing.yaml"
     params:
-        code=code("parsing.fetch"),
+        code=code("parsing.stanza_engine"),
         flags=flags,
         lists=inputs.stanza_lists(experiment),
         settings=constant(models=inputs.stanza_models(experiment)),
     shell:
-        "python -m specialized_heads.parsing.fetch {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m specialized_heads.parsing.stanza_engine {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule parse:

@@ -52,7 +52,7 @@ use rule training as train_regularised with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/train_regularised_{scope}_{target}_seed{seed}.tsv"
     params:
-        **stage("pruning.regularised", stages.regularised),
+        **stage("pruning.prune", stages.regularised),
         state=subpath(output.records, parent=True),
     message:
         "training {wildcards.corpus} with gates and {wildcards.scope} {wildcards.target} from scratch; progress in {log}"

@@ -64,12 +64,12 @@ use rule stage as import_model with:
 # A baseline that was trained before: a kept one, used only if its data and settings match, or an imported one.
 rule given_baseline:
     input:
-        planned(inputs.imported_weights, root=PROJECT),
+        planned(inputs.imported_file, name="model.safetensors", root=PROJECT),
         given=planned(inputs.given_file, name="baseline.json", root=PROJECT),
         train=rules.train_baseline.input.train,
         dev=rules.train_baseline.input.dev,
         test="results/{experiment}/{corpus}/corpus/tokens/test.safetensors",
-        analysis=planned(inputs.held_out_analysis),
+        analysis="results/{experiment}/{corpus}/corpus/tokens/analysis.safetensors",
     output:
         "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.safetensors",
         "results/{experiment}/{corpus}/models/baseline/seed{seed}/model.json",

@@ -17,9 +17,10 @@ from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.pruning import ablation, systematic
-from specialized_heads.pruning.masking import NOTHING, REMOVALS, Removal, State, fingerprint, mask, unmask
+from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, mask, resumed, unmask
 from specialized_heads.tables import read_table, write_table
 from specialized_heads.training.batching import in_order, make_batch
+from specialized_heads.training.state import finish
 
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
@@ -39,17 +40,6 @@ class Settings(stage.Section):
 def schema(like: pa.Schema) -> pa.Schema:
     """The schema of the same table of translation, with the columns of scores that classification has."""
     return pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
-
-
-def predictions(model: Bert, tokens: TokenStore, removals: list[Removal], state: State) -> dict[Removal, list[int]]:
-    """The labels that the model predicts without each set of heads, and with all of them."""
-    wanted = dict.fromkeys([NOTHING, *removals])
-    missing = [removal for removal in wanted if removal not in state.translations]
-    groups = [missing[start : start + REMOVALS] for start in range(0, len(missing), REMOVALS)]
-    for group in stage.progress(groups, what="ablation", unit="pass"):
-        state.add(dict(zip(group, predict_without(model, tokens, group).tolist(), strict=True)))
-        stage.log.info("%d of %d removals predicted", len(set(wanted) & set(state.translations)), len(wanted))
-    return {removal: state.translations[removal] for removal in wanted}
 
 
 @torch.inference_mode()
@@ -80,15 +70,16 @@ def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
     model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     if files.importance:
-        table = read_table(files.importance).to_pandas()
-        by_step = systematic.removals(table)
+        by_step = systematic.removals(read_table(files.importance).to_pandas())
         wanted, like = [(row, heads) for row, heads in by_step if row["pruned"] == "all"], systematic.SCHEMA
     else:
         wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA
     read, computed = (files.model, files.model.with_suffix(".json"), files.tokens), {"device": model.device.type}
     stamp = fingerprint(*read, settings=computed | {"torch": torch.__version__}, code=CODE)
-    state = State(files.state, fingerprint=stamp)
-    found = predictions(model, store, [removal for _, removal in wanted], state)
+    removals = [removal for _, removal in wanted]
+    found = resumed(
+        lambda group: predict_without(model, store, group).tolist(), removals, state=files.state, fingerprint=stamp
+    )
     how = {"metric": settings.metric, "kinds": model.architecture.labels}
     scored = {
         removal: compare(labels_of(store), np.array(labels), np.array(found[NOTHING]), **how)._asdict()
@@ -98,5 +89,5 @@ def main(files: stage.Files, settings: Settings) -> None:
     rows = [row | scored[removal] | common for row, removal in wanted]
     names = schema(like)
     write_table(files.output, pa.Table.from_pylist([{n: row[n] for n in names.names} for row in rows], schema=names))
-    state.finish()
+    finish(files.state)
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])

@@ -4,8 +4,6 @@ Made-up tasks take each set from the sentences that belong to it (`sentences`). 
 Michel et al. (2019), since the labels of GLUE's own are not public; the development set is held out from the training set.
 """
 
-from collections import Counter
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -19,10 +17,9 @@ from specialized_heads.classification.recipes import Example
 from specialized_heads.classification.sentences import SETS, read_sentences
 from specialized_heads.corpus.near_duplicates import sentence_key
 from specialized_heads.experiment.classification import Glue, Made, TaskSource
-from specialized_heads.parsing.conllu import place, read_trees
-from specialized_heads.parsing.words import Word
 from specialized_heads.tables import write_table
 
+DEV = 1_000  # most examples of a made-up task for the loss and for importance
 SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", pa.int32())])
 
 
@@ -31,22 +28,13 @@ class Settings(stage.Section):
     pretrained_here: bool = True  # if not, no model has learned from the second domain, and all of it can be tested on
 
 
-def trees_of(paths: list[Path]) -> list[list[Word]]:
-    """The trees kept beside embedded corpora."""
-    return [place(tree.tokens, tree.text) or [] for path in paths for tree in read_trees(path)]
-
-
 def make(
-    source: Made, matched: list[Path], mismatched: list[Path], trees: list[Path], *, pretrained_here: bool
+    source: Made, matched: list[Path], mismatched: list[Path], *, pretrained_here: bool
 ) -> dict[str, list[Example]]:
-    """The sets of a made-up task, from `corpus.parquet` of the two domains and the trees of both."""
+    """The sets of a made-up task, from `corpus.parquet` of the two domains."""
     sets: dict[str, list[Example]] = {}
     domains = {"matched": read_sentences(matched), "mismatched": read_sentences(mismatched)}
     for domain, texts in domains.items():
-        recipe = getattr(recipes, source.kind)
-        if source.kind == "odd":
-            frequencies = Counter(w for words in recipes.sentences_of(texts["train"]) for w in words)
-            recipe = partial(recipe, lexicon=recipes.lexicon_of(trees_of(trees)), frequencies=frequencies)
         if domain == "mismatched" and not pretrained_here:
             learned = set(map(sentence_key, domains["matched"]["train"]))
             texts["test"] += [
@@ -54,8 +42,10 @@ def make(
             ]
         for name in SETS if domain == "matched" else ["test"]:
             kept = name if domain == "matched" else "second"
-            found = recipe(recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name)))
-            sets[kept] = list(islice(found, getattr(source, name)))
+            found = getattr(recipes, source.kind)(
+                recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name))
+            )
+            sets[kept] = list(islice(found, DEV if name == "dev" else getattr(source, name)))
     return sets
 
 
@@ -71,17 +61,16 @@ def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[
 
 
 def main() -> None:
-    """Read `--matched`, `--mismatched` and `--trees`, or the `--archive` of GLUE; write the four sets and `--counts`."""
+    """Read `--matched` and `--mismatched`, or the `--archive` of GLUE; write the four sets and `--counts`."""
     outputs = ("train", "dev", "test", "second", "counts")
-    files = stage.arguments(__doc__, files=outputs, many=("matched", "mismatched", "trees", "archive"))
+    files = stage.arguments(__doc__, files=outputs, many=("matched", "mismatched", "archive"))
     settings = Settings.model_validate(files.settings)
     source = settings.source
     if isinstance(source, Glue):
         sets = read_glue(source, files.archive)
         sets["train"], sets["dev"] = hold_out(sets["train"], source.dev)
     else:
-        texts = (files.matched, files.mismatched, files.trees)
-        sets = make(source, *texts, pretrained_here=settings.pretrained_here)
+        sets = make(source, files.matched, files.mismatched, pretrained_here=settings.pretrained_here)
     counts = {}
     for name in outputs[:-1]:
         examples = sets.get(name, [])

@@ -1,4 +1,4 @@
-"""Stage: read a BERT of another project with its vocabulary, to fine-tune it or, with labels, to use its classifier."""
+"""Stage: read a BERT of another project with its vocabulary, to fine-tune it."""
 
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from specialized_heads.model.checkpoint import save
 
 class Settings(stage.Section):
     folder: str
-    labels: list[str]  # of the classifier; none: the model is fine-tuned later
     longest: int  # subwords of an input
 
 
@@ -19,7 +18,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     """Write the model to `--output` and its `--vocabulary`."""
     folder = Path(settings.folder)
     wordpiece.write_vocabulary(files.vocabulary, *read_vocabulary(folder))
-    model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary), labels=settings.labels)
+    model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary))
     a = model.architecture
     if settings.longest > a.positions:
         raise stage.UserError(

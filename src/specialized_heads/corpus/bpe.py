@@ -1,4 +1,4 @@
-"""Stage bpe: byte-pair-encoding vocabularies, one per language (appendix B.1) or one for both, learned on the training set alone.
+"""Stage bpe: byte-pair-encoding vocabularies, one per language (appendix B.1), learned on the training set alone.
 
 The text is preprocessed as `vocabulary.preprocess` says. SentencePiece does not normalise it (`identity`, white space kept),
 because heads are compared with words: the pieces of a sentence, joined, are U+2581 and the sentence with each space written as
@@ -126,15 +126,10 @@ def encode_ids(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> l
 @command("train", "source-model", "target-model", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
     """Read `--train`; write `--source-model` and `--target-model`."""
-    mode, shared = settings.vocabulary.preprocess, settings.vocabulary.shared
-
-    def preprocessed(side: str) -> Iterator[str]:
-        for texts in sample(files.train, side):
-            yield from apply(texts, language=getattr(settings, f"{side}_language"), mode=mode)
-
+    mode = settings.vocabulary.preprocess
     for side in SIDES:
-        size = getattr(settings.vocabulary, side)
-        texts = chain.from_iterable(map(preprocessed, SIDES if shared else [side]))
-        model = learn(texts, size=size, name=side)
+        size, language = getattr(settings.vocabulary, side), getattr(settings, f"{side}_language")
+        texts = (apply(block, language=language, mode=mode) for block in sample(files.train, side))
+        model = learn(chain.from_iterable(texts), size=size, name=side)
         write_file(getattr(files, f"{side}_model"), model)
         log.info("bpe: %s, %d subwords", side, size)

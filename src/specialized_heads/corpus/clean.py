@@ -39,8 +39,6 @@ SETS = pd.CategoricalDtype(["", *HELD_OUT])
 
 class Settings(Section):
     filters: Filters
-    source_language: str
-    target_language: str
 
 
 def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
@@ -94,7 +92,6 @@ def normalised(
             texts together.
         changed: gains the number of pairs that each step of normalisation changed.
     """
-    languages = settings.source_language, settings.target_language
     for block in progress(read_blocks(raw), what="normalise and filter", unit="block"):
         texts, keys, changes = [], [], [set() for _ in range(block.num_rows)]
         for name in ("source", "target"):
@@ -111,7 +108,6 @@ def normalised(
             *texts,
             copies=table["sources"] == table["targets"],
             sets=sets,
-            languages=languages,
             filters=settings.filters,
         )
         # A pair with an empty side links no others; it will be dropped.

@@ -10,13 +10,8 @@ A sentence that occurs twice (`near_duplicates`: equal bags, which includes equa
 assigned by the source, then one dealt earlier. A pair whose source or target occurs in an earlier held-out set, or whose source
 occurs already in its own set, is dropped. A training pair whose source or target occurs in any held-out set is dropped. A pair
 of an analysis set may have no target, which then equals no other.
-
-A given baseline can be analysed on other text. It is cleaned as the corpus is and takes the place of the analysis set; all other
-sets stay those of the baseline.
 """
 
-import tempfile
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specialized_heads.corpus import clean
 from specialized_heads.corpus.filters import measure
 from specialized_heads.corpus.near_duplicates import fingerprint, fingerprints, sentence_bag, sentence_key
 from specialized_heads.corpus.pairs import COLUMNS, HELD_OUT, SCHEMA, read_blocks, select, write_blocks
-from specialized_heads.corpus.readers.local import read_pairs_file
 from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import Files, Section, UserError, command, log, progress, read_json, write_json
 
@@ -41,10 +34,7 @@ WRITTEN = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 
 
 class Settings(Section):
-    """The sizes of the sets, as in the configuration, and how another analysis text is cleaned."""
-
-    split: Split
-    analysis: clean.Settings | None = None
+    split: Split  # the sizes of the sets, as in the configuration
 
 
 def read_index(path: Path) -> pd.DataFrame:
@@ -184,33 +174,14 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
     return {"pairs": len(table)} | sizes
 
 
-def replace_analysis(text: Path, output: Path, *, settings: clean.Settings) -> dict[str, int]:
-    """Clean the first column of a text into an analysis set; returns its size and the number dropped for each reason."""
-    with tempfile.TemporaryDirectory(dir=output.parent) as folder:
-        raw, cleaned = Path(folder, "raw.parquet"), Path(folder, "clean.parquet")
-        dropped: Counter[str] = Counter()
-        read = {"columns": [1, 2], "group_by": "sentence", "counts": dropped, "set_": "analysis"}
-        write_blocks(raw, read_pairs_file(text, **read))
-        counts = clean.clean(raw, cleaned, settings=settings)
-        write_blocks(output, select(cleaned, np.arange(counts["clean"]), columns=COLUMNS), schema=WRITTEN)
-    return {"sentences": counts["clean"]} | dropped | counts["dropped_in_cleaning"]
-
-
-@command("input", "raw-card", "clean-counts", *NAMES, "counts", optional=("text",), settings=Settings)
+@command("input", "raw-card", "clean-counts", *NAMES, "counts", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read `--input` with its `--raw-card` and `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis`, `--counts`.
-
-    `--text` takes the place of the analysis set.
-    """
+    """Read `--input` with its `--raw-card` and `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis`, `--counts`."""
     card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
     sets, dropped = divide(read_index(files.input), sizes=settings.split)
     write_blocks(files.train, select(files.input, sets["train"], columns=COLUMNS), schema=WRITTEN)
     for name in HELD_OUT:
         write_blocks(getattr(files, name), [take(files.input, sets[name])], schema=WRITTEN)
-    if files.text:
-        assert settings.analysis
-        cleaning["analysis_text"] = replace_analysis(files.text, files.analysis, settings=settings.analysis)
-        log.info("split: %s: %s", files.text, cleaning["analysis_text"])
     splits = {name: describe(getattr(files, name)) for name in NAMES}
     counts = {"read": card["read"], "dropped_in_reading": card["dropped"]} | cleaning
     write_json(files.counts, counts | {"dropped_in_splitting": dropped, "splits": splits})

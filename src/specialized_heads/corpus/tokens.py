@@ -12,9 +12,9 @@ import hashlib
 import json
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -63,6 +63,17 @@ class TokenStore:
     def target_ids(self, sentence: int) -> np.ndarray:
         """The target ids of a sentence, (T,)."""
         return self.target[self.target_offsets[sentence] : self.target_offsets[sentence + 1]]
+
+    def select(self, sentences: Sequence[int] | np.ndarray) -> "TokenStore":
+        """A store of these sentences, in this order, in memory."""
+        sides, chosen = {}, np.asarray(sentences, np.int64)
+        for side in SIDES:
+            offsets = getattr(self, f"{side}_offsets")
+            lengths = np.diff(offsets)[chosen]
+            starts = np.concatenate([[0], np.cumsum(lengths)])  # in the new store, and its end
+            positions = np.arange(starts[-1]) + np.repeat(offsets[chosen] - starts[:-1], lengths)
+            sides |= {side: getattr(self, side)[positions], f"{side}_offsets": starts}
+        return replace(self, **sides)
 
     @property
     def source_lengths(self) -> np.ndarray:

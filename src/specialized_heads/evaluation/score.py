@@ -3,9 +3,7 @@
 There are two kinds of BLEU. `bleu` compares detokenised text with the raw references, with sacreBLEU's own tokeniser; use it to
 compare papers. Like chrF, it ignores case if the model produces only lower case (`vocabulary.preprocess: paper`).
 `bleu_tokenised` follows the paper's code: lower-case Moses tokens on both sides, not tokenised again; languages written without
-spaces have none. The signature of each is stored, including the source of the tokens. If Moses cannot detokenise the references
-correctly (Ukrainian apostrophes, for example), a model trained on such tokens cannot reach a `bleu` of 100; a warning gives the
-upper bound.
+spaces have none. The signature of each is stored, including the source of the tokens.
 
 The p-value (`significance`) is the probability of a difference at least as large, in either direction, between two equal
 systems. `difference` is the system's `bleu` minus the baseline's, with the 95% interval of the same paired bootstrap.
@@ -18,12 +16,9 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU, CHRF
 
 from specialized_heads import stage
-from specialized_heads.corpus.preprocess import Mode, apply, undo
-from specialized_heads.evaluation.bleu import bleu, tokenizer
-from specialized_heads.evaluation.significance import SAMPLES, SEED, compare
+from specialized_heads.corpus.preprocess import Mode, apply
+from specialized_heads.evaluation.significance import SAMPLES, SEED, bleu, compare, tokenizer
 from specialized_heads.tables import read_table
-
-WARN_BELOW = 99.0  # BLEU of the detokenised references themselves
 
 
 class Settings(stage.Section):
@@ -52,19 +47,6 @@ def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: st
     return dict(zip(names, values, strict=True))
 
 
-def warn_of_bound(reference_tokens: list[str], references: list[str], language: str) -> None:
-    """Warn if detokenised references differ from the references, which limits the `bleu` that a model can reach."""
-    joined = undo(reference_tokens, language=language, mode="paper")
-    reached = bleu(language, lowercase=True).corpus_score(joined, [references]).score
-    if reached < WARN_BELOW:
-        stage.log.warning(
-            "detokenising Moses tokens of %r is lossy: even the references reach only BLEU %.1f; compare models by "
-            "bleu_tokenised, or set vocabulary.preprocess: none",
-            language,
-            reached,
-        )
-
-
 @stage.command("translation", "tokenised", "references", "output", optional=("baseline",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
@@ -73,8 +55,6 @@ def main(files: stage.Files, settings: Settings) -> None:
     lowercase = settings.preprocess == "paper"
     metric, chrf = bleu(settings.language, lowercase=lowercase), CHRF(lowercase=lowercase)
     reference_tokens = apply(references, language=settings.language, mode="paper")
-    if settings.preprocess == "paper":
-        warn_of_bound(reference_tokens, references, settings.language)
     score = metric.corpus_score(translation, [references], n_bootstrap=SAMPLES)
     result = {
         "bleu": score.score,

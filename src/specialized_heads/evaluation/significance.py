@@ -1,4 +1,4 @@
-"""BLEU of systems, with the p-value and confidence interval of their differences from a baseline.
+"""The BLEU of the whole project: sacreBLEU's, with the p-value and confidence interval of their differences from a baseline.
 
 Both use paired bootstrap resampling (Koehn 2004): the two systems are scored on the same resamples of sentences, so effects of
 sentences that are hard for both cancel. The interval contains 95% of the differences. The p-value is two-sided: the share of
@@ -12,11 +12,24 @@ from typing import NamedTuple
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from specialized_heads.evaluation.bleu import bleu
+from specialized_heads.languages import without_region
 
 SAMPLES = 1000
 SEED = "12345"
 NGRAMS = 4
+# To sacreBLEU's tokeniser 13a a sentence without spaces is one token: these have another one, or are scored by characters.
+CHINESE = ("zh", "yue", "wuu", "lzh", "gan", "hak", "nan", "hsn", "cdo")
+UNSEGMENTED = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(("ja", "th", "lo", "km", "my", "shn", "bo", "dz"), "char")
+
+
+def tokenizer(language: str) -> str:
+    """sacreBLEU's tokeniser for a language code (zh, zh_TW and zh-Hant are the same)."""
+    return UNSEGMENTED.get(without_region(language), "13a")
+
+
+def bleu(language: str, *, lowercase: bool, effective_order: bool = False) -> BLEU:
+    """The metric; set `effective_order` for single sentences, which may be shorter than four tokens."""
+    return BLEU(lowercase=lowercase, tokenize=tokenizer(language), effective_order=effective_order)
 
 
 class Compared(NamedTuple):

@@ -1,8 +1,8 @@
 """Analyse the heads of a model on a text without a configuration: the table of heads and the attention viewer.
 
 This runs the stages of the pipeline, each in its own process, in one folder. If no translations are given, the model translates
-the text, without lines of more than `LONGEST` subwords. Without a parser, words are separated at white space, and no head can be
-syntactic.
+the text. Lines of more than `LONGEST` subwords on either side are skipped. Without a parser, words are separated at white space,
+and no head can be syntactic.
 """
 
 import json
@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from specialized_heads import stage
@@ -86,20 +87,16 @@ def analyse(
     stage.write_json(special, asdict(tokenisers.tokens))
     mode = tokenisers.preprocess
     long = _too_long(text, sources, source_model, language=languages[0], mode=mode)
+    if targets is not None:
+        long |= _too_long(translations, targets, target_model, language=languages[1], mode=mode)
+    if long:
+        said = "%s: skips %d of %d lines, which have more than %d subwords; the first is line %d"
+        stage.log.warning(said, text, len(long), len(sources), LONGEST, min(long))
+    kept = [place for place in range(len(sources)) if place + 1 not in long]
+    sources, targets = ([lines[place] for place in kept] if lines else None for lines in (sources, targets))
     if targets is None:
-        if long:
-            said = "%s: skips %d of %d lines, which have more than %d subwords; the first is line %d"
-            stage.log.warning(said, text, len(long), len(sources), LONGEST, long[0])
-            sources = [line for number, line in enumerate(sources, start=1) if number not in set(long)]
         read = apply(sources, language=languages[0], mode=mode)
         targets = undo(_translate(model, read, source_model, target_model), language=languages[1], mode=mode)
-    else:
-        also = _too_long(translations, targets, target_model, language=languages[1], mode=mode)
-        for path, numbers in ((text, long), (translations, also)):
-            if numbers:
-                raise stage.UserError(
-                    f"{path}: line {numbers[0]} has over {LONGEST} subwords; split or remove it, on both sides"
-                )
     if len(sources) < FEW:
         said = "%s: the labels of heads are uncertain, because they come from %d sentences; give at least %d"
         stage.log.warning(said, text, len(sources), FEW)
@@ -163,22 +160,19 @@ def _texts(trees: Path) -> list[str]:
     return texts
 
 
-def _too_long(path: Path, lines: list[str], model: Path, *, language: str, mode: Mode) -> list[int]:
+def _too_long(path: Path, lines: list[str], model: Path, *, language: str, mode: Mode) -> set[int]:
     """The lines of a file, from 1, with more than `LONGEST` subwords; a line without any is a `UserError`."""
     rows = encode_ids(apply(lines, language=language, mode=mode), load_bpe(model))
     if [] in rows:
         raise stage.UserError(
             f"{path}: line {rows.index([]) + 1} is empty for the model; remove it, and its translation"
         )
-    return [number for number, row in enumerate(rows, start=1) if len(row) > LONGEST]
+    return {number for number, row in enumerate(rows, start=1) if len(row) > LONGEST}
 
 
 def _translate(model: Transformer, sources: list[str], source_model: Path, target_model: Path) -> list[str]:
     ids, lengths = encode(sources, load_bpe(source_model), model.architecture.tokens)
-    rows, start = [], 0
-    for length in lengths.tolist():
-        rows.append(ids[start : start + length].tolist())
-        start += length
+    rows = [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])]
     bpe = load_bpe(target_model)
     return [bpe.decode(row) for row in translate_all(model, rows, show=True, **Decoding().model_dump())]
 

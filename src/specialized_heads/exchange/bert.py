@@ -1,6 +1,5 @@
 """BERT in folders of Hugging Face transformers: with a classifier, for masked language modelling, or the encoder alone."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,7 +65,6 @@ class Config(Section, extra="ignore"):
     hidden_act: Literal["gelu", "relu"] = "gelu"
     layer_norm_eps: float = Field(1e-12, gt=0, le=1)
     pad_token_id: int = Field(0, ge=0)
-    id2label: dict[int, str] = {0: "LABEL_0", 1: "LABEL_1"}
     position_embedding_type: Literal["absolute"] = "absolute"
     is_decoder: bool = False
     pruned_heads: dict[int, set[int]] = {}  # of each layer, from 0
@@ -121,19 +119,15 @@ def _fast(stored: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     return [tokens.get(number, "") for number in range(max(tokens) + 1)], settings
 
 
-def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequence[str] = ()) -> Bert:
+def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary) -> Bert:
     """Read a model from a folder as `save_pretrained` writes it or the hub serves it.
 
-    With the `labels` of a task, the folder must hold its classifier, whose rows will have their order. Without, the model is
-    to be fine-tuned: with a classifier that is not in use above the pooler, or without a pooler the masked language model. A
+    The model is to be fine-tuned: it has a new classifier above the pooler, or without a pooler is the masked language model. A
     `UserError` if a file is missing or damaged, or the weights do not fit the configuration or are pickled.
     """
     config = read_config(folder)
     stored = reading.read_headers(folder)
     prefix = "bert." if any(name.startswith("bert.") for name in stored) else ""
-    order = _order(config, labels, where=folder / CONFIG) if labels else []
-    if labels and "classifier.weight" not in stored:
-        raise UserError(f"{folder}: no tensor classifier.weight; leave out the task's model to fine-tune it here")
     if config.vocab_size < vocabulary.size:
         raise UserError(f"{folder}: {vocabulary.size} tokens for {config.vocab_size} embeddings; fetch the tokeniser")
     layers, heads, pruned = range(config.num_hidden_layers), range(config.num_attention_heads), config.pruned_heads
@@ -145,7 +139,7 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
         vocabulary=config.vocab_size,
         positions=config.max_position_embeddings,
         segments=config.type_vocab_size,
-        labels=len(labels) or int(f"{prefix}pooler.dense.weight" in stored),
+        labels=int(f"{prefix}pooler.dense.weight" in stored),
         activation=config.hidden_act,
         norm_epsilon=config.layer_norm_eps,
         pad=vocabulary.special.pad,
@@ -154,37 +148,20 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary, labels: Sequenc
     )
     names = {}
     for name, shape in shapes(architecture).items():
-        if name.startswith("classifier") and not labels:  # replaced when the model is fine-tuned
+        if name.startswith("classifier"):  # replaced when the model is fine-tuned
             continue
         theirs = reading.translated(name, patterns=(*NAMES, POOLER if architecture.labels else TRANSFORM))
         theirs = theirs if prefix else theirs.removeprefix("bert.")
         candidates = [theirs, *(theirs.replace(new, old) for new, old in OLD_NORMS.items())]
         candidates += [] if architecture.labels else TIED.get(name, [])
-        optional = not labels and name.startswith(("transform", "output_bias"))
+        optional = name.startswith(("transform", "output_bias"))
         if not optional or any(each in stored for each in candidates):
             names[name] = reading.find(folder, stored, candidates, shape)
     weights = reading.read_weights(stored, {name for held in names.values() for name in held})
     for first, *others in names.values():
         if different := [other for other in others if not torch.equal(weights[first], weights[other])]:
             raise UserError(f"{folder}: {different[0]} differs from {first}, which is not supported; use another model")
-    tensors = {name: weights[held[0]] for name, held in names.items()}
-    if labels:
-        tensors |= {f"classifier.{part}": tensors[f"classifier.{part}"][order] for part in ("weight", "bias")}
     model = network(architecture)
     initialise(model, seed=0)
-    set_weights(model, tensors)
+    set_weights(model, {name: weights[held[0]] for name, held in names.items()})
     return model.eval()
-
-
-def _order(config: Config, labels: Sequence[str], *, where: Path) -> list[int]:
-    """The rows of a classifier in the order of our labels; names such as LABEL_0 stand for our order of two labels."""
-    theirs = [config.id2label[number].lower() for number in sorted(config.id2label)]
-    if len(theirs) != len(labels):
-        raise UserError(f"{where}: {len(theirs)} labels, but the task has {len(labels)}: {', '.join(labels)}")
-    if all(name == f"label_{number}" for number, name in enumerate(theirs)):
-        if len(labels) > 2:
-            raise UserError(f"{where}: id2label has no names for its labels; write {', '.join(labels)}, in its order")
-        return list(range(len(labels)))
-    if set(theirs) != set(labels):
-        raise UserError(f"{where}: its labels {', '.join(theirs)} are not those of the task: {', '.join(labels)}")
-    return [theirs.index(label) for label in labels]

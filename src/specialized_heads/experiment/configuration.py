@@ -32,7 +32,7 @@ from specialized_heads.experiment.sections import (
     Training,
     Vocabulary,
 )
-from specialized_heads.experiment.sources import Distinct, Downloads, FilePath, Source, Title
+from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
 from specialized_heads.stage import Section, UserError
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 bytes
@@ -53,11 +53,6 @@ class Baseline(Section):
     revision: str | None = Field(None, description="branch, tag or commit of a model on the hub; null: the newest")
     source_tag: str | None = Field(None, description="imported: token before every source sentence, such as eng_Latn")
     target_tag: str | None = Field(None, description="imported: first token of every translation")
-    analysis: FilePath | None = Field(
-        None,
-        description="text whose trees and heads are analysed instead of the held-out sentences: one sentence per line, plain or "
-        "packed; the parser needs trees of it (conllu) or makes them (stanza)",
-    )
 
 
 class Corpus(Section):
@@ -128,8 +123,7 @@ class Experiment(Section):
             if titles.count(title) > 1:
                 raise ValueError(f"corpora: two have the title {title!r}; figures could not tell them apart")
         for name, corpus in self.corpora.items():
-            own_text = corpus.source.kind != "embedded" or (corpus.baseline and corpus.baseline.analysis)
-            if own_text and self.for_corpus(name).parser.engine == "embedded":
+            if corpus.source.kind != "embedded" and self.for_corpus(name).parser.engine == "embedded":
                 remedy = "set parser.engine: stanza or conllu, or override it for this corpus"
                 raise ValueError(f"corpora.{name}: only embedded corpora have embedded parses; {remedy}")
         return self
@@ -139,8 +133,6 @@ class Experiment(Section):
         for name, corpus in self.corpora.items():
             values = self.for_corpus(name)
             given = corpus.baseline is not None  # its heads may be others; pruning checks their number
-            if values.model.tied == "all" and not (values.vocabulary.shared or given):
-                raise ValueError("model.tied: all embeddings can only be one matrix with vocabulary.shared: true")
             if not given:
                 _within("heads.checkpoints", values.heads.checkpoints, values.training, f"the baseline of {name}")
             if not corpus.prune:
@@ -186,10 +178,6 @@ class Experiment(Section):
             if values.training.join > 1:
                 where = f"classification.tasks.{name}.override.training.join"
                 raise ValueError(f"training.join: {name} is a task, which reads single examples; set {where}: 1")
-            if self.tasks[name].model and values.ablation.moments:
-                raise ValueError(
-                    f"classification.tasks.{name}.model: has no checkpoints of its training; empty ablation.moments for it"
-                )
             _within("ablation.moments", values.ablation.moments, values.training, name)
         return self
 
@@ -271,8 +259,11 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     parts = problem["loc"]
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
-    if remedy := removed.KEYS.get(".".join(where.split(".")[-2:])):
-        return f"{where}: {remedy}; remove the key"
+    if problem["type"] == "extra_forbidden":
+        former = [part for part, before in zip(location, (None, *location)) if before not in ("corpora", "tasks")]
+        key = ".".join(["", prefix, *map(str, former)])
+        if remedy := next((remedy for name, remedy in removed.KEYS.items() if key.endswith(f".{name}")), None):
+            return f"{where}: {remedy}; remove the key"
     if problem["type"] in ("union_tag_invalid", "literal_error"):
         given = problem.get("ctx", {}).get("tag", problem["input"])
         if remedy := removed.VALUES.get(str(given)):

@@ -124,8 +124,7 @@ def _everything(experiment: Experiment) -> bool:
 # Figure spaces (U+2007) sort figure 2 before figure 10.
 RESULTS = [
     Result("figures/front", "beyond.front", CLAIMS, "At a glance", PRUNED),
-    Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, files=_speed(
-        lambda experiment: tasks(experiment) if experiment.classification and experiment.classification.speed else [])),
+    Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, files=_speed(tasks)),
     Result("tables/data_card", "beyond.data_card", DATA, "Data card",
            files=_of_corpora(cards="{corpus}/corpus/raw.json", counts="{corpus}/corpus/counts.json")),
     Result("tables/persons", "beyond.persons", DATA, "Persons of subjects",
@@ -163,8 +162,7 @@ RESULTS = [
     Result("figures/moments", "michel.moments", MICHEL, "Systematic pruning during training", _moments),
     Result("tables/tasks", "classification.tasks", BERT, "Tasks", tasks),
     Result("figures/task_pruning", "classification.task_pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
-    Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT",
-           lambda experiment: experiment.classification and experiment.classification.speed, _speed(tasks)),
+    Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", tasks, _speed(tasks)),
     Result("tables/models", "beyond.models", RUNS, "Models, scores, signatures"),
     Result("figures/training_curves", "beyond.training_curves", RUNS, "Training curves", _everything),
     Result("tables/environment", "beyond.environment", RUNS, "Environment", _everything, settings=_machine),

@@ -13,7 +13,6 @@ from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.experiment.models import Run, paths, runs, viewed
 from specialized_heads.experiment.names import Name, Target
-from specialized_heads.experiment.stages import bert_of
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -39,7 +38,7 @@ def fetched(experiment: Experiment) -> dict[str, Dataset]:
             if dataset.url:
                 by_file[dataset.file] = dataset
     for task in experiment.tasks.values():
-        if isinstance(task.source, Glue) and task.source.path is None:
+        if isinstance(task.source, Glue):
             by_file |= {dataset.file: dataset for dataset in glue_files(task.source.kind)}
     return by_file
 
@@ -62,18 +61,6 @@ def corpus_files(experiment: Experiment, /, *, corpus: str, resources: str, **_:
             return [os.path.join(experiment.downloads.directory, each.file) for each in datasets(experiment, corpus)]
 
 
-def analysis_text(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
-    """The text of the user that is analysed with a given baseline."""
-    given = experiment.corpora[corpus].baseline
-    return [given.analysis] if given and given.analysis else []
-
-
-def held_out_analysis(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
-    """The tokens of the analysis set, which are those of the given baseline unless the user gives another text."""
-    tokens = f"results/{experiment.experiment}/{corpus}/corpus/tokens/analysis.safetensors"
-    return [] if analysis_text(experiment, corpus=corpus) else [tokens]
-
-
 def corpus_cards(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> list[str]:
     """The files that a corpus waits for: its own, or for a fetched one the card beside it, which is what the rule declares."""
     cards = {os.path.join(experiment.downloads.directory, file) for file in fetched(experiment)}
@@ -92,7 +79,6 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
         files |= dict.fromkeys(corpus_cards(experiment, **place), f"{key}.source")
         if trees := given_parses(experiment, **place):
             files[str(trees)] = f"{key}, parser.path"
-        files |= dict.fromkeys(analysis_text(experiment, corpus=name), f"{key}.baseline.analysis")
         if imported_folder(experiment, name, root=Path(root)):
             files |= dict.fromkeys(imported_files(experiment, corpus=name, root=root), f"{key}.baseline")
         elif values.baseline:
@@ -101,13 +87,8 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
                     given_file(experiment, corpus=name, name=file, root=root, seed=str(n)) for n in experiment.seeds
                 ]
                 files |= dict.fromkeys(kept, f"{key}.baseline")
-    for name, task in experiment.tasks.items():
-        archive = task_archive(experiment, corpus=name, cards=True)
-        files |= dict.fromkeys(archive, f"classification.tasks.{name}.source")
-        if task.model:
-            files |= dict.fromkeys(bert_files(experiment, root=root, corpus=name), f"classification.tasks.{name}.model")
     if experiment.classification and experiment.classification.model:
-        files |= dict.fromkeys(bert_files(experiment, root=root), "classification.model")
+        files |= dict.fromkeys(imported_files(experiment, root=root), "classification.model")
     directory = experiment.downloads.directory
     made = [f"{file}.json" for file in fetched(experiment)]
     made += [f"models/{folder.name}/card.json" for folder in hub_models(experiment, root=root)]
@@ -167,20 +148,20 @@ def given_file(
     return str(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
 
 
-def imported_weights(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
-    """The weights of an imported model, whose description does not depend on them; that of a kept one has their hash."""
-    if not imported_folder(experiment, corpus, root=Path(root)):
-        return []
-    return given_file(experiment, corpus=corpus, name="model.safetensors", root=root)
+def imported_file(experiment: Experiment, /, *, corpus: str, name: str, root: str, **_: str) -> list[str]:
+    """A file of an imported model; none if the baseline of the corpus is not imported."""
+    imported = imported_folder(experiment, corpus, root=Path(root))
+    return [given_file(experiment, corpus=corpus, name=name, root=root)] if imported else []
 
 
-def imported_files(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> list[str]:
-    """The files of the model that a corpus imports, or for one on the hub the card of its download."""
-    folder = imported_folder(experiment, corpus, root=Path(root))
+def imported_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> list[str]:
+    """The files of the model that a corpus imports, or of the BERT of all tasks; for one on the hub the card of its download."""
+    folder = imported_folder(experiment, corpus, root=Path(root)) if corpus else bert_folder(experiment, root=root)
     assert folder
     if folder in hub_models(experiment, root=root):
         return [str(folder / "card.json")]
-    return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".model", ".spm"))
+    kinds = (".json", ".safetensors", ".model", ".spm", ".txt")
+    return sorted(str(path) for path in folder.iterdir() if path.suffix in kinds)
 
 
 def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
@@ -202,13 +183,6 @@ def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str
 def fetch_settings(experiment: Experiment, /, *, name: str, root: str, **_: str) -> dict[str, str | None]:
     """What to fetch from the hub into the folder `name`."""
     return hub_models(experiment, root=root)[Path(experiment.downloads.directory, "models", name)]
-
-
-def special_tokens(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> str | list[str]:
-    """The special tokens of an imported model."""
-    if not imported_folder(experiment, corpus, root=Path(root)):
-        return []
-    return given_file(experiment, corpus=corpus, name="tokens.json", root=root)
 
 
 def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:
@@ -238,14 +212,12 @@ def like_gates(
     return paths(experiment, MODEL + "model.json", [pruned] if criterion == "gates" else [])
 
 
-def task_texts(experiment: Experiment, /, *, corpus: str, resources: str, domain: str, **_: str) -> list[str]:
-    """The text of each embedded corpus that a made-up task uses, `matched` or `mismatched`; `trees`: those of both, if needed."""
-    source = experiment.tasks[corpus].source
-    if isinstance(source, Glue) or (domain == "trees" and source.kind != "odd"):
-        return []
-    if domain == "trees":
-        return [f"{resources}/{name}/parses.conllu.gz" for name in (*source.matched, *source.mismatched)]
-    return [f"{resources}/{name}/corpus.parquet" for name in getattr(source, domain)]
+def task_texts(
+    experiment: Experiment, /, *, corpus: str, resources: str, domain: tuple[str, ...], **_: str
+) -> list[str]:
+    """The text of the embedded corpora of a domain, for a made-up task."""
+    made = not isinstance(experiment.tasks[corpus].source, Glue)
+    return [f"{resources}/{name}/corpus.parquet" for name in domain if made]
 
 
 def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False, **_: str) -> list[str]:
@@ -253,53 +225,14 @@ def task_archive(experiment: Experiment, /, *, corpus: str, cards: bool = False,
     source = experiment.tasks[corpus].source
     if not isinstance(source, Glue):
         return []
-    files = [dataset.file for dataset in glue_files(source.kind)]
-    if source.path is None:
-        return [os.path.join(experiment.downloads.directory, f"{file}.json" if cards else file) for file in files]
-    return [os.path.join(source.path, Path(file).name) for file in files] if source.kind == "mrpc" else [source.path]
+    ending = ".json" if cards else ""
+    return [os.path.join(experiment.downloads.directory, each.file + ending) for each in glue_files(source.kind)]
 
 
-def pretraining_text(experiment: Experiment, /, *, resources: str, **_: str) -> list[str]:
-    """The corpora whose English side a BERT is pre-trained on."""
-    return [f"{resources}/{name}/corpus.parquet" for name in bert_of(experiment).text]
-
-
-def bert_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> list[str]:
-    """The files of the BERT that is imported, or the card of its download."""
-    folder = bert_folder(experiment, root=root, task=corpus)
-    if folder in hub_models(experiment, root=root):
-        return [str(folder / "card.json")]
-    return sorted(str(path) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt"))
-
-
-def pretrained(experiment: Experiment, /, **_: str) -> str:
-    """The model that all tasks fine-tune."""
-    kind = "imported" if bert_of(experiment).model else "pretrained"
-    return f"results/{experiment.experiment}/bert/{kind}/model.safetensors"
-
-
-def pretrained_description(experiment: Experiment, /, **_: str) -> str:
-    """The description beside its weights."""
-    return str(Path(pretrained(experiment)).with_suffix(".json"))
-
-
-def task_vocabulary(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
-    """The vocabulary of a task's model: that of all tasks, unless the task is given its own classifier."""
-    kind = "imported" if bert_of(experiment).model else "learned"
-    owner = f"{corpus}/imported" if experiment.tasks[corpus].model else f"bert/{kind}"
-    return f"results/{experiment.experiment}/{owner}/vocabulary.json"
-
-
-def second_set(experiment: Experiment, /, *, corpus: str, **_: str) -> list[str]:
-    """The token ids of a task's second test set, if it has one."""
-    path = f"results/{experiment.experiment}/{corpus}/corpus/tokens/second.safetensors"
-    return [path] if experiment.tasks[corpus].source.second else []
-
-
-def second_or_dev(experiment: Experiment, /, *, corpus: str, **_: str) -> str:
-    """The token ids of the set on which single heads are ablated once more."""
-    name = "second" if experiment.tasks[corpus].source.second else "dev"
-    return f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"
+def second_set(experiment: Experiment, /, *, corpus: str, instead: str = "", **_: str) -> list[str]:
+    """The token ids of a task's second test set, or if it has none those of another set, if one is named."""
+    name = "second" if experiment.tasks[corpus].source.second else instead
+    return [f"results/{experiment.experiment}/{corpus}/corpus/tokens/{name}.safetensors"] if name else []
 
 
 def viewed_files(experiment: Experiment, /, *, pattern: str, **_: str) -> list[str]:

@@ -73,22 +73,19 @@ def hub_folder(experiment: Experiment, model: str, revision: str | None) -> Path
     return Path(experiment.downloads.directory, "models", name)
 
 
-def bert_folder(experiment: Experiment, *, root: str | Path, task: str = "") -> Path:
-    """The folder of the BERT that the tasks fine-tune, or of the classifier that one task is given.
+def bert_folder(experiment: Experiment, *, root: str | Path) -> Path:
+    """The folder of the BERT that the tasks fine-tune.
 
     Names without an owner, such as bert-base-uncased, are models of the hub too; any other name is a `UserError`.
     """
     bert = experiment.classification
-    assert bert
-    name = experiment.tasks[task].model if task else bert.model
-    assert name
-    path = _existing(name, Path(root))
+    assert bert and bert.model
+    path = _existing(bert.model, Path(root))
     if path.is_dir():
         return path
-    if task or not (HUB_NAME.fullmatch(name) or re.fullmatch(r"[\w.-]+", name)):
-        key = f"classification.tasks.{task}.model" if task else "classification.model"
-        raise UserError(f"{key}: there is no folder {name}; check the path")
-    return hub_folder(experiment, name, bert.revision)
+    if not (HUB_NAME.fullmatch(bert.model) or re.fullmatch(r"[\w.-]+", bert.model)):
+        raise UserError(f"classification.model: there is no folder {bert.model}; check the path")
+    return hub_folder(experiment, bert.model, bert.revision)
 
 
 def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) -> Path | None:
@@ -101,10 +98,8 @@ def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) 
 
 def check_given(experiment: Experiment, *, root: Path) -> None:
     """Raise a `UserError` if a given model does not exist or was trained in another way than the configuration says."""
-    bert = experiment.classification
-    classifiers = [name for name, task in experiment.tasks.items() if task.model]
-    for task in [*([""] if bert and bert.model else []), *classifiers]:
-        bert_folder(experiment, root=root, task=task)
+    if experiment.classification and experiment.classification.model:
+        bert_folder(experiment, root=root)
     remedy = "train the baseline instead: leave out `baseline`, as config/from_scratch.yaml does"
     for corpus, values in experiment.corpora.items():
         merged = experiment.for_corpus(corpus)

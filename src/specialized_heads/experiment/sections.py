@@ -16,9 +16,6 @@ class Filters(Section):
 
     max_words: int = Field(100, ge=1, description="maximum length, words")
     max_ratio: float = Field(3.0, ge=1, description="maximum ratio of the two lengths in characters")
-    script: float = Field(
-        0.0, ge=0, le=1, description="minimum share of letters in the script of the language, per side"
-    )
 
 
 class Split(Section):
@@ -30,18 +27,11 @@ class Split(Section):
 
 
 class Vocabulary(Section):
-    """BPE vocabularies, separate for source and target (appendix B.1) unless `shared`."""
+    """BPE vocabularies, separate for source and target (appendix B.1)."""
 
     source: int = Field(32000, ge=16, description="source vocabulary, subwords")
     target: int = Field(32000, ge=16, description="target vocabulary, subwords")
     preprocess: Mode = Field("none", description="text before BPE; paper: lower-case Moses tokens, as in its code")
-    shared: bool = Field(False, description="one vocabulary for both sides, learned from both")
-
-    @model_validator(mode="after")
-    def _one_size(self) -> "Vocabulary":
-        if self.shared and self.source != self.target:
-            raise ValueError(f"a shared vocabulary has one size, but source is {self.source} and target {self.target}")
-        return self
 
 
 class Model(Section):
@@ -59,10 +49,6 @@ class Model(Section):
     )
     position_base: float = Field(1e4, gt=1, le=1e6, description="ratio of their highest to their lowest frequency")
     position_scale: float = Field(1.0, gt=0, le=1e3, description="factor of the sinusoids; embeddings have unit size")
-    tied: Literal["", "output", "all"] = Field(
-        "",
-        description="embeddings that are one matrix: output (target and output), all (with vocabulary.shared), or none",
-    )
     fixed_patterns: bool = Field(
         False,
         description="heads 1 to 7 of each encoder layer have the fixed patterns of Raganato et al. (2020): a control",
@@ -250,9 +236,7 @@ class Heads(Section):
         min_length=1,
         description="Universal (obj) or Stanford Dependencies (dobj); a main type includes its subtypes, nsubj:pass only itself",
     )
-    syntactic_margin: float = Field(0.1, ge=0, description="accuracy above the baseline of a syntactic head (sec. 5.2)")
     rare_cutoff: int = Field(500, ge=0, description="tokens outside this many most frequent ones are rare (sec. 5.3)")
-    bootstrap: int = Field(1000, ge=10, description="resamples of sentences for intervals")
     relevance_rules: Distinct[Literal["z_plus", "alpha_beta", "epsilon"]] = Field(
         ["z_plus"],
         min_length=1,

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, model_validator
 from specialized_heads.stage import Section
 
 Unit = Literal["document", "sentence"]
-GROUP_BY = "unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by equal sentences)"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # becomes part of an address and of a path
 LIMIT = "maximum number of pairs, drawn at random but the same in every run; null: all"
 
@@ -59,26 +58,28 @@ class Embedded(Section):
 
 
 class Local(Section):
-    """Your own text: one file of pairs (TSV or parquet), or two files with one sentence per line."""
+    """Your own text: one file of pairs (TSV), or two files with one sentence per line."""
 
     kind: Literal["local"]
     path: FilePath | None = Field(
         None,
-        description="TSV (source TAB target, optionally TAB document) or parquet (columns source, target, optionally document), "
-        "plain or .gz, .xz, .zst, .zip; relative to the working directory",
+        description="TSV (source TAB target, optionally TAB document), plain or .gz, .xz; relative to the working directory",
     )
     columns: Distinct[Annotated[int, Field(ge=1)]] = Field(
         [1, 2, 3],
         min_length=2,
         max_length=3,
-        description="of a TSV, from 1: source, target and, for group_by, document",
+        description="of it, from 1: source, target and, for group_by, document",
     )
     source_path: FilePath | None = Field(None, description="instead of path: source sentences, one per line")
     target_path: FilePath | None = Field(None, description="their translations, on the same lines")
     dev: FilePath | None = Field(None, description="your development set, in the same format; null: held out")
     test: FilePath | None = Field(None, description="your test set, in the same format")
     analysis: FilePath | None = Field(None, description="your analysis set, in the same format; targets are optional")
-    group_by: Unit = Field("sentence", description=GROUP_BY)
+    group_by: Unit = Field(
+        "sentence",
+        description="unit that is never divided between splits: 'document', or 'sentence' (all pairs linked by equal sentences)",
+    )
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
     @model_validator(mode="after")
@@ -105,15 +106,13 @@ class Opus(Section):
     kind: Literal["opus"]
     corpus: str = Field(pattern=NAME, description="name in OPUS, such as Tatoeba or News-Commentary")
     version: str = Field(pattern=NAME, description="release, such as v2023-04-12")
-    group_by: Unit = Field("sentence", description=GROUP_BY)
     limit: int | None = Field(None, ge=1, description=LIMIT)
 
 
 class OpenSubtitles(Section):
-    """OpenSubtitles from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
+    """OpenSubtitles v2018 from OPUS, as XML with time overlaps of the aligned subtitles (appendix B.1)."""
 
     kind: Literal["opensubtitles"]
-    version: str = Field("v2018", pattern=NAME, description="release of OPUS")
     limit: int | None = Field(6_000_000, ge=1, description=LIMIT)
 
 

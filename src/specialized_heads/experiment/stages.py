@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from specialized_heads.experiment.classification import Classification
+from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, imported_folder
 from specialized_heads.experiment.models import viewed
@@ -26,14 +26,11 @@ def raw(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 
 
 def clean(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"filters": experiment.corpora[corpus].filters.model_dump()} | languages(experiment, corpus=corpus)
+    return {"filters": experiment.corpora[corpus].filters.model_dump()}
 
 
 def split(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    """The sizes of the sets, and how a text of the user is cleaned that is analysed instead of the held-out set."""
-    given = experiment.corpora[corpus].baseline
-    analysis = {"analysis": clean(experiment, corpus=corpus)} if given and given.analysis else {}
-    return {"split": experiment.corpora[corpus].split.model_dump()} | analysis
+    return {"split": experiment.corpora[corpus].split.model_dump()}
 
 
 def bpe(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
@@ -79,8 +76,8 @@ def finetune(experiment: Experiment, /, *, corpus: str, scope: str, seed: str, *
     """The baseline's training with the schedule that `pruning` gives it."""
     values = experiment.for_corpus(corpus)
     training = _logged(values.fine_tuning().model_dump())
-    model = experiment.classification if corpus in experiment.tasks else values.model
-    return {"scope": scope, "dropout": model.dropout, "training": training} | _job(experiment, seed)
+    dropout = DROPOUT if corpus in experiment.tasks else values.model.dropout
+    return {"scope": scope, "dropout": dropout, "training": training} | _job(experiment, seed)
 
 
 def from_scratch(
@@ -155,7 +152,7 @@ def relevance_by_rule(experiment: Experiment, /, *, corpus: str, **_: str) -> Se
 
 
 # The keys of the section `heads` that functions depend on.
-FUNCTION_KEYS = {"relations", "syntactic_margin", "rare_cutoff", "bootstrap"}
+FUNCTION_KEYS = {"relations", "rare_cutoff"}
 
 
 def analyse(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> Settings:
@@ -176,20 +173,18 @@ def vocabulary(experiment: Experiment, /, **_: str) -> Settings:
 def pretrain(experiment: Experiment, /, **_: str) -> Settings:
     """One model is pre-trained for all seeds, with the first."""
     bert = bert_of(experiment)
-    sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward", "dropout"})
+    sizes = bert.model_dump(include={"layers", "heads", "width", "feed_forward"}) | {"dropout": DROPOUT}
     training = {"training": bert.pretraining.model_dump(), "longest": bert.max_length}
     return sizes | training | _job(experiment, str(experiment.seeds[0]))
 
 
-def import_bert(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> Settings:
-    """The encoder of all tasks, or the classifier of one (`corpus`)."""
-    labels = list(experiment.tasks[corpus].source.labels) if corpus else []
-    folder = bert_folder(experiment, root=root, task=corpus)
-    return {"folder": os.path.relpath(folder), "labels": labels, "longest": bert_of(experiment).max_length}
+def import_bert(experiment: Experiment, /, *, root: str, **_: str) -> Settings:
+    folder = os.path.relpath(bert_folder(experiment, root=root))
+    return {"folder": folder, "longest": bert_of(experiment).max_length}
 
 
 def examples(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    source = experiment.tasks[corpus].source.model_dump(exclude={"path"})
+    source = experiment.tasks[corpus].source.model_dump()
     return {"source": source, "pretrained_here": bert_of(experiment).model is None}
 
 
@@ -202,7 +197,7 @@ def classifier(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -
     values = experiment.for_corpus(corpus)
     return {
         "labels": len(experiment.tasks[corpus].source.labels),
-        "dropout": bert_of(experiment).dropout,
+        "dropout": DROPOUT,
         "training": values.training.model_dump(),
         "moments": values.ablation.moments,
     } | _job(experiment, seed)
@@ -222,7 +217,7 @@ def ablate_task(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str
 
 
 def task_speed(experiment: Experiment, /, **_: str) -> Settings:
-    return {"batches": bert_of(experiment).speed, "device": experiment.device}
+    return {"batches": SPEED, "device": experiment.device}
 
 
 def view(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> Settings:

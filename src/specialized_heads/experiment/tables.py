@@ -6,7 +6,7 @@ from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS, MODEL
 from specialized_heads.experiment.models import Run, corpora, emerging, models, paths, runs, tasks
 from specialized_heads.experiment.names import KINDS, TRAINED
-from specialized_heads.heads.functions import LEAST_ARCS
+from specialized_heads.heads.functions import BY_NAME, LEAST_ARCS, SYNTACTIC
 
 TABLES = ("models", "heads", "logs", "ablation", "relations")
 LOG = MODEL + "log.jsonl"
@@ -82,7 +82,7 @@ def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
         case "ablation":
             return {"second": "development set"}
         case "relations":
-            return {"least_arcs": LEAST_ARCS} | shared.heads.model_dump(include={"syntactic_margin"})
+            return {"least_arcs": LEAST_ARCS, "syntactic_margin": BY_NAME[SYNTACTIC].threshold}
     return {}
 
 

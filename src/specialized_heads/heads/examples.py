@@ -44,7 +44,7 @@ def examples(
             rarest[number] = int(rank.argmax())
         if len(rarest) == EXAMPLES:
             break
-    picked = maps.select(store, list(rarest))
+    picked = store.select(list(rarest))
     attention = {}
     for batch in maps.attention_maps(model, picked):
         for row, number in enumerate(batch.sentences.tolist()):

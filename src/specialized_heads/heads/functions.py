@@ -8,7 +8,6 @@ its threshold, name and look in `FUNCTIONS`.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.positional import Position
 
 
@@ -24,7 +23,6 @@ class Function(NamedTuple):
 
 
 POSITIONAL, SYNTACTIC, RARE_WORDS, DIAGONAL = "positional", "syntactic", "rare words", "diagonal"
-# The threshold of syntactic heads is a key of the configuration, `heads.syntactic_margin`.
 FUNCTIONS = (
     Function(POSITIONAL, "positional_share", 0.9, "share at one position", "#5AA2E0", "/////"),  # section 5.1
     Function(SYNTACTIC, "", 0.1, "margin over the fixed offset", "#E8743B", "-----"),  # section 5.2
@@ -37,7 +35,7 @@ BESIDE = 1  # source tokens; the largest distance of a diagonal head's preferred
 
 
 def functions_of(
-    kind: str, place: Position, settings: Heads, *, margins: Mapping[str, float], shares: Mapping[str, float]
+    kind: str, place: Position, *, margins: Mapping[str, float], shares: Mapping[str, float]
 ) -> tuple[list[str], list[str]]:
     """The functions of a head, in the order of `FUNCTIONS`, and the relations that make it syntactic.
 
@@ -50,7 +48,7 @@ def functions_of(
     if kind == "cross":
         return [DIAGONAL] if at_one_place and abs(place.offset) <= BESIDE else [], []
     # The tolerance lets a head pass that is exactly ten points above the baseline.
-    relations = [name for name, margin in margins.items() if margin >= settings.syntactic_margin - 1e-12]
+    relations = [name for name, margin in margins.items() if margin >= BY_NAME[SYNTACTIC].threshold - 1e-12]
     labels = {POSITIONAL: at_one_place, SYNTACTIC: bool(relations)}
     labels |= {function.name: shares.get(function.score, float("nan")) >= function.threshold for function in OF_TOKENS}
     return [function.name for function in FUNCTIONS if labels[function.name]], relations

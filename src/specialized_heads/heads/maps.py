@@ -78,13 +78,3 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
 def argmax(weights: Tensor, keys: Tensor) -> Tensor:
     """The key with the largest weight, EOS and padding excluded: (B, H, T). Ties go to the first."""
     return weights.masked_fill(~keys[:, None, None], -1.0).argmax(-1)
-
-
-def select(store: TokenStore, sentences: list[int]) -> TokenStore:
-    """A store of these sentences, in this order."""
-    sources = [store.source_ids(i) for i in sentences]
-    targets = [store.target_ids(i) for i in sentences]
-    ends = [np.cumsum([0, *map(len, rows)]) for rows in (sources, targets)]
-    empty = np.zeros(0, dtype=np.int32)
-    ids = (np.concatenate([empty, *rows]) for rows in (sources, targets))
-    return TokenStore(next(ids), ends[0], next(ids), ends[1], store.tokens)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
+SAMPLES = 1000  # resamples of sentences
 RESAMPLES = 100  # held at once; bounds the memory
 NORMAL = 1.959964  # 97.5% quantile of the normal distribution
 # Endings of the columns of one relation and direction: accuracy, that of the best fixed offset, the difference, 95% intervals.
@@ -96,9 +97,7 @@ def arc_hits(
     return hits, fixed, counts
 
 
-def bootstrap_intervals(
-    hits: np.ndarray, fixed: np.ndarray, arcs: np.ndarray, *, samples: int, seed: int
-) -> dict[str, np.ndarray]:
+def bootstrap_intervals(hits: np.ndarray, fixed: np.ndarray, arcs: np.ndarray, *, seed: int) -> dict[str, np.ndarray]:
     """Accuracies, and margins above the fixed offset, with 95% percentile intervals over resampled sentences.
 
     A margin is paired: each resample compares head and fixed offset on the same sentences, with the offset of the whole set. If a
@@ -117,12 +116,12 @@ def bootstrap_intervals(
     with np.errstate(invalid="ignore", divide="ignore"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
         accuracy = counted.sum(0) / arcs.sum(0)
-        for start in range(0, samples, RESAMPLES):
-            size = min(RESAMPLES, samples - start)
+        for start in range(0, SAMPLES, RESAMPLES):
+            size = min(RESAMPLES, SAMPLES - start)
             weights = random.multinomial(n, np.full(n, 1.0 / n), size=size).astype(np.float64)  # (size, N)
             drawn = (weights @ flat_arcs).reshape(size, 1, *arcs.shape[1:])
             resampled.append((weights @ flat_hits).reshape(size, *counted.shape[1:]) / drawn)
-        accuracies = np.concatenate(resampled)  # (samples, H + 1, R, 2)
+        accuracies = np.concatenate(resampled)  # (SAMPLES, H + 1, R, 2)
         low, high = np.nanpercentile(accuracies[:, :heads], [2.5, 97.5], axis=0)
         margin_low, margin_high = np.nanpercentile(accuracies[:, :heads] - accuracies[:, heads:], [2.5, 97.5], axis=0)
         width = NORMAL**2 / (arcs.sum(0) + NORMAL**2)  # of Wilson's interval at 0 or 1

@@ -68,7 +68,7 @@ def head_rows(
             if kind == "encoder":
                 row |= syntax[number] | {name: shares[number] for name, shares in counted.shares.items()}
             margins = {name: row[f"{name}_margin"] for name in (names.flat if kind == "encoder" else ())}
-            row["functions"], relations = functions_of(kind, place, settings, margins=margins, shares=row)
+            row["functions"], relations = functions_of(kind, place, margins=margins, shares=row)
             if kind == "encoder":
                 # On other sentences too the head would beat the fixed offset; not corrected for the number of heads.
                 certain = [name for name in relations if name in enough and row[f"{name}_margin_low"] > 0]
@@ -83,7 +83,7 @@ def syntactic_columns(counted: Counted, settings: Heads, *, seed: int) -> list[d
     if not heads:  # all encoder heads are pruned
         return []
     counts = counted.hits, counted.fixed, counted.arcs
-    scores = syntactic.bootstrap_intervals(*counts, samples=settings.bootstrap, seed=seed)
+    scores = syntactic.bootstrap_intervals(*counts, seed=seed)
     names = syntactic.score_names(settings.relations)
     arcs = {f"{relation}_arcs": int(number) for relation, number in zip(settings.relations, counted.arcs.sum(0)[:, 0])}
     return [

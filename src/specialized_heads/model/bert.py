@@ -21,7 +21,7 @@ from specialized_heads.model.architecture import Epsilon, Heads, Size, Vocabular
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.layers import ACTIVATIONS, EncoderLayer, LayerNorm
-from specialized_heads.model.packing import Blocks, Packing
+from specialized_heads.model.packing import Blocks, Packing, padding_mask
 from specialized_heads.model.transformer import Network
 
 
@@ -77,26 +77,23 @@ class Bert(Network):
             self.transform_norm = LayerNorm(a)
             self.output_bias = nn.Parameter(torch.zeros(a.vocabulary))
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None, activations: Activations | None = None) -> Tensor:
+    def forward(self, ids: Tensor, activations: Activations | None = None) -> Tensor:
         """States (B, S, D) of the last layer from padded ids (B, S).
 
-        `segments` (B, S) are 0 or 1; None: 1 after the first [SEP]. `activations` records what the analysis needs.
+        The second segment begins after the first [SEP]. `activations` records what the analysis needs.
         """
         packing = Packing(ids != self.architecture.pad) if activations is None and self.packs() else None
-        x, attn_mask = self.embed(ids, segments, packing)
+        x, attn_mask = self.embed(ids, packing)
         for layer in self.encoder:
             x = layer(x, attn_mask, activations)
         return x if packing is None else x[packing.row]
 
-    def embed(
-        self, ids: Tensor, segments: Tensor | None = None, packing: Packing | None = None
-    ) -> tuple[Tensor, Tensor | Blocks]:
+    def embed(self, ids: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor | Blocks]:
         """Input of the first layer (B, S, D), or packed (N, D), and the attention mask of all layers."""
         a = self.architecture
-        hidden = torch.zeros(ids.shape, device=ids.device).masked_fill(ids == a.pad, -torch.inf)[:, None, None]
-        if segments is None:
-            separators = (ids == a.separator).int()
-            segments = (separators.cumsum(1) - separators).clamp(max=a.segments - 1)
+        hidden = padding_mask(ids, pad=a.pad)
+        separators = (ids == a.separator).int()
+        segments = (separators.cumsum(1) - separators).clamp(max=a.segments - 1)
         positions = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
         if packing:
             ids, segments, positions = (packing.pack(each, filler=0) for each in (ids, segments, positions))

@@ -69,6 +69,11 @@ class Blocks:
     attn_mask: Tensor  # broadcast over (B, H, T, S): 0 where attention is allowed, -inf elsewhere
 
 
+def padding_mask(ids: Tensor, *, pad: int) -> Tensor:
+    """Attention mask (B, 1, 1, S) that hides the padding of ids (B, S)."""
+    return torch.zeros(ids.shape, device=ids.device).masked_fill(ids == pad, -torch.inf)[:, None, None]
+
+
 def attend(query: Tensor, memory: Tensor | None, blocks: Blocks, *, heads: int, dropout: float) -> Tensor:
     """Outputs of the heads (N, H*K), zero in the filler.
 

@@ -20,7 +20,7 @@ from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.attention import Activations, MultiHeadAttention
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.layers import DecoderLayer, EncoderLayer, LayerNorm
-from specialized_heads.model.packing import Blocks, Packing
+from specialized_heads.model.packing import Blocks, Packing, padding_mask
 
 
 class Network(nn.Module):
@@ -121,7 +121,7 @@ class Transformer(Network):
     def forward_packed(self, source: Tensor, target: Tensor, targets: Packing) -> Tensor:
         """As `forward`, without padding: the states (N, D) of the target's list of tokens, whose places are `targets`."""
         pad = self.architecture.tokens.pad
-        sources, attn_mask = Packing(source != pad), self.padding_mask(source)
+        sources, attn_mask = Packing(source != pad), padding_mask(source, pad=pad)
         causal = torch.full((target.shape[1],) * 2, -torch.inf).triu(1)
         encodings = self.encodings(0, source.shape[1])[sources.position]
         x = self.embed(self.source_embedding, sources.pack(source, filler=pad), encodings)
@@ -133,7 +133,7 @@ class Transformer(Network):
     def encode(self, source: Tensor, activations: Activations | None = None) -> tuple[Tensor, Tensor]:
         """Encoder output (B, S, D), called memory, and the attention mask (B, 1, 1, S) that hides padding."""
         x = self.embed(self.source_embedding, source, self.encodings(0, source.shape[1]))
-        attn_mask = self.padding_mask(source)
+        attn_mask = padding_mask(source, pad=self.architecture.tokens.pad)
         return self.run_encoder(x, attn_mask.to(x.dtype), activations), attn_mask
 
     def decode(
@@ -167,11 +167,6 @@ class Transformer(Network):
         if activations is not None:
             activations["decoder_norm", 0, "input"] = x
         return self.decoder_norm(x)
-
-    def padding_mask(self, source: Tensor) -> Tensor:
-        """Attention mask (B, 1, 1, S) that hides the padding of ids (B, S)."""
-        hidden = source == self.architecture.tokens.pad
-        return torch.zeros(source.shape, device=source.device).masked_fill(hidden, -torch.inf)[:, None, None]
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores (..., V) of the next token, from decoder states (..., D)."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from specialized_heads.corpus.normalise import compose, drop_invisible, single_spaces
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.parsing.words import Word, letters, word_spans
-from specialized_heads.stage import UserError, file_hash
+from specialized_heads.stage import UserError, file_hash, read_json
 
 COLUMNS = 10
 LEAST = 0.1  # share of the sentences that must have a tree in the file, which otherwise is of another text
@@ -176,3 +176,15 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
         "sentences_without_a_tree": sum(tree is None for tree in matches),
         "sentences_with_other_words": sum(tree is not None and not words for tree, words in zip(matches, parses)),
     }
+
+
+def embedded_parses(texts: list[str], *, resource: Path) -> tuple[list[list[Word]], dict[str, str]]:
+    """The words of each sentence in `parses.conllu.gz` of a corpus, and the parser; a `UserError` if one has no tree."""
+    _, parses = look_up(texts, read_trees(resource))
+    if missing := sum(not words for words in parses):
+        raise UserError(
+            f"{missing} of {len(texts)} analysis sentences have no embedded parse in {resource}: "
+            "there are parses for the first documents under the shipped filters only; set parser.engine: stanza"
+        )
+    about = read_json(resource.with_name("parses.json"))
+    return [words or [] for words in parses], {key: about[key] for key in ("engine", "version", "model", "command")}

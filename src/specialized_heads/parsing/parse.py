@@ -2,13 +2,12 @@
 
 Three engines: `stanza` parses any text; `conllu` reads trees from a file; `embedded` reads those that are kept in the repository
 with an embedded corpus, and fails if one is missing. The report names the parser and its models, and counts the sentences with a
-tree. Nothing is downloaded here; the stage fetch does that.
+tree. Nothing is downloaded here; the stage of `stanza_engine` does that.
 """
 
 from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.experiment.sections import Parser
-from specialized_heads.parsing.conllu import conllu_parses
-from specialized_heads.parsing.embedded import embedded_parses
+from specialized_heads.parsing.conllu import conllu_parses, embedded_parses
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import Files, command, log, write_json
 

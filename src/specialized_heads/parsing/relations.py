@@ -7,7 +7,6 @@ A main type includes its subtypes (`nsubj` has the arcs of `nsubj:pass` too). Re
 Universal Dependencies in name only are the same: the paper's dobj is `obj`.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -16,11 +15,23 @@ from typing import NamedTuple
 import pyarrow as pa
 from pydantic import Field
 
-from specialized_heads.parsing.relation_names import canonical
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.stage import Files, Section, UserError, command, log
 from specialized_heads.tables import write_table
 
+# Relations that differ in name only: Stanford Dependencies (de Marneffe and Manning 2008) -> Universal Dependencies, version 2.
+STANFORD = {
+    "dobj": "obj",
+    "nsubjpass": "nsubj:pass",
+    "csubjpass": "csubj:pass",
+    "auxpass": "aux:pass",
+    "rcmod": "acl:relcl",
+    "relcl": "acl:relcl",
+    "poss": "nmod:poss",
+    "prt": "compound:prt",
+    "nn": "compound",
+    "num": "nummod",
+}
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")  # the paper's v→s and s→v, for nsubj
 
 SCHEMA = pa.schema(
@@ -48,6 +59,11 @@ class Arc(NamedTuple):
     dependent: int
 
 
+def canonical(relation: str) -> str:
+    """The name of a relation in Universal Dependencies."""
+    return STANFORD.get(relation, relation)
+
+
 def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
     """The arcs of one sentence with a requested relation (Universal or Stanford Dependencies), by position of the dependent.
 
@@ -64,12 +80,9 @@ def arcs(words: Sequence[Word], relations: Iterable[str]) -> list[Arc]:
 
 
 def explain_absent(absent: Sequence[str], parses: Iterable[Sequence[Word]]) -> str:
-    """Describe relations that do not occur: the nearest ones that do, and all that occur."""
-    counts = Counter(canonical(word.relation) for words in parses for word in words if word.head > 0)
-    counts += Counter({name.split(":")[0]: 1 for name in counts if ":" in name and name.split(":")[0] not in counts})
-    near = {name: difflib.get_close_matches(canonical(name), counts, n=1) for name in absent}
-    named = ", ".join(f"{name!r}" + (f" (nearest: {close[0]!r})" if close else "") for name, close in near.items())
-    return f"{named}; the parses contain {', '.join(sorted(counts)) or 'no relation at all'}"
+    """Describe relations that do not occur, and all that do."""
+    known = sorted({canonical(word.relation) for words in parses for word in words if word.head > 0})
+    return f"{', '.join(map(repr, absent))}; the parses contain {', '.join(known) or 'no relation at all'}"
 
 
 def offset_baseline(counts: Counter[int]) -> tuple[int | None, float | None]:

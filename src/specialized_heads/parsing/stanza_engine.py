@@ -1,16 +1,20 @@
 """Trees from Stanza: one tree per analysis sentence, with the character offsets of its words in that sentence.
 
-Sentences are never split (`tokenize_no_ssplit`), because relations are counted within the translation model's sentences. Models
-are loaded from disk without network access; the stage fetch (`parsing/fetch.py`) downloads missing ones beforehand. Since release
-1.15, these processors open every file with `torch.load(weights_only=True)`, which runs no code from it.
+Sentences are never split (`tokenize_no_ssplit`), because relations are counted within the translation model's sentences. Since
+release 1.15, these processors open every file with `torch.load(weights_only=True)`, which runs no code from it.
+
+As a stage: download the models that an experiment needs, in one job before any corpus is parsed. Parse jobs run concurrently,
+possibly on cluster nodes without a network; they only load models from disk. The manifest has the hash of each file.
 """
 
 from collections.abc import Container
 from pathlib import Path
 
+from pydantic import Field
+
 from specialized_heads.languages import without_region
 from specialized_heads.parsing.words import Word, word_spans
-from specialized_heads.stage import UserError, file_hash, log, optional, progress
+from specialized_heads.stage import Files, Section, UserError, command, file_hash, log, optional, progress, write_json
 
 with optional("stanza"):
     import stanza
@@ -20,70 +24,61 @@ PROCESSORS = ("tokenize", "pos", "lemma", "depparse")  # Stanza adds `mwt` where
 BATCH = 100  # sentences per call: enough to fill batches, few enough for the progress bar to move
 
 
-def load_pipeline(*, language: str, directory: str | None, package: str) -> stanza.Pipeline:
-    """Load a pipeline from disk, without network access; a `UserError` if there are no such models, or they are damaged.
+class Models(Section):
+    """One pipeline: keys of `parser`, and the language of a corpus."""
 
-    A region ("pt_BR") is ignored if Stanza has no models for it. `directory`: None for Stanza's own.
+    language: str
+    directory: str | None
+    package: str
+    download: bool
+
+
+class Settings(Section):
+    models: list[Models] = Field(min_length=1)
+
+
+def load_pipeline(*, language: str, directory: str | None, package: str, download: bool = False) -> stanza.Pipeline:
+    """Load a pipeline from disk; a `UserError` if there are no such models, or they are damaged.
+
+    A region ("pt_BR") is ignored if Stanza has no models for it. `directory`: None for Stanza's own. `download`: fetch what is
+    missing; otherwise the network is not used.
     """
-    where = {"language": language, "directory": directory, "package": package}
-    remedy = f"Fetch them ({_download(**where)}); in an experiment, check parser.directory and parser.package as well"
-    return _build(**where, method=None, remedy=remedy)
-
-
-def fetch(*, language: str, directory: str | None, package: str, download: bool) -> stanza.Pipeline:
-    """Load a pipeline as `load_pipeline`; missing models are downloaded if they may be."""
-    where = {"language": language, "directory": directory, "package": package}
-    remedy = "Set parser.download: true, or check parser.directory and parser.package"
+    folder = str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
+    what = f"Stanza models for {language!r}, package {package!r}, in {folder}"
     try:
-        return _build(**where, method=None, remedy=remedy)
-    except UserError:
-        if not download:
-            raise
-    log.info("fetching %s", _what(**where))
-    download = _download(**where | {"directory": "DIR"})
-    remedy = (
-        f"They could not be fetched; fetch them where there is a network ({download}), "
-        "copy the folder here and set parser.directory to it"
-    )
-    return _build(**where, method="reuse_resources", remedy=remedy)
-
-
-def _download(*, language: str, directory: str | None, package: str) -> str:
-    options = f"model_dir='{_resources(directory)}', package='{package}', processors='{','.join(PROCESSORS)}'"
-    return f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
-
-
-def _what(*, language: str, directory: str | None, package: str) -> str:
-    return f"Stanza models for {language!r}, package {package!r}, in {_resources(directory)}"
-
-
-def _resources(directory: str | None) -> str:
-    return str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
-
-
-def _build(*, language: str, directory: str | None, package: str, method: str | None, remedy: str) -> stanza.Pipeline:
-    """A pipeline; with a `method`, missing models are downloaded. Any failure is a `UserError` that ends with the remedy."""
-    folder = _resources(directory)
-    try:
-        if method is not None:  # look the code up in the newest list
-            download_resources_json(folder)
-        pipeline = stanza.Pipeline(
-            _code(language, known=load_resources_json(folder)),
-            dir=folder,
-            package=package,
-            processors=",".join(PROCESSORS),
-            download_method=method,
-            tokenize_no_ssplit=True,
-            use_gpu=False,  # results on a GPU vary from run to run
-            verbose=False,
-        )
-        # Stanza skips processors that a package lacks, with no more than a log line.
-        if missing := [name for name in PROCESSORS if name not in pipeline.processors]:
-            raise ValueError(f"the package has no {', '.join(missing)}")
+        return _build(language, folder, package, method=None)
     except Exception as error:  # a damaged model can raise anything, and the network layers share no base class
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
-        what = _what(language=language, directory=directory, package=package)
-        raise UserError(f"no {what}: {reason}. {remedy}") from error
+        problem, failed = error, ""
+    if download:
+        log.info("fetching %s", what)
+        try:
+            return _build(language, folder, package, method="reuse_resources")
+        except Exception as error:
+            problem, failed = error, "They could not be fetched. "
+    reason = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(". ")
+    options = f"model_dir='{folder}', package='{package}', processors='{','.join(PROCESSORS)}'"
+    command = f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
+    remedy = f"Fetch them where there is a network ({command}), and check parser.directory, package and download"
+    raise UserError(f"no {what}: {reason}. {failed}{remedy}") from problem
+
+
+def _build(language: str, folder: str, package: str, *, method: str | None) -> stanza.Pipeline:
+    """A pipeline; with a `method`, missing models are downloaded."""
+    if method is not None:  # look the code up in the newest list
+        download_resources_json(folder)
+    pipeline = stanza.Pipeline(
+        _code(language, known=load_resources_json(folder)),
+        dir=folder,
+        package=package,
+        processors=",".join(PROCESSORS),
+        download_method=method,
+        tokenize_no_ssplit=True,
+        use_gpu=False,  # results on a GPU vary from run to run
+        verbose=False,
+    )
+    # Stanza skips processors that a package lacks, with no more than a log line.
+    if missing := [name for name in PROCESSORS if name not in pipeline.processors]:
+        raise ValueError(f"the package has no {', '.join(missing)}")
     return pipeline
 
 
@@ -138,3 +133,14 @@ def hashes(pipeline: stanza.Pipeline) -> dict[str, str]:
         if key.endswith("_path") and isinstance(value, str) and Path(value).is_file()
     }
     return {name: file_hash(files[name]) for name in sorted(files)}
+
+
+@command("output", settings=Settings)
+def main(args: Files, settings: Settings) -> None:
+    """Write `--output`, a JSON list with one entry per pipeline."""
+    manifest = []
+    for wanted in settings.models:
+        pipeline = load_pipeline(**wanted.model_dump())
+        manifest.append(describe(pipeline, package=wanted.package) | {"sha256": hashes(pipeline)})
+        log.info("Stanza models for %r: %s", wanted.language, manifest[-1]["model"])
+    write_json(args.output, manifest)

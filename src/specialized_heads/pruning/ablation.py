@@ -18,9 +18,10 @@ from specialized_heads.evaluation.significance import compare
 from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import architecture_of, load_on
-from specialized_heads.pruning.masking import NOTHING, Removal, State, fingerprint, translate_set
+from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.tables import HEAD, read_table, write_table
+from specialized_heads.training.state import finish
 
 SCORES: dict[str, pa.DataType] = {
     **dict.fromkeys(("bleu", "bleu_full", "delta", "delta_low", "delta_high", "p_value"), pa.float64()),
@@ -54,7 +55,7 @@ def removals(architecture: Architecture, *, alone: bool) -> list[tuple[dict[str,
 
 def score_removals(
     wanted: list[Removal], settings: Decoded, *, model: Path, tokens: Path, bpe: Path, references: Path, state: Path
-) -> tuple[dict[Removal, dict[str, Any]], State]:
+) -> dict[Removal, dict[str, Any]]:
     """Translate a set under each removal of heads, and score the translations.
 
     Args:
@@ -63,14 +64,15 @@ def score_removals(
         state: folder for finished translations, from which a run resumes.
 
     Returns:
-        the columns `SCORES` of each removal; and the state, whose folder `finish` removes after they are written.
+        the columns `SCORES` of each removal.
     """
     network = load_on(model, settings.device)
     computed = {"device": network.device.type, "torch": torch.__version__}
     stamp = fingerprint(model, model.with_suffix(".json"), tokens, settings=settings.decoding.model_dump() | computed)
-    saved, store, pieces = State(state, fingerprint=stamp), load_tokens(tokens), load_bpe(bpe)
+    store, pieces = load_tokens(tokens), load_bpe(bpe)
+    how = {"decoding": settings.decoding, "state": state, "fingerprint": stamp}
     texts = {}
-    for removal, outputs in translate_set(network, store, wanted, decoding=settings.decoding, state=saved).items():
+    for removal, outputs in translate_set(network, store, wanted, **how).items():
         lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]
         texts[removal] = undo(lines, language=settings.language, mode=settings.preprocess)
     gold = read_table(references, columns=["target"]).column("target").to_pylist()
@@ -79,13 +81,12 @@ def score_removals(
     how = {"language": settings.language, "lowercase": settings.preprocess == "paper"}
     full, scores, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
     common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
-    rows = {
+    return {
         removal: {"bleu": score.bleu, "p_value": score.p_value}
         | {"delta": score.bleu - full, "delta_low": score.low, "delta_high": score.high}
         | common
         for removal, score in zip(texts, scores, strict=True)
     }
-    return rows, saved
 
 
 def write_scores(
@@ -93,9 +94,9 @@ def write_scores(
 ) -> None:
     """Score removals and write one row for each, which begins with the columns that stand beside the removal."""
     inputs = {name: getattr(files, name) for name in ("model", "tokens", "bpe", "references", "state")}
-    scores, saved = score_removals([removal for _, removal in wanted], settings, **inputs)
+    scores = score_removals([removal for _, removal in wanted], settings, **inputs)
     write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))
-    saved.finish()
+    finish(files.state)
     stage.log.info("%d removals scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])
 
 

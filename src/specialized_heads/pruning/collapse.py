@@ -25,52 +25,28 @@ def remark(
     """
     if not rows or target_heads == len(rows):
         return None
-    farthest = max(abs(row["log_alpha"] - init) for row in rows)
-    if farthest < MIN_MOVE:
-        return (
-            f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise pruning.gate_learning_rate "
-            f"or {updates}"
+    said, rate, number = [], "pruning.gate_learning_rate", len(rows)
+    if (farthest := max(abs(row["log_alpha"] - init) for row in rows)) < MIN_MOVE:
+        return f"the gates hardly moved: log α is at most {farthest:.2f} from its start; raise {rate} or {updates}"
+    open_, decided = sum(row["log_alpha"] > 0 for row in rows), sum(row["decided"] for row in rows)
+    if target_heads is not None and abs(open_ - target_heads) > max(2, number // 10):
+        said.append(
+            f"{open_} of {number} gates were open when {target_heads} heads were chosen, so the order of log α alone decided; "
+            f"raise {updates}"
         )
-    heads = None if target_heads is None else _wrong_number(rows, target_heads, updates)
-    penalty = None if lam is None else _all_or_none(rows, scope, lam, updates)
-    return "; ".join(filter(None, [heads, penalty, _undecided(rows, updates)])) or None
-
-
-def _undecided(rows: list[dict[str, Any]], updates: str) -> str | None:
-    if decided_share(rows) >= MIN_DECIDED:
-        return None
-    return (
-        f"{sum(row['decided'] for row in rows)} of {len(rows)} gates are decided (closed or fully open with "
-        f"probability above 0.9), so the choice of heads is a rounding; raise {updates} or pruning.gate_learning_rate"
-    )
-
-
-def _wrong_number(rows: list[dict[str, Any]], target_heads: int, updates: str) -> str | None:
-    open_ = sum(row["log_alpha"] > 0 for row in rows)
-    if abs(open_ - target_heads) <= max(2, len(rows) // 10):
-        return None
-    faster = "pruning.gate_learning_rate or " if open_ > target_heads else ""
-    return (
-        f"{open_} of {len(rows)} gates were open when {target_heads} heads were chosen: the penalty had not reached that "
-        f"number, and the order of log α alone decided; raise {faster}{updates}"
-    )
-
-
-def _all_or_none(rows: list[dict[str, Any]], scope: str, lam: float, updates: str) -> str | None:
-    target = f"set a number of heads (pruning.{'heads' if scope == 'encoder' else 'heads_all'})"
-    kept: dict[str, list[bool]] = {}
-    for row in rows:
-        kept.setdefault(row["type"], []).append(row["kept"])
-    if all(map(all, kept.values())):
-        return (
-            f"no gate closed at λ {lam:g}; try a larger λ, a higher pruning.gate_learning_rate or more "
-            f"{updates}, or {target}"
+    kinds = dict.fromkeys(row["type"] for row in rows)
+    gone = [kind for kind in kinds if not any(row["kept"] for row in rows if row["type"] == kind)]
+    key = "pruning.heads" if scope == "encoder" else "pruning.heads_all"
+    if lam is not None and all(row["kept"] for row in rows):
+        said.append(f"no gate closed at λ {lam:g}; try a larger λ, a higher {rate} or more {updates}, or set {key}")
+    elif lam is not None and gone:
+        closed = f"all {number} gates" if len(gone) == len(kinds) else f"all gates of type {' and '.join(gone)}"
+        said.append(
+            f"{closed} closed at λ {lam:g}; if that is not wanted, try a smaller λ or a lower {rate}, or set {key}"
         )
-    gone = [kind for kind, decisions in kept.items() if not any(decisions)]
-    if not gone:
-        return None
-    closed = f"all {len(rows)} gates" if len(gone) == len(kept) else f"all gates of type {' and '.join(gone)}"
-    return (
-        f"{closed} closed at λ {lam:g}; if that is not wanted, try a smaller λ or a lower "
-        f"pruning.gate_learning_rate, or {target}"
-    )
+    if decided_share(rows) < MIN_DECIDED:
+        said.append(
+            f"{decided} of {number} gates are decided (closed or fully open with probability above 0.9), so the choice of heads "
+            f"is a rounding; raise {updates} or {rate}"
+        )
+    return "; ".join(said) or None

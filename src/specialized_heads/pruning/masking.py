@@ -4,13 +4,12 @@ A removal is a set of heads whose output is multiplied by zero; since the projec
 the heads from the weights. A pass translates every sentence under several removals: the batch is tiled, one tile per
 removal. If no removal of a pass includes encoder heads, the encoder runs once for all tiles.
 
-Runs are resumable: each pass appends its translations to a file beside the output, which is stamped with a fingerprint of
-everything that affects them.
+Runs are resumable: each pass saves the outputs so far, with a fingerprint of everything that affects them.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -62,25 +61,51 @@ def translate_without(
 
 
 def translate_set(
-    model: Transformer, store: TokenStore, removals: Iterable[Removal], *, decoding: Decoding, state: "State"
+    model: Transformer,
+    store: TokenStore,
+    removals: Iterable[Removal],
+    *,
+    decoding: Decoding,
+    state: Path,
+    fingerprint: str,
 ) -> dict[Removal, list[list[int]]]:
     """Translate a set under each removal, and with all heads.
 
-    The unmasked model translates the same batches as the stage `translate`, so its translations are identical. `state` keeps
-    those of finished passes.
+    The unmasked model translates the same batches as the stage `translate`, so its translations are identical.
     """
-    wanted = dict.fromkeys([NOTHING, *removals])
     sources = [store.source_ids(i).tolist() for i in range(len(store))]
-    for group in stage.progress(passes(set(wanted) - set(state.translations)), what="ablation", unit="pass"):
 
-        def under_each(batch: list[list[int]], group: list[Removal] = group) -> list[tuple[list[int], ...]]:
+    def under(group: list[Removal]) -> Iterable[list[list[int]]]:
+        def under_each(batch: list[list[int]]) -> list[tuple[list[int], ...]]:
             """The translations of each sentence, one per removal."""
             return list(zip(*translate_without(model, batch, group, decoding=decoding), strict=True))
 
-        by_sentence = in_batches(under_each, sources, tokens=max(1, TOKENS // len(group)))
-        state.add({removal: list(lines) for removal, lines in zip(group, zip(*by_sentence, strict=True), strict=True)})
-        stage.log.info("%d of %d removals translated", len(set(wanted) & set(state.translations)), len(wanted))
-    return {removal: state.translations[removal] for removal in wanted}
+        return map(list, zip(*in_batches(under_each, sources, tokens=max(1, TOKENS // len(group))), strict=True))
+
+    return resumed(under, removals, state=state, fingerprint=fingerprint)
+
+
+def resumed(
+    under: Callable[[list[Removal]], Iterable[Any]], removals: Iterable[Removal], *, state: Path, fingerprint: str
+) -> dict[Removal, Any]:
+    """The outputs under each removal, and with all heads; `under` computes those of one pass, as plain numbers in lists.
+
+    Finished passes are kept in the folder `state`, which the caller removes after the results are written; those with another
+    `fingerprint`, of everything that affects the outputs, are discarded.
+    """
+    wanted = dict.fromkeys([NOTHING, *removals])
+    ownership.claim(state)
+    saved = ownership.read_state(state, fingerprint=fingerprint, checkpoints=(), device=torch.device("cpu"))
+    outputs = {frozenset(map(tuple, heads)): found for heads, found in json.loads(saved["outputs"] if saved else "[]")}
+    if outputs:
+        stage.log.info("resuming after %d removals", len(outputs))
+    for group in stage.progress(passes(set(wanted) - set(outputs)), what="ablation", unit="pass"):
+        outputs |= zip(group, under(group), strict=True)
+        text = json.dumps([[sorted(removal), found] for removal, found in outputs.items()])
+        with stage.disk_errors(state):
+            ownership.write_state(state, {"fingerprint": fingerprint, "outputs": text})
+        stage.log.info("%d of %d removals finished", len(set(wanted) & set(outputs)), len(wanted))
+    return {removal: outputs[removal] for removal in wanted}
 
 
 def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
@@ -90,52 +115,6 @@ def passes(removals: Iterable[Removal]) -> list[list[Removal]]:
         in_encoder = any(kind == "encoder" for kind, _, _ in removal)
         kinds["encoder" if in_encoder else "decoder" if removal else "nothing"].append(removal)
     return [same[start : start + REMOVALS] for same in kinds.values() for start in range(0, len(same), REMOVALS)]
-
-
-class State:
-    """Translations by removal, in memory and in a file with one line per pass: a hash and JSON."""
-
-    def __init__(self, folder: Path, *, fingerprint: str) -> None:
-        """A file with another `fingerprint`, of everything that affects the translations, is discarded."""
-        ownership.claim(folder)
-        self.path = folder / "translations.jsonl"
-        self.translations: dict[Removal, list[list[int]]] = {}
-        stamp = self.stamp = json.dumps({"fingerprint": fingerprint})
-        lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] if self.path.exists() else []
-        if lines and lines[0] != stamp:
-            stage.log.info("the saved state %s has other settings, data or code; starting over", self.path)
-            lines = []
-        for number, line in enumerate(lines[1:], start=1):
-            stamped, _, text = line.partition(" ")
-            if stamped != self._hash(text):
-                stage.log.info("the saved state %s is damaged in line %d; resuming before it", self.path, number + 1)
-                lines = lines[:number]
-                break
-            for heads, translations in json.loads(text):
-                self.translations[frozenset(map(tuple, heads))] = translations
-        if self.translations:
-            stage.log.info("resuming after %d removals", len(self.translations))
-        stage.write_file(self.path, "".join(line + "\n" for line in lines or [stamp]))  # drops an unfinished last line
-
-    def add(self, translations: dict[Removal, list[list[int]]]) -> None:
-        """Save the translations of one pass; a `UserError` if another process has taken over the folder."""
-        self.translations |= translations
-        ownership.check(self.path.parent)
-        text = json.dumps([[sorted(removal), lines] for removal, lines in translations.items()])
-        try:
-            with stage.disk_errors(self.path), open(self.path, "a", encoding="utf-8") as stream:
-                stream.write(f"{self._hash(text)} {text}\n")
-        except FileNotFoundError:  # another process has removed the folder meanwhile
-            ownership.check(self.path.parent)
-            raise
-
-    def _hash(self, text: str) -> str:
-        """Hash of a line; another process's line, with another stamp, is not taken for one of this."""
-        return hashlib.sha256((self.stamp + text).encode()).hexdigest()
-
-    def finish(self) -> None:
-        """Remove the folder after the results are written."""
-        ownership.finish(self.path.parent)
 
 
 def fingerprint(*paths: Path, settings: dict[str, Any], code: Iterable[str] = ()) -> str:

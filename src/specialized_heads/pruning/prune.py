@@ -7,6 +7,9 @@ close some. The last weights are kept; the penalised loss selects no model.
 
 The development losses with soft gates ĝ = clip(1.2 σ(log α) - 0.1, 0, 1), multiplied into W^O, and with gates of 0 or 1 show what
 rounding costs. They are measured where the heads are chosen: with a given λ at the end, with a number of heads earlier.
+
+With `--like`, the model starts from the baseline's initial weights and is trained as the baseline, but with gates and penalty, a
+control of pruning a trained model (footnote 8). All weights are trained, whatever the scope.
 """
 
 import copy
@@ -14,9 +17,9 @@ from typing import Any, Literal
 
 from specialized_heads import stage
 from specialized_heads.experiment.sections import Training
-from specialized_heads.model.checkpoint import load, save, set_weights
+from specialized_heads.model.checkpoint import architecture_of, load, save, set_weights
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
-from specialized_heads.model.transformer import Transformer
+from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning.collapse import decided_share, remark
 from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
 from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
@@ -158,8 +161,14 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         finish(files.state)
 
 
-@stage.command("baseline", "train", "dev", "output", "records", "state", "gates", settings=Settings)
+@stage.command("train", "dev", "output", "records", "state", "gates", optional=("baseline", "like"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
+    """Prune `--baseline`; or train from random initialisation a model of the architecture of `--like`."""
+    if files.like:
+        model = Transformer(architecture_of(files.like), dropout=settings.dropout)
+        initialise(model, seed=settings.seed)
+        train_gates(model, settings, files, updates_key="pruning.retrain_updates")
+        return
     model = load(files.baseline, dropout=settings.dropout)
     freeze(model, scope=settings.scope)
     train_gates(model, settings, files, updates_key="pruning.updates")

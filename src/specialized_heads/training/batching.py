@@ -58,14 +58,9 @@ def joined(store: TokenStore, *, most: int, seed: int, epoch: int) -> TokenStore
     order = random.permutation(len(store))
     ends = np.cumsum(random.integers(1, most + 1, len(store)))
     ends = np.append(ends[ends < len(store)], len(store))
-    sides = {}
-    for side in ("source", "target"):
-        offsets = getattr(store, f"{side}_offsets")
-        lengths = np.diff(offsets)[order]
-        starts = np.concatenate([[0], np.cumsum(lengths)])  # of the pairs in their new order, and the end of the last
-        positions = np.arange(starts[-1]) + np.repeat(offsets[order] - starts[:-1], lengths)
-        sides |= {side: getattr(store, side)[positions], f"{side}_offsets": starts[np.append(0, ends)]}
-    return replace(store, **sides)
+    shuffled, bounds = store.select(order), np.append(0, ends)
+    offsets = {f"{side}_offsets": getattr(shuffled, f"{side}_offsets")[bounds] for side in ("source", "target")}
+    return replace(shuffled, **offsets)
 
 
 def epoch_updates(

@@ -5,7 +5,7 @@ An imported model is taken as it is, with its loss on the development set for a 
 A kept baseline is a folder per seed: weights in bf16, both BPE models, the log of its training, the logits of a few sentences,
 and `baseline.json`, which says what it was trained on and how. It is used only if everything that determined its training is the
 same (the tokens of all splits, the vocabularies and the architecture), and if it computes the same logits here as on the machine
-where it was trained. `keep_baseline` writes such a folder from a finished experiment.
+where it was trained. `resources/keep_baseline.py` writes such a folder from a finished experiment.
 """
 
 import json
@@ -88,7 +88,7 @@ def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, record
     stage.log.info("development loss %.3f", loss)
 
 
-@stage.command("given", *SPLITS[:3], "output", "records", optional=SPLITS[3:])
+@stage.command("given", *SPLITS, "output", "records")
 def main(files: stage.Files) -> None:
     """Write the model, its description and the log of its training, as the training stage would."""
     folder = files.given.parent
@@ -96,7 +96,7 @@ def main(files: stage.Files) -> None:
         take_imported(folder / WEIGHTS, files.train, files.dev, output=files.output, records=files.records)
         return
     kept, model = load_kept(folder)
-    check_tokens(folder, kept, {split: path for split in SPLITS if (path := getattr(files, split))})
+    check_tokens(folder, kept, {split: getattr(files, split) for split in SPLITS})
     save(model, files.output, training={**kept.settings, "matmul_precision": "fp32", "data_hash": kept.data_hash})
     with stage.atomic(files.records) as temporary:
         shutil.copyfile(folder / LOG, temporary)

@@ -35,10 +35,9 @@ from specialized_heads.stage import UserError, code_hash, disk_errors, log, prog
 from specialized_heads.training import state as kept
 from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import evaluate, objective_of
-from specialized_heads.training.optimizers import make_optimizers
+from specialized_heads.training.optimizers import learning_rate, make_optimizers
 from specialized_heads.training.parallel import DistributedContext
 from specialized_heads.training.plan import Data, Penalty, Plan
-from specialized_heads.training.schedule import learning_rate
 
 SAVE_SECONDS = 60.0
 

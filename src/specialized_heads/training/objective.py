@@ -5,8 +5,6 @@ sentences or masked tokens. A store holds the input of a classifier or of a mask
 included; the end of sentence that every batch adds is [SEP]. The target side of a classifier's store holds the label.
 """
 
-from typing import Protocol
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -24,33 +22,21 @@ MASKED = 0.15  # share of the tokens to predict (Devlin et al. 2019)
 REPLACED, KEPT = 0.8, 0.9  # below the first: [MASK]; from there to the second: a random token; else the token itself
 
 
-class Objective(Protocol):
-    """Batches and losses of one task."""
-
-    unit: str  # what losses are divided by, in the plural
-
-    def units(self, store: TokenStore, sentences: np.ndarray) -> int:
-        """How many units these sentences have."""
-
-    def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
-        """These sentences, padded; `seed`: of what is drawn anew each time."""
-
-    def loss(self, model: Network, batch: Batch, *, label_smoothing: float, activations: Activations | None) -> Tensor:
-        """The loss, summed over the units of the batch."""
-
-
 class Translation:
     """Cross-entropy of the target tokens, end of sentence included."""
 
-    unit = "target tokens"
+    unit = "target tokens"  # what losses are divided by
 
     def units(self, store: TokenStore, sentences: np.ndarray) -> int:
+        """How many units these sentences have."""
         return int((store.target_lengths[sentences] + 1).sum())
 
     def batch(self, store: TokenStore, sentences: np.ndarray, *, seed: int) -> Batch:
+        """These sentences, padded; `seed`: of what is drawn anew each time."""
         return make_batch(store, sentences)
 
     def loss(self, model: Transformer, batch: Batch, *, label_smoothing: float, activations=None) -> Tensor:
+        """The loss, summed over the units of the batch."""
         return cross_entropy_sum(model, batch, label_smoothing=label_smoothing, activations=activations)
 
 
@@ -114,7 +100,7 @@ def masked_tokens(lengths: np.ndarray) -> np.ndarray:
     return np.minimum(np.maximum(np.round(MASKED * lengths), 1), lengths).astype(np.int64)
 
 
-def objective_of(model: Network) -> Objective:
+def objective_of(model: Network) -> Translation | Classification | MaskedLanguageModel:
     """The objective of a translation model, a classifier or a masked language model."""
     if isinstance(model, Bert):
         return Classification() if model.architecture.labels else MaskedLanguageModel(model.architecture)

@@ -85,7 +85,7 @@ def sentence_maps(model: Transformer, store: TokenStore, sentences: list[int]) -
 
     Rows are queries and columns keys, as in `shown_tokens`. None: a sentence without a target has no maps of the decoder.
     """
-    picked = maps.select(store, sentences)
+    picked = store.select(sentences)
     encoded_maps: dict[int, dict[str, str | None]] = {}
     for batch in maps.attention_maps(model, picked):
         for row, number in enumerate(batch.sentences.tolist()):

@@ -89,5 +89,3 @@ def test_datasets_that_do_not_fit(keys: dict[str, list[str]], message: str) -> N
 def test_names_of_opus_cannot_lead_elsewhere(name: str) -> None:
     with pytest.raises(ValueError, match="pattern"):
         Opus(kind="opus", corpus=name, version="v1")
-    with pytest.raises(ValueError, match="pattern"):
-        OpenSubtitles(kind="opensubtitles", version=name)

@@ -1,14 +1,11 @@
-"""Text of the user's own: what is read from each format and packing, and what a mistake in it looks like."""
+"""Text of the user's own: what is read from each format, and what a mistake in it looks like."""
 
 import gzip
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from packing import zipped
 from pydantic import ValidationError
 
 from specialized_heads.corpus.pairs import SCHEMA
@@ -50,20 +47,6 @@ def test_columns_are_chosen_and_a_tab_inside_a_text_is_counted(tmp_path: Path) -
     assert [row[:3] for row in read(path=path, columns=[4, 2])] == [(b, a, "") for a, b, *_ in ROWS]
 
 
-@pytest.mark.parametrize("packing", ["", ".zip"])
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-def test_parquet(tmp_path: Path, packing: str, kind: pa.DataType) -> None:
-    names = ("target", "source", "document", "score")
-    columns = [["Кот.", None, "Пёс."], ["A cat.", "Nothing.", "A dog."], ["book", "book", "letters"]]
-    table = pa.table([*(pa.array(column).cast(kind) for column in columns), [1.0, 2.0, 3.0]], names=names)
-    path = tmp_path / "own.parquet"
-    pq.write_table(table, path)
-    if packing:
-        path = zipped(tmp_path / "own.zip", {"own.parquet": path.read_bytes()})
-    assert counted(path=path, group_by="document") == (ROWS, {"null": 1})
-    assert [row[2] for row in read(path=path)] == ["", ""]
-
-
 def test_two_texts(tmp_path: Path) -> None:
     source, target = tmp_path / "x.en", tmp_path / "x.ru"
     source.write_text("A cat.\n\nA dog.\n\n")
@@ -83,9 +66,9 @@ def test_two_texts_of_different_length(tmp_path: Path, first: int, second: int) 
 def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "own.tsv").write_text("a\tb\tbook\n")
     (tmp_path / "dev.tsv").write_text("c\td\tletters\n")
-    pq.write_table(pa.table({"source": ["e"], "target": ["f"]}), tmp_path / "test.parquet")
+    (tmp_path / "test.tsv").write_text("e\tf\n")
     (tmp_path / "analysis.txt").write_text("g\nh\n")
-    paths = {"dev": "dev.tsv", "test": "test.parquet", "analysis": "analysis.txt", "path": "own.tsv"}
+    paths = {"dev": "dev.tsv", "test": "test.tsv", "analysis": "analysis.txt", "path": "own.tsv"}
     paths = {key: tmp_path / name for key, name in paths.items()}
     sentences = [("a", "b", "", ""), ("c", "d", "", "dev"), ("e", "f", "", "test")]
     sentences += [("g", "", "", "analysis"), ("h", "", "", "analysis")]
@@ -93,13 +76,6 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     # A held-out set without documents is one.
     documents = ["book", "letters", "test\n", "analysis\n", "analysis\n"]  # no column holds a line feed
     assert [row[2] for row in read(**paths, group_by="document")] == documents
-
-
-def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
-    (tmp_path / "own.tsv").write_text("a\tb\n")
-    pq.write_table(pa.table({"source": ["c", None]}), tmp_path / "analysis.parquet")
-    rows, counts = counted(path=tmp_path / "own.tsv", analysis=tmp_path / "analysis.parquet")
-    assert (rows[1:], counts) == ([("c", "", "", "analysis")], {"null": 1})
 
 
 @pytest.mark.parametrize(
@@ -113,7 +89,6 @@ def test_analysis_sentences_in_parquet_need_no_targets(tmp_path: Path) -> None:
         ("A cat.\tUn chat.\n".encode("utf-16-be"), "sentence", "line 1: a NUL or escape character"),
         (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n", "sentence", "column 1 has no letter"),
         (b"A cat.\t7\tUn chat.\n", "sentence", "column 2 has no letter"),
-        (b"A\tcat.\tUn chat.\n" + b"A dog.\tUn chien.\n" * 2, "sentence", r"first line has 3 .* 2 of 3 .* line 2;"),
         (b"", "sentence", r"own\.tsv: the file is empty"),
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],
@@ -124,47 +99,9 @@ def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, g
         read(path=tmp_path / "own.tsv", group_by=group_by)
 
 
-@pytest.mark.parametrize(
-    ("columns", "group_by", "message"),
-    [
-        ({"source": ["a"], "text": ["b"]}, "sentence", "column target is missing; there are source, text"),
-        ({"source": ["a"], "target": ["b"]}, "document", "column document is missing; .* group_by to 'sentence'"),
-        ({"source": ["a"], "target": [1]}, "sentence", "column target is int64; it must be text"),
-        ({"source": ["a"] * 2, "target": ["b"] * 2, "document": ["c", None]}, "document", "row 2: no document"),
-        ({"source": pa.array([], "string"), "target": pa.array([], "string")}, "sentence", "the file is empty"),
-        ({"source": ["a", None], "target": pa.nulls(2, "string")}, "sentence", "all of its 2 rows lack a side"),
-    ],
-)
-def test_mistakes_in_parquet_name_column_and_remedy(tmp_path, columns, group_by: str, message: str) -> None:
-    pq.write_table(pa.table(columns), tmp_path / "own.parquet")
-    with pytest.raises(UserError, match=rf"own\.parquet: .*{message}"):
-        read(path=tmp_path / "own.parquet", group_by=group_by)
-
-
-def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
-    path = tmp_path / "own.tsv"
-    path.write_bytes(gzip.compress(b"a\tb\n"))
-    with pytest.raises(UserError, match=r"own\.tsv: its content is a \.gz file; rename it to end in \.gz"):
-        read(path=path)
-    pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), path)
-    with pytest.raises(UserError, match=r"own\.tsv: its content is a \.parquet file"):
-        read(path=path)
-    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, ["source", "target", "source"]), tmp_path / "x.parquet")
-    with pytest.raises(UserError, match=r"x\.parquet: there are 2 columns source; leave one"):
-        read(path=tmp_path / "x.parquet")
+def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none\.en: no such file"):
         read(source_path=tmp_path / "none.en", target_path=tmp_path / "none.ru")
-    path.write_text("PK, a text\tthat begins so\n")
-    assert read(path=path)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_damaged_parquet(tmp_path: Path, share: float) -> None:
-    path = tmp_path / "own.parquet"
-    pq.write_table(pa.table({"source": ["a"] * 100, "target": ["b"] * 100}), path)
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(UserError, match=r"own\.parquet: not a complete parquet file"):
-        read(path=path)
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,14 @@ from specialized_heads.stage import UserError
 # Line ends inside of a sentence that are no line feeds must not count as such.
 ENGLISH = "A cat.\nA dog.\u2028And a bird.\nA house.\n"
 RUSSIAN = "Кот.\nПёс.\x85 И птица.\nДом.\n"
-IDS = "".join(f"en/{name}.xml.gz\tru/{name}.xml.gz\t{n}\t{n}\n" for n, name in enumerate("aab", start=1))
 
 
 def release(path: Path, files: dict[str, str]) -> Path:
     return zipped(path, {"README": "About.", "LICENSE": "Free."} | files)
 
 
-def rows(path: Path, *, languages: tuple[str, str] = ("en", "ru"), **keys: str) -> list[tuple[str, ...]]:
-    source = Opus(kind="opus", corpus="Books", version="v1", **keys)
+def rows(path: Path, *, languages: tuple[str, str] = ("en", "ru")) -> list[tuple[str, ...]]:
+    source = Opus(kind="opus", corpus="Books", version="v1")
     counts: Counter[str] = Counter()
     batches = read(source, [path], source_language=languages[0], target_language=languages[1], counts=counts)
     found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
@@ -36,21 +35,6 @@ def test_both_orders_of_files_and_both_directions(tmp_path: Path) -> None:
         path = release(tmp_path / f"{number}.zip", order)
         assert rows(path) == [(*pair, "", "") for pair in expected]
         assert rows(path, languages=("ru", "en")) == [(*pair[::-1], "", "") for pair in expected]
-
-
-def test_documents_come_from_the_ids(tmp_path: Path) -> None:
-    texts = {"Books.en-ru.en": ENGLISH, "Books.en-ru.ru": RUSSIAN}
-    path = release(tmp_path / "ids.zip", texts | {"Books.en-ru.ids": IDS})
-    assert [row[2] for row in rows(path, group_by="document")] == ["en/a.xml.gz", "en/a.xml.gz", "en/b.xml.gz"]
-    with pytest.raises(UserError, match=r"no files end in \.en-ru\.ids.*set group_by to 'sentence'"):
-        rows(release(tmp_path / "none.zip", texts), group_by="document")
-    with pytest.raises(UserError, match=r"line 2 of the \.ids file names no document; set group_by"):
-        first, second, *rest = IDS.splitlines(keepends=True)
-        nameless = "".join([first, second[second.index("\t") :], *rest])
-        rows(release(tmp_path / "nameless.zip", texts | {"Books.en-ru.ids": nameless}), group_by="document")
-    short = release(tmp_path / "short.zip", texts | {"Books.en-ru.ids": IDS[: IDS.index("\n") + 1]})
-    with pytest.raises(UserError, match=r"short\.zip: the text and the \.ids file .* the second ends after line 1"):
-        rows(short, group_by="document")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from specialized_heads.experiment.sources import OpenSubtitles, Opus, Source, Wm
 from specialized_heads.stage import UserError
 
 TABLE = Path(__file__).parents[4] / "resources" / "datasets.csv"
+OPENSUBTITLES = "v2018"  # release of OPUS that the paper uses
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,8 @@ def files_of(source: Source, *, source_language: str, target_language: str) -> l
             return [known()["opus"].filled(corpus=source.corpus, version=source.version, pair=pair)]
         case OpenSubtitles():
             alignment, text = known()["opensubtitles_alignment"], known()["opensubtitles_text"]
-            texts = [text.filled(version=source.version, language=language) for language in languages]
-            return [alignment.filled(version=source.version, pair=pair), *texts]
+            texts = [text.filled(version=OPENSUBTITLES, language=language) for language in languages]
+            return [alignment.filled(version=OPENSUBTITLES, pair=pair), *texts]
         case Wmt():
             pairs = [(named(name), set(languages)) for name in (*source.train, *source.dev, *source.test)]
             return _by_file([*pairs, *((named(name), {source_language}) for name in source.analysis)])

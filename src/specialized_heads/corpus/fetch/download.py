@@ -4,36 +4,44 @@ The bytes go to a hidden file beside the output, which gets its name only when i
 where these are known, and otherwise, if packed, can be read to its end. Processes that want the same file take turns, and the
 second finds it in place. A file that was placed by hand is verified like any other and kept.
 
-A download takes as many attempts as it needs, in this run or a later one, even after a kill or a full disk: the bytes that have
-arrived are kept, and the next attempt requests the rest (RFC 9110: Range with If-Range), unless the server's file has changed or
-nothing tells whether it has. Libraries for downloads (pooch, requests) retry but do not resume.
+A download takes as many attempts as it needs, in this run or a later one: the bytes that have arrived are kept, and the next
+attempt requests the rest (RFC 9110: Range with If-Range), unless the server's file has changed or nothing tells whether it has.
 """
 
 import contextlib
 import http.client
 import os
 import re
-import ssl
+import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from filelock import FileLock
 from pydantic import Field
 
 from specialized_heads.corpus.readers import archives
 from specialized_heads.experiment.sources import Downloads
-from specialized_heads.stage import NO_ROOM, Files, Section, UserError, command, file_hash, log, read_json, write_json
+from specialized_heads.stage import (
+    Files,
+    Section,
+    UserError,
+    command,
+    disk_errors,
+    file_hash,
+    log,
+    read_json,
+    write_json,
+)
 
-CHUNK = 1 << 18
+CHUNK = 1 << 14
 FIRST_BYTES = 512  # enough to tell a page from a file
 ATTEMPTS = 6  # without a new byte before giving up
 TIMEOUT = 60.0  # seconds without a byte that end an attempt
 PAUSES = (1.0, 60.0)  # seconds between attempts: the first, which doubles, and the longest
-LOG_EVERY = 10.0  # seconds between log lines
 TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # HTTP statuses worth another attempt
 PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*(<!doctype html|<html|<head)", re.IGNORECASE)
 CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
@@ -70,19 +78,6 @@ def read_notes(path: Path) -> dict[str, Any]:
     return {}
 
 
-@contextlib.contextmanager
-def refuse_disk_errors(path: Path) -> Iterator[None]:
-    """Turn a failed write into a `UserError`."""
-    try:
-        yield
-    except OSError as error:
-        reason = NO_ROOM.get(error.errno, f"cannot be written ({error.strerror})")
-        raise UserError(
-            f"{path}: {reason}; free some space, or set downloads.directory to another disk, and run again: what has arrived "
-            "is kept"
-        ) from None
-
-
 def download(url: str, output: Path, wanted: Wanted) -> None:
     """Make attempts until all bytes have arrived, or `ATTEMPTS` of them in a row have brought none."""
     most, attempts = size_of(output), 0
@@ -113,8 +108,7 @@ def request(url: str, output: Path, wanted: Wanted) -> None:
     notes, have = read_notes(notes_of(output)), size_of(output)
     # Only the server that gave a validator understands it; otherwise the hash must tell whether the parts fit together.
     version = notes.get("validator", "") if notes.get("url") == url else ""
-    if not (version or wanted.sha256):
-        have = 0
+    have = have if version or wanted.sha256 else 0
     if have and have == notes.get("bytes"):
         return
     headers = {"User-Agent": "specialized-heads", "Accept-Encoding": "identity"}
@@ -125,24 +119,17 @@ def request(url: str, output: Path, wanted: Wanted) -> None:
         with urllib.request.urlopen(asked, timeout=TIMEOUT) as response:  # noqa: S310
             receive(response, url, output, wanted, have=have, version=version)
     except urllib.error.HTTPError as error:
-        error.close()
         answer = f"the server answers {error.code} {error.reason}"
         if error.code == 416 and have:
             remove(output)
         elif error.code not in TEMPORARY:
             raise UserError(f"{url}: {answer}; check the name and version of the corpus, {remedies(output)}") from None
         raise Interrupted(answer) from None
-    except http.client.InvalidURL as error:
-        raise UserError(f"{url}: not an address ({error})") from None
     except (OSError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, FileNotFoundError):
-            raise UserError(f"{url}: no such file; {remedies(output)}") from None
-        if isinstance(reason, ssl.SSLCertVerificationError):
-            raise UserError(
-                f"{url}: the server's certificate is not trusted ({reason.verify_message}); if your network has its own "
-                f"authority, set SSL_CERT_FILE, or {remedies(output)}"
-            ) from None
+        if isinstance(reason, FileNotFoundError | http.client.InvalidURL):
+            said = "no such file" if isinstance(reason, FileNotFoundError) else f"not an address ({reason})"
+            raise UserError(f"{url}: {said}; {remedies(output)}") from None
         silent = isinstance(reason, TimeoutError)
         raise Interrupted(f"no byte for {TIMEOUT:g} seconds" if silent else f"connection failed ({reason})") from None
 
@@ -152,11 +139,10 @@ def receive(response: Any, url: str, output: Path, wanted: Wanted, *, have: int,
     # What identifies the version of a file (RFC 9110, section 13.1.5): its strong ETag, or else its date.
     etag = response.headers.get("ETag", "")
     validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
-    chunk = response.read(FIRST_BYTES)
+    start = response.read(FIRST_BYTES)
     if response.status == 206:
         part = CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        # Some servers ignore If-Range.
-        same = "" in (version, validator) or version == validator
+        same = "" in (version, validator) or version == validator  # some servers ignore If-Range
         if not (same and part and int(part[1]) == have):
             remove(output)
             raise Interrupted("the file on the server has changed; starting over")
@@ -164,38 +150,21 @@ def receive(response: Any, url: str, output: Path, wanted: Wanted, *, have: int,
         log.info("%s: resuming at %.1f of %.1f MB", url, have / 1e6, total / 1e6)
     else:
         # Before anything is written: a page must not replace the bytes that have arrived.
-        if PAGE.match(chunk) and output.suffix.lower() not in (".html", ".htm"):
+        if PAGE.match(start):
             raise UserError(f"{url}: the server sends an HTML page instead of the file; {remedies(output)}")
         length = response.headers.get("Content-Length")
-        total, have = None if length is None else int(length), 0
+        total = None if length is None else int(length)
         remove(output)
     if wanted.bytes is not None and total not in (None, wanted.bytes):
         raise UserError(f"{url}: the server's file has {total} bytes, expected {wanted.bytes}; {remedies(output)}")
-    with refuse_disk_errors(output):
-        if not have:
-            write_json(notes_of(output), {"url": url, "validator": validator, "bytes": total})
-        file = open(partial(output), "ab", buffering=0)  # noqa: SIM115 - closed below
-    with file:
-        have = append(response, chunk, file, output, have=have, total=total)
+    if not size_of(output):
+        write_json(notes_of(output), {"url": url, "validator": validator, "bytes": total})
+    with disk_errors(output), open(partial(output), "ab") as file:
+        file.write(start)
+        shutil.copyfileobj(response, file, CHUNK)
     expected = wanted.bytes if total is None else total
-    if expected is not None and have < expected:
-        raise Interrupted(f"the connection ended after {have} of {expected} bytes")
-
-
-def append(response: Any, chunk: bytes, file: BinaryIO, output: Path, *, have: int, total: int | None) -> int:
-    """Write this chunk and the rest of the response, and return the number of bytes that are there."""
-    logged_at = time.monotonic()
-    while chunk:
-        rest = memoryview(chunk)
-        while rest:
-            with refuse_disk_errors(output):
-                rest = rest[file.write(rest) :]
-        have += len(chunk)
-        if time.monotonic() - logged_at > LOG_EVERY:
-            logged_at = time.monotonic()
-            log.info("%s: %.1f of %s MB", output, have / 1e6, "?" if total is None else f"{total / 1e6:.1f}")
-        chunk = response.read1(CHUNK) if hasattr(response, "read1") else response.read(CHUNK)
-    return have
+    if expected is not None and size_of(output) < expected:
+        raise Interrupted(f"the connection ended after {size_of(output)} of {expected} bytes")
 
 
 def notes_of(output: Path) -> Path:
@@ -221,8 +190,11 @@ def fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
     The card holds `file`, `url`, `retrieved_from` (the address that was used, or 'in place'), `mirror` (whether that differs
     from `url`), `bytes` and `sha256`.
     """
-    with refuse_disk_errors(output):
+    try:
         output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        said = f"cannot be written ({error.strerror}); set downloads.directory to another folder"
+        raise UserError(f"{output}: {said}, and run again") from None
     lock = output.with_name(f".lock.{output.name}")
     with FileLock(lock):
         try:
@@ -243,19 +215,17 @@ def _fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
     if (problem := mismatch(partial(output), wanted=wanted, sha256=sha256)) is not None:
         remove(output)
         raise UserError(f"{url}: the downloaded file {problem}; it was removed. Run again, or {remedies(output)}")
-    with refuse_disk_errors(output):
-        with open(partial(output), "rb") as stream:
-            os.fsync(stream.fileno())
-        os.replace(partial(output), output)
-        remove(output)
+    with open(partial(output), "rb") as stream:
+        os.fsync(stream.fileno())
+    os.replace(partial(output), output)
+    remove(output)
     write_card(card, output, url=wanted.url, origin=url, sha256=sha256)
     log.info("%s: %.1f MB from %s, sha256 %s", output, output.stat().st_size / 1e6, url, sha256)
 
 
 def write_card(card: Path, output: Path, *, url: str, origin: str, sha256: str) -> None:
     about = {"file": output.name, "url": url, "retrieved_from": origin, "mirror": origin not in (url, "in place")}
-    with refuse_disk_errors(card):
-        write_json(card, about | {"bytes": output.stat().st_size, "sha256": sha256})
+    write_json(card, about | {"bytes": output.stat().st_size, "sha256": sha256})
 
 
 def in_place(output: Path, *, card: Path, wanted: Wanted) -> bool:

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
+from specialized_heads.corpus.normalise import decode_entities, single_spaces
 from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.readers.archives import (
     aligned,
@@ -40,8 +41,6 @@ from specialized_heads.experiment.sources import Wmt
 from specialized_heads.stage import UserError
 
 ANALYSIS, ANALYSIS_SEED = 50_000, 1  # sentences that are drawn, or all where there are fewer
-ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
-NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 Row = tuple[str, str, str]  # source, target, document
 
@@ -161,8 +160,8 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
 def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
     """The segments of an NIST SGML file: document and number in it (from 1), and the text with single spaces.
 
-    The files are not well-formed XML, so tags are searched for. Only XML's five entities and numeric ones are resolved; a
-    declaration of others is a `UserError`, and nothing is fetched.
+    The files are not well-formed XML, so tags are searched for. Entities are those of HTML; a declaration of others is a
+    `UserError`, and nothing is fetched.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -181,14 +180,5 @@ def segments(data: bytes, *, name: str) -> list[tuple[tuple[str, int], str]]:
         end = re.search(r"</seg\s*>", content, flags=re.IGNORECASE)
         if end is None:
             raise UserError(f"{name}: document {place!r}, segment {number}: no </seg>; get the file again")
-        found.append(((place, number), " ".join(ENTITY.sub(_resolved, content[: end.start()]).split())))
+        found.append(((place, number), single_spaces(decode_entities(content[: end.start()]))))
     return found
-
-
-def _resolved(entity: re.Match[str]) -> str:
-    word, decimal, hexadecimal = entity.groups()
-    if word:
-        return NAMED[word]
-    code = int(decimal) if decimal else int(hexadecimal, 16)
-    # Surrogates and numbers above Unicode are not characters.
-    return entity[0] if code > 0x10FFFF or 0xD800 <= code < 0xE000 else chr(code)

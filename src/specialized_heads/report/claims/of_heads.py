@@ -12,7 +12,7 @@ from scipy.stats import mannwhitneyu, norm, sem, t
 
 from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.parsing.relation_names import canonical
+from specialized_heads.parsing.relations import canonical
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
 from specialized_heads.report.style import minus

@@ -7,7 +7,7 @@ many heads and few arcs this flatters it.
 
 import pandas as pd
 
-from specialized_heads.parsing.relation_names import canonical
+from specialized_heads.parsing.relations import canonical
 from specialized_heads.report.data import Tables, encoder_heads, first_seed
 from specialized_heads.report.voita import paper
 

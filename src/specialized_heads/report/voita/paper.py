@@ -7,7 +7,7 @@ figures are given beside each number. Accuracies are fractions; directions have 
 
 from typing import NamedTuple
 
-from specialized_heads.parsing.relation_names import canonical
+from specialized_heads.parsing.relations import canonical
 
 WMT = "Voita et al. 2019, WMT EN-RU"  # 2.5M sentence pairs, news
 SUBTITLES = "Voita et al. 2019, OpenSubtitles EN-RU"  # 6M sentence pairs

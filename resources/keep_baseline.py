@@ -2,11 +2,11 @@
 
 For maintainers, and for studies that prune one baseline in many ways:
 
-    python -m specialized_heads.training.keep_baseline --configuration config/from_scratch.yaml --corpus tatoeba_en_fr \\
+    python resources/keep_baseline.py --configuration config/from_scratch.yaml --corpus tatoeba_en_fr \\
         --hours 2.5 --output resources/baselines/tatoeba_en_fr
 
-One folder per seed, as `given` describes it. The weights are rounded to bf16, which halves the files; the logits are those
-of the rounded weights.
+One folder per seed, as `specialized_heads.training.given` describes it. The weights are rounded to bf16, which halves the files;
+the logits are those of the rounded weights.
 """
 
 import argparse
