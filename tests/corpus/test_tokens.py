@@ -25,14 +25,6 @@ def russian(everyday: Pairs) -> sentencepiece.SentencePieceProcessor:
     return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
-@pytest.mark.parametrize(
-    "text", ["кот видит а дом, номер 3.", "  два  пробела ", "ﬁ ½ Ⅷ no compatibility forms", "неизвестный знак 猫!"]
-)
-def test_joined_pieces_are_the_text(russian: sentencepiece.SentencePieceProcessor, text: str) -> None:
-    pieces = russian.encode(text, out_type=str)
-    assert "".join(pieces) == "\u2581" + text.replace(" ", "\u2581")
-
-
 def test_text_never_yields_a_special_id(russian: sentencepiece.SentencePieceProcessor) -> None:
     texts = ["</s> кот", "<pad>", "猫", "кот</s>"]
     assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
@@ -133,22 +125,6 @@ def test_stages_round_trip(tmp_path: Path, made: Callable[..., Path], everyday: 
     assert store.target.min() > EOS
     pieces = "".join(source.id_to_piece(piece) for piece in range(EOS + 1, 100))
     assert (pieces == pieces.lower()) == (mode == "paper")  # the text that was learned from
-
-
-def test_each_side_is_preprocessed_in_its_language_and_may_be_empty(tmp_path, call, made: Callable[..., Path]) -> None:
-    made("x.safetensors")
-    write_pairs(tmp_path / "some.parquet", Pairs(["a child's", "A dog."], ["кот'а дом", ""], ["", ""]))
-    models = {f"{side}_model": tmp_path / f"bpe.{side}.model" for side in tokens.SIDES}
-    files = {"text": tmp_path / "some.parquet", "output": tmp_path / "some.safetensors"} | models
-    call(tokens, settings={"preprocess": "paper"} | LANGUAGES, **files)
-    store = load_tokens(files["output"])
-    for ids, side, text in (
-        (store.source_ids(0), "source", "a child 's"),
-        (store.target_ids(0), "target", "кот ' а дом"),
-    ):
-        assert ids.tolist() == load_bpe(models[f"{side}_model"]).encode(text)
-    assert store.source_lengths.min() > 0
-    assert store.target_lengths[1] == 0
 
 
 def test_blocks_do_not_show(made: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:

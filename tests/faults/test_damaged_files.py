@@ -112,16 +112,3 @@ def test_a_damaged_file_is_named_and_nothing_is_made_of_it(outcomes: dict[str, O
 def test_after_deletion_the_same_command_makes_the_same_bytes(outcomes: dict[str, Outcome]) -> None:
     assert outcomes["all"].status == 0, outcomes["all"].printed[-5000:]
     assert outcomes["all"].differences == []
-
-
-def test_a_damaged_state_of_training_is_discarded(scene) -> None:
-    log, state = f"{RU}/logs/train_baseline_seed1.log", f"{MODEL}.state/state.pt"
-    scene.arm("kill", what="job killed", file=state, number=5)
-    assert scene.stage(log)[0] == 128 + 9
-    damage(scene.file(state), one_bit)
-
-    status, printed = scene.stage(log)
-
-    assert status == 0, printed
-    assert f"the saved state results/smoke/{state} cannot be read (damaged); starting over\n" in printed
-    assert scene.differences() == []

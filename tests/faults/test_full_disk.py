@@ -118,16 +118,6 @@ def test_a_missing_permission(scene, unprivileged, log, path: str, forbidden: in
     assert scene.differences() == []
 
 
-def test_results_from_the_past_in_any_order(scene) -> None:
-    """As after a copy without times, or on a machine with an empty clock battery."""
-    names = sorted(path for path in scene.file(f"{RU}/corpus").rglob("*") if path.is_file())
-    for number, path in enumerate(names):
-        os.utime(path, (number * 7919 % 1000, number * 7919 % 1000))  # seconds after 1970
-    run = scene.run(f"{RU}/corpus/tokens/dev.safetensors")
-    assert run.status == 0, run.printed[-3000:]
-    assert scene.differences() == []
-
-
 @pytest.mark.parametrize(
     ("log", "module"),
     [(f"{RU}/logs/train_baseline_seed1.log", "training.train"), ("logs/figures/figure3.log", "report.voita.figure3")],

@@ -151,20 +151,6 @@ def test_only_subtitles_that_overlap_in_time_become_a_corpus(configured, release
     assert "Nothing to be done" in workflow.run("--dry-run", "results/smoke/mine/corpus/counts.json").printed
 
 
-def test_hostile_subtitles_stop_with_one_line(configured, releases: Path) -> None:
-    release_subtitles(releases)
-    path = releases / "object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/raw/en.zip"
-    with zipfile.ZipFile(path) as archive:
-        documents = {name: archive.read(name) for name in archive.namelist()}
-    bomb = b'<!DOCTYPE document [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><document>'
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in documents.items():
-            archive.writestr(name, data.replace(b'<document id="17">', bomb))
-    run = configured({"kind": "opensubtitles"}).run("results/smoke/mine/corpus/raw.parquet")
-    assert run.status == 1
-    assert "en.zip: OpenSubtitles/raw/en/1999/7/17.xml: declares or uses entities of its own" in run.printed
-
-
 def test_news_text_of_every_format_becomes_a_corpus(configured, project, releases: Path) -> None:
     """The test set occurs in the training text, and the analysis sentences are of another pair."""
     crawl = [(english(n, "page"), russian(n, "page")) for n in range(12)]
@@ -235,21 +221,3 @@ def test_news_text_of_every_format_becomes_a_corpus(configured, project, release
     card = read_json(workflow.file("mine/corpus/raw.json"))
     assert card["dropped"] == {"not_two_columns": 1, "blank_line": 1}
     assert card["pairs"] == len(crawl) + 3 + len(test) + len(development) + len(french)
-
-
-def test_a_release_that_has_changed_is_refused(configured, project, releases: Path) -> None:
-    """The hash of the table holds, and the message says which file is another one."""
-    tar(releases / STATMT / "wmt13/training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.en": "x\n"})
-    source = {"kind": "wmt", "train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]}
-    run = configured(source).run("data/wmt/training-parallel-commoncrawl.tgz.json")
-    assert run.status == 1
-    assert "training-parallel-commoncrawl.tgz" in run.printed
-    assert "expected" in run.printed
-    assert not (project.root / "data/wmt/training-parallel-commoncrawl.tgz").exists()
-
-
-def test_the_study_of_the_paper_makes_a_plan(project) -> None:
-    run = type(project)(project.root, "config/paper.yaml").run("--dry-run")
-    assert run.status == 0, run.printed[-5000:]
-    rules = {"download", "train_baseline", "prune", "train_from_scratch", "figure", "table"}
-    assert rules <= set(run.printed.split())
