@@ -60,6 +60,11 @@ def test_shipped_configurations_are_valid(path: Path) -> None:
     jsonschema.validate(values, json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
+def test_shipped_experiments_have_folders_of_their_own() -> None:
+    names = [read(path)["experiment"] for path in SHIPPED]
+    assert len(set(names)) == len(names)
+
+
 def test_the_schema_file_is_that_of_the_models() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == config.schema_text(), (
         f"run: python -m specialized_heads.experiment.configuration {SCHEMA.relative_to(ROOT)}"

@@ -23,33 +23,23 @@ def log_of(scene) -> str:
     return scene.file(LOG).read_text(encoding="utf-8", errors="replace")
 
 
-def check_resumed(scene) -> None:
-    """The same command resumes training and gives the same bytes."""
+@pytest.mark.parametrize("end", ["power lost", "interrupted"])
+def test_training_resumes_after_the_end_of_everything(scene, end: str) -> None:
+    scene.arm("end", what=end, file=STATE, number=3)
+    ended = scene.run(WEIGHTS)
+    if end == "interrupted":  # Ctrl-C
+        assert ended.status != 0 and "Terminating processes on user request" in ended.printed
+        assert "interrupted; run the same command again to continue\n" in log_of(scene)
+        assert "Traceback" not in log_of(scene)
+    else:  # Snakemake could not clean up: its lock is left, and it says what to do
+        assert ended.status == -signal.SIGKILL
+        refused = scene.run(WEIGHTS)
+        assert refused.status != 0 and "It can be removed with the --unlock argument" in refused.printed
+        assert scene.run(options=("--unlock",)).status == 0
     run = scene.run(WEIGHTS)
     assert run.status == 0, run.printed[-3000:]
     assert "resuming at update 2\n" in log_of(scene)
     assert scene.differences() == []
-
-
-def test_training_resumes_after_a_power_failure(scene) -> None:
-    """Snakemake could not clean up: its lock is left, and it says what to do."""
-    scene.arm("end", what="power lost", file=STATE, number=3)
-    assert scene.run(WEIGHTS).status == -signal.SIGKILL
-    refused = scene.run(WEIGHTS)
-    assert refused.status != 0
-    assert "It can be removed with the --unlock argument" in refused.printed
-    assert scene.run(options=("--unlock",)).status == 0
-    check_resumed(scene)
-
-
-def test_training_resumes_after_ctrl_c(scene) -> None:
-    scene.arm("end", what="interrupted", file=STATE, number=3)
-    interrupted = scene.run(WEIGHTS)
-    assert interrupted.status != 0
-    assert "Terminating processes on user request" in interrupted.printed
-    assert "interrupted; run the same command again to continue\n" in log_of(scene)
-    assert "Traceback" not in log_of(scene)
-    check_resumed(scene)
 
 
 def test_a_job_that_outlives_its_scheduler_gives_way_to_the_next_one(scene) -> None:
