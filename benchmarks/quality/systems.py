@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 
-from benchmarks.engine import marian, ours
+from benchmarks.engine import ours
 from benchmarks.engine.workload import DROPOUT, Size, Workload
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import load_tokens
@@ -125,6 +125,8 @@ def train_ours(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: 
 
 def train_marian(corpus: Corpus, rate: float, updates: int, seed: int) -> Training:
     """Marian in transformers: whole batches of sentences of similar length, in a new order each epoch."""
+    from benchmarks.engine import marian  # needs transformers
+
     store, size = load_tokens(corpus.tokens("train")), corpus.size
     pieces = epoch_updates(store, seed=seed, epoch=0, batch_tokens=BATCH_TOKENS, micro_batch_tokens=2 * BATCH_TOKENS)
     batches = [np.concatenate(update).tolist() for update in pieces]
