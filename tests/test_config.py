@@ -93,14 +93,6 @@ def test_tasks_are_possible(path: str, value: object, said: str) -> None:
     assert said in message(changed)
 
 
-def test_the_schema_rejects_what_the_models_reject(values: dict[str, Any]) -> None:
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    jsonschema.validate(values, schema)
-    for path, value in (("training updats", 5), ("model layers", 0), ("training precision", "fp8")):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(assign(values, path, value), schema)
-
-
 @pytest.mark.parametrize(
     ("path", "nearest"),
     [
@@ -129,7 +121,6 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("pruning encoder", [-0.1], "pruning.encoder.0: "),
         ("pruning all", [float("nan")], "pruning.all.0: Input should be a finite number"),
         ("pruning encoder", [0.01, 1e-2], "pruning.encoder: 0.01 occurs more than once"),
         ("pruning", {"retrain": [], "controls": ["count"]}, "pruning: controls need configurations in retrain"),
@@ -141,13 +132,8 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("ablation moments", [10], "ablation: moments need systematic pruning"),
         ("ablation moments", [5, 3], "ablation.moments: "),
         ("model width", 100, "model: width 100 must be a multiple of heads 8"),
-        ("model dropout", 1.0, "model.dropout: "),
         ("pruning retrain", ["all", "all"], "pruning.retrain: all occurs more than once"),
-        ("pruning heads", [-1], "pruning.heads.0: "),
         ("comparison criteria", ["random", "random"], "comparison.criteria: random occurs more than once"),
-        ("comparison criteria", ["best"], "comparison.criteria.0: "),
-        ("seeds", [], "seeds: "),
-        ("seeds", [-1], "seeds.0: "),
         ("seeds", [2, 2], "seeds: 2 occurs more than once"),
         ("corpora", {}, "corpora: "),
         ("corpora first source", {"kind": "ftp"}, "corpora.first.source: "),
@@ -159,10 +145,8 @@ def test_missing_keys_are_named(values: dict[str, Any]) -> None:
         ("corpora first override", {"device": {}}, "corpora.first.override.device: "),
         ("corpora first override", {"model": {"width": 36}}, "corpora.first.override.model: width 36"),
         ("corpora second override", {}, "corpora.second: only embedded corpora have embedded parses"),
-        ("heads relations", [], "heads.relations: "),
         ("heads relations", ["a/b"], "heads.relations.0: "),
         ("heads relevance_rules", ["z_plus", "z_plus"], "heads.relevance_rules: z_plus occurs more than once"),
-        ("heads relevance_rules", ["attention"], "heads.relevance_rules.0: "),
         ("comparison criteria", ["random", "gates"], "comparison.criteria: nothing says how many heads of first"),
         ("parser engine", "conllu", "parser: engine conllu reads trees from a file: set parser.path"),
     ],

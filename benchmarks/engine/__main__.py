@@ -1,11 +1,11 @@
-"""Measure this engine, its peers and the machine side by side, and write engine.md, engine.csv and engine.png.
+"""Measure this engine, its peers and the machine side by side, and write engine.md and engine.csv.
 
     python -m venv .venv-benchmarks && .venv-benchmarks/bin/pip install -r benchmarks/requirements.txt
     export PYTHONPATH=src
     .venv-benchmarks/bin/python -m benchmarks.engine  # all of it
     .venv-benchmarks/bin/python -m benchmarks.engine --sizes d128 --rounds 2 --seconds 2  # two minutes
 
-Every system trains in a separate process, and decodes in another, with the same Python and PyTorch. Rounds are
+Every system trains in a separate process, with the same Python and PyTorch. Rounds are
 interleaved (A B C A B C ...), and a system does nothing while another is measured, so that what else the machine does
 meets them all alike. Tables give the median of the rounds and their range. A peer that is not installed is left out,
 and the report says so.
@@ -44,8 +44,7 @@ class Process:
             stdout=subprocess.PIPE,
             text=True,
         )
-        greeting = self.answer()
-        self.missing, self.tasks = greeting.get("missing"), greeting.get("tasks", [])
+        self.missing = self.answer().get("missing")
 
     def ask(self, task: str, **arguments: Any) -> Any:
         """Let the process do a task, and wait for its answer."""
@@ -80,34 +79,25 @@ def main() -> None:
 def compare(
     workload: Workload, options: argparse.Namespace, rows: list[dict[str, Any]], missing: dict[str, str]
 ) -> None:
-    """Training and decoding of all systems at one size, and the machine's own rate of matrix products.
-
-    Training and decoding run in separate processes, so that no training state takes memory while others decode. At size base,
-    training all systems side by side needs more than 24 GB: leave one out (`--systems`).
-    """
-    size = workload.size.name
-    for part, settings in (("train", {"seconds": options.seconds}), ("decode", {})):
-        names = ["ceiling", *options.systems] if part == "train" else options.systems
-        processes = []
-        for name in names:
-            process = Process(name, workload, device=options.device, threads=options.threads)
-            if process.missing:
-                missing[TITLES[name]] = process.missing
-            elif {part, "ceiling"} & set(process.tasks):
-                processes.append(process)
-            else:
-                process.close()
-        for number in range(options.rounds):
-            columns = {"size": size, "round": number + 1}
-            for process in processes:
-                say(f"{size}: {part}, round {number + 1}, {process.name}")
-                if process.name == "ceiling":
-                    rows += [{"part": "ceiling", **columns, **row} for row in process.ask("ceiling")]
-                else:
-                    row = process.ask(part, **settings)
-                    rows.append({"part": part, **columns, "system": TITLES[process.name], **row})
+    """Training of all systems at one size, and the machine's own rate of matrix products."""
+    size, processes = workload.size.name, []
+    for name in ["ceiling", *options.systems]:
+        process = Process(name, workload, device=options.device, threads=options.threads)
+        if process.missing:
+            missing[TITLES[name]] = process.missing
+        else:
+            processes.append(process)
+    for number in range(options.rounds):
+        columns = {"size": size, "round": number + 1}
         for process in processes:
-            process.close()
+            say(f"{size}: round {number + 1}, {process.name}")
+            if process.name == "ceiling":
+                rows += [{"part": "ceiling", **columns, **row} for row in process.ask("ceiling")]
+            else:
+                row = process.ask("train", seconds=options.seconds)
+                rows.append({"part": "train", **columns, "system": TITLES[process.name], **row})
+    for process in processes:
+        process.close()
 
 
 def arguments() -> argparse.Namespace:

@@ -22,21 +22,21 @@ BLOCK = 512  # rows
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def products(size: Size) -> dict[str, tuple[int, int, int]]:
+def products(size: Size) -> list[tuple[int, int, int]]:
     """Weight matrices of a model: for each kind its inputs, its outputs and how many there are."""
     d, layers = size.width, size.layers
-    return {
-        "queries, keys, values": (d, 3 * d, 2 * layers),
-        "queries; output": (d, d, 4 * layers),  # output of self-attention twice, query and output of cross-attention
-        "keys, values of cross-attention": (d, 2 * d, layers),
-        "feed-forward, first": (d, size.feed_forward, 2 * layers),
-        "feed-forward, second": (size.feed_forward, d, 2 * layers),
-        "softmax": (d, size.vocabulary, 1),
-    }
+    return [
+        (d, 3 * d, 2 * layers),  # queries, keys and values of self-attention
+        (d, d, 4 * layers),  # its output twice, query and output of cross-attention
+        (d, 2 * d, layers),  # keys and values of cross-attention
+        (d, size.feed_forward, 2 * layers),
+        (size.feed_forward, d, 2 * layers),
+        (d, size.vocabulary, 1),  # softmax
+    ]
 
 
 def product_rates(workload: Workload, *, device: str, threads: int) -> list[dict[str, Any]]:
-    """Rates in operations per second, by precision and number of threads: of each kind of product, and of `all` together."""
+    """Operations per second of all products together, by precision and number of threads."""
     rows = sum(map(workload.target_tokens, workload.train)) // len(workload.train)
     if device == "cpu":
         rows = min(rows, CPU_ROWS)
@@ -44,13 +44,10 @@ def product_rates(workload: Workload, *, device: str, threads: int) -> list[dict
     for precision, dtype in PRECISIONS.items():
         for used in sorted({1, threads}) if device == "cpu" else [threads]:
             operations = seconds = 0.0
-            for kind, (inputs, outputs, number) in products(workload.size).items():
-                best = best_times(rows, inputs, outputs, dtype=dtype, device=device, threads=used)
+            for inputs, outputs, number in products(workload.size):
                 operations += number * 6.0 * rows * inputs * outputs
-                seconds += number * best
-                rate = 6.0 * rows * inputs * outputs / best
-                rates.append({"precision": precision, "threads": used, "product": kind, "rate": rate})
-            rates.append({"precision": precision, "threads": used, "product": "all", "rate": operations / seconds})
+                seconds += number * best_times(rows, inputs, outputs, dtype=dtype, device=device, threads=used)
+            rates.append({"precision": precision, "threads": used, "rate": operations / seconds})
     return rates
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-PACKAGES = ("torch", "joeynmt", "transformers", "ctranslate2")
+PACKAGES = ("torch", "transformers", "ctranslate2")
 
 
 def describe(device: str, threads: int, *, command: list[str]) -> dict[str, str]:

@@ -2,11 +2,7 @@
 
 Training: forward pass, PyTorch's fused label-smoothed cross-entropy (the library's own takes two passes over the logits
 more) and PyTorch's fused Adam, on padded tensors made beforehand. Precision (float32 or autocast) and attention (`sdpa`
-or `eager`) are tried, and the fastest pair is measured.
-
-Decoding: `generate` with a beam of 4 and its cache. The architecture is post-norm, so it cannot have our weights; instead
-every batch is made to run for as many steps as our search takes for it, and our tokens are counted. `generate` computes
-all sentences of a batch until the last one has ended, so with the same outputs it would do the same work.
+or `eager`) are tried, and the fastest pair is measured. The architecture is post-norm, so it cannot have our weights.
 """
 
 from contextlib import nullcontext
@@ -18,7 +14,7 @@ import torch.nn.functional as F
 from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
-from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, LENGTH_PENALTY, Workload
+from benchmarks.engine.workload import DROPOUT, LABEL_SMOOTHING, Workload
 from specialized_heads.corpus.vocabulary import BOS, EOS, OURS, PAD
 from specialized_heads.exchange import huggingface
 from specialized_heads.model.transformer import Transformer
@@ -31,10 +27,10 @@ class System:
         torch.set_num_threads(threads)
         logging.set_verbosity_error()
 
-    def training_variants(self) -> list[str]:
+    def variants(self) -> list[str]:
         return ["bf16 sdpa", "bf16 eager", "fp32 sdpa", "fp32 eager"]
 
-    def prepare_training(self, variant: str) -> None:
+    def prepare(self, variant: str) -> None:
         self.precision, attention = variant.split()
         self.model = build(self.workload, attention=attention).to(self.device).train()
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
@@ -65,31 +61,6 @@ class System:
         folder = self.workload.folder / "trained"
         self.model.save_pretrained(folder)
         return huggingface.load_folder(folder, OURS)
-
-    def decoding_variants(self) -> list[str]:
-        return self.training_variants()
-
-    def prepare_decoding(self, variant: str) -> None:
-        self.precision, attention = variant.split()
-        self.model = build(self.workload, attention=attention).to(self.device).eval()
-        store = self.workload.store
-        self.sources = [make_batch(store, np.array(numbers)).source for numbers in self.workload.decode]
-
-    @torch.inference_mode()
-    def translate(self, number: int) -> list[list[int]]:
-        source, outputs = self.sources[number].to(self.device), self.workload.outputs[number]
-        steps = max(map(len, outputs)) + 1
-        with self.autocast():
-            self.model.generate(
-                input_ids=source,
-                attention_mask=source != PAD,
-                num_beams=BEAM,
-                length_penalty=LENGTH_PENALTY,
-                early_stopping=True,
-                min_new_tokens=steps,
-                max_new_tokens=steps,
-            )
-        return outputs
 
     def autocast(self) -> Any:
         if self.precision == "fp32":

@@ -2,19 +2,17 @@
 
 Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the pipeline. On a CPU an
 update is as many micro-batches as there are threads (the sentences of the batch in turn), each on its own thread; on
-a GPU it is one. Decoding: `model.decoding.translate`, with a part of the batch on each thread.
+a GPU it is one.
 """
 
 import os
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.engine.workload import BEAM, DROPOUT, LABEL_SMOOTHING, MAX_LENGTH_RATIO, Workload
+from benchmarks.engine.workload import DROPOUT, LABEL_SMOOTHING, Workload
 from specialized_heads.model.checkpoint import load
-from specialized_heads.model.decoding import mapped, translate
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.training.loop import _Run
 from specialized_heads.training.parallel import DistributedContext
@@ -37,14 +35,14 @@ PLAN = Plan(
 
 class System:
     def __init__(self, workload: Workload, *, device: str, threads: int) -> None:
-        self.workload, self.device, self.threads = workload, torch.device(device), threads
-        self.parallel = 1 if self.device.type == "cuda" else threads  # micro-batches, or parts of a batch to translate
+        self.workload, self.device = workload, torch.device(device)
+        self.parallel = 1 if self.device.type == "cuda" else threads  # micro-batches of an update
         prepare_cpu()
 
-    def training_variants(self) -> list[str]:
+    def variants(self) -> list[str]:
         return ["bf16", "fp32"]
 
-    def prepare_training(self, variant: str) -> None:
+    def prepare(self, variant: str) -> None:
         torch.set_num_threads(1)
         model = load(self.workload.weights, dropout=DROPOUT, device=self.device).train()
         data = load_data(self.workload.tokens, self.workload.tokens)
@@ -58,27 +56,9 @@ class System:
         pieces = [np.array(batch[start :: self.parallel]) for start in range(self.parallel)]
         self.run.step(self.run.make(self.run.data.train, 0, 0, pieces))
 
-    def decoding_variants(self) -> list[str]:
-        return ["fp32"]
-
-    def prepare_decoding(self, variant: str) -> None:
-        torch.set_num_threads(self.threads)
-        self.model = load(self.workload.weights, device=self.device)
-
-    def translate(self, number: int) -> list[list[int]]:
-        sources = self.workload.sources(self.workload.decode[number])
-        size = -(-len(sources) // self.parallel)
-        parts = [sources[start : start + size] for start in range(0, len(sources), size)]
-        settings = {"beam": BEAM, "max_length_ratio": MAX_LENGTH_RATIO}
-        with mapped(self.parallel) as map_:
-            return [output for outputs in map_(partial(translate, self.model, **settings), parts) for output in outputs]
-
 
 class Float32System(System):
-    """As on a processor without bf16 instructions; training only, since decoding is in float32 anyway."""
+    """As on a processor without bf16 instructions."""
 
-    def training_variants(self) -> list[str]:
+    def variants(self) -> list[str]:
         return ["fp32"]
-
-    def decoding_variants(self) -> list[str]:
-        return []

@@ -1,4 +1,4 @@
-"""The rows of a run as engine.csv, the tables made from them as engine.md, and the speeds as a figure, engine.png."""
+"""The rows of a run as engine.csv, and the tables made from them as engine.md."""
 
 import csv
 import textwrap
@@ -7,16 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import matplotlib
-
-from benchmarks.engine import ceiling
 from benchmarks.engine.worker import TITLES
 from benchmarks.engine.workload import SIZES, Size
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.ticker import PercentFormatter  # noqa: E402
 
 Row = dict[str, Any]
 UPDATES, SOURCE_TOKENS = 100_000, 16_000  # of the paper's baseline (config.Training)
@@ -43,17 +35,9 @@ width x layers x (pairs of query and key); no embeddings, no padding, nothing th
 float32, as on a processor without bf16 instructions, is compared with the machine's float32 rate.
 """
 
-DECODING = """\
-## Decoding
-
-Beam 4, length penalty 1, {sentences}. *Same* is the share of translations that are those of this engine, token by token.
-CTranslate2 has the same weights and the same search. JoeyNMT has the same weights, but another length penalty. Marian is
-another architecture (post-norm): it has weights of its own and is made to take as many steps as this engine.
-"""
-
 
 def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict[str, str]) -> None:
-    """Write all three files; `path` is theirs without suffix."""
+    """Write both files; `path` is theirs without suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = list(dict.fromkeys(key for row in rows for key in row))
     with open(path.with_suffix(".csv"), "w", newline="", encoding="utf-8") as stream:
@@ -62,16 +46,15 @@ def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict
         writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
     sections = [INTRODUCTION, table(("", ""), [(f"**{key}**", value) for key, value in machine.items()])]
     sections += [f"Not installed, so not measured: {name} ({reason})." for name, reason in missing.items()]
-    for part in (training, decoding, ceilings):
+    for part in (training, ceilings):
         sections += part(rows)
     if "GPU" not in machine:
         sections.append(
             "## On a GPU\n\nThis machine has none, so nothing here was measured on one. `python -m benchmarks.engine --device"
-            " cuda` trains and decodes Transformer base with batches of 16,000 tokens, with the clock read after"
-            " `torch.cuda.synchronize()`, JoeyNMT in float16 with its gradient scaler as well, and fills the same tables."
+            " cuda` trains Transformer base with batches of 16,000 tokens, with the clock read after"
+            " `torch.cuda.synchronize()`, and fills the same tables."
         )
     path.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")
-    figure(rows, path.with_suffix(".png"))
 
 
 def wrapped(section: str) -> str:
@@ -110,48 +93,23 @@ def training(rows: list[Row]) -> list[str]:
     return [text, table(head, lines)]
 
 
-def decoding(rows: list[Row]) -> list[str]:
-    measured = [row for row in rows if row["part"] == "decode"]
-    if not measured:
-        return []
-    counts = {row["size"]: row["sentences"] for row in measured}
-    lines = []
-    for size, system, group in groups(measured):
-        sentences = [row["sentences"] / row["seconds"] for row in group]
-        tokens = [row["tokens"] / row["seconds"] for row in group]
-        same = "" if system == TITLES["marian"] else f"{group[0]['same']:.0%}"
-        lines.append(
-            (
-                describe_size(SIZES[size]),
-                system,
-                group[0]["variant"],
-                spread(sentences),
-                spread(tokens, "{:,.0f}"),
-                same,
-            )
-        )
-    head = ("model", "system", "fastest as", "sentences/s", "target tokens/s", "same")
-    sentences = ", ".join(f"{count} sentences at {size}" for size, count in counts.items())
-    return [DECODING.format(sentences=sentences), table(head, lines)]
-
-
 def ceilings(rows: list[Row]) -> list[str]:
     measured = [row for row in rows if row["part"] == "ceiling"]
     if not measured:
         return []
     columns = sorted({(row["precision"], row["threads"]) for row in measured})
-    sizes = list(dict.fromkeys(row["size"] for row in measured))
     lines = []
-    for size in sizes:
-        for product in (*ceiling.products(SIZES[size]), "all"):
-            cells = [best_rate(measured, size=size, product=product, precision=p, threads=t) / 1e9 for p, t in columns]
-            lines.append((size, product, *(f"{cell:,.0f}" for cell in cells)))
-    head = ("model", "product", *(f"{p}, {count(t)}" for p, t in columns))
+    for size in dict.fromkeys(row["size"] for row in measured):
+        rates = {
+            (p, t): [r["rate"] for r in measured if (r["size"], r["precision"], r["threads"]) == (size, p, t)]
+            for p, t in columns
+        }
+        lines.append((size, *(f"{max(values) / 1e9:,.0f}" for values in rates.values())))
+    head = ("model", *(f"{p}, {'1 thread' if t == 1 else f'{t} threads'}" for p, t in columns))
     text = (
         "## The machine's own rate\n\nGFLOP/s of the matrix products of an update (forward and both backward) and of nothing"
-        " else, at the model's shapes; the best of all rounds and of several ways to divide the rows. *all* weighs them as"
-        " the model does; the fastest *all* of a size, or for this engine in float32 that of float32, is the"
-        " ceiling that utilisation refers to."
+        " else, at the model's shapes; the best of all rounds and of several ways to divide the rows. The fastest of a size,"
+        " or for this engine in float32 that of float32, is the ceiling that utilisation refers to."
     )
     return [text, table(head, lines)]
 
@@ -161,15 +119,11 @@ def utilisation(row: Row, rows: list[Row]) -> float:
 
     The rate is the fastest of both precisions, but for this engine in float32, which is compared with that of float32.
     """
-    rates = [r for r in rows if r["part"] == "ceiling" and r["size"] == row["size"] and r["product"] == "all"]
+    rates = [r for r in rows if r["part"] == "ceiling" and r["size"] == row["size"]]
     if row["system"] == TITLES["ours-fp32"]:
         rates = [r for r in rates if r["precision"] == "fp32"]
     ceilings = [r["rate"] for r in rates]
     return row["flops"] / row["seconds"] / max(ceilings) if ceilings else float("nan")
-
-
-def best_rate(rows: list[Row], **which: Any) -> float:
-    return max(row["rate"] for row in rows if all(row[key] == value for key, value in which.items()))
 
 
 def target_per_source(group: list[Row]) -> float:
@@ -190,10 +144,6 @@ def describe_size(size: Size) -> str:
     return f"{size.name}: {size.layers}+{size.layers} layers, width {size.width}, {size.vocabulary:,} subwords"
 
 
-def count(threads: int) -> str:
-    return "1 thread" if threads == 1 else f"{threads} threads"
-
-
 def spread(values: list[float], form: str = "{:,.1f}") -> str:
     """Median (lowest to highest)."""
     if len(values) == 1:
@@ -204,55 +154,3 @@ def spread(values: list[float], form: str = "{:,.1f}") -> str:
 def table(head: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:
     rows = [head, ("---",) * len(head), *lines]
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
-
-
-def figure(rows: list[Row], path: Path) -> None:
-    """What was measured, as one row of panels with the systems side by side."""
-    if not {row["part"] for row in rows} & {"train", "decode"}:
-        return
-    drawn = plt.figure(figsize=(11, 3.4), layout="constrained")
-    peers(drawn.subplots(1, 3), rows)
-    for axes in drawn.axes:
-        axes.spines[["top", "right"]].set_visible(False)
-    drawn.savefig(path, dpi=200)
-    plt.close(drawn)
-
-
-def peers(panels: list[Axes], rows: list[Row]) -> None:
-    """By size and system: speed of training and of decoding, as multiples of this engine's, and utilisation."""
-    colours = dict(zip(TITLES.values(), ("#D1495B", "#EBA9B3", "#5AA2E0", "#8FB339", "#7A6FA8", "#B9B2D6")))
-    titles = (
-        ("train", "training, speed (this engine: 1; figures: target tokens/s)"),
-        ("decode", "decoding, speed (this engine: 1; figures: target tokens/s)"),
-        ("train", "training, share of the machine's rate"),
-    )
-    for axes, (part, title) in zip(panels, titles, strict=True):
-        measured = [row for row in rows if row["part"] == part]
-        sizes = [size for size in SIZES if any(row["size"] == size for row in measured)]
-        systems = [name for name in TITLES.values() if any(row["system"] == name for row in measured)]
-        thickness = 0.84 / max(len(systems), 1)
-        for size, system, group in groups(measured):
-            x = sizes.index(size) + (systems.index(system) - (len(systems) - 1) / 2) * thickness
-            speeds = [row["tokens"] / row["seconds"] for row in group]
-            if axes is panels[-1]:
-                values, label = [utilisation(row, rows) for row in group], ""
-            else:
-                # the reference is the first system that was measured at this size: this engine, unless it was left out
-                first = [row["tokens"] / row["seconds"] for row in next(g for s, _, g in groups(measured) if s == size)]
-                values, label = [speed / median(first) for speed in speeds], f"{median(speeds):,.0f}"
-            axes.bar(x, median(values), thickness, color=colours[system], label=system)
-            reach = [[median(values) - min(values)], [max(values) - median(values)]]
-            axes.errorbar(x, median(values), reach, fmt="none", ecolor="#303030", lw=0.8)
-            axes.annotate(
-                label, (x, max(values)), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=6
-            )
-        axes.set_xticks(range(len(sizes)), sizes)
-        axes.set_title(title, fontsize=8)
-    panels[-1].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    handles = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels())}
-    handles = {name: handles[name] for name in TITLES.values() if name in handles}
-    if handles:
-        figure = panels[0].get_figure(root=False)
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8
-        )

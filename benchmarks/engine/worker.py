@@ -1,9 +1,8 @@
 """Run one system in a separate process: requests on standard input, answers on standard output, as JSON lines.
 
-A request names a task. When a task is first requested, the system is tried in each of its variants (precision,
-attention, use of the threads) on one batch after a warm-up batch, and continues with the fastest, as do all systems.
-Each measurement is of whole batches, the same ones in the same order for every system: updates until the given seconds
-have passed, or all sentences to be translated.
+A request names a task. At its first, the system is tried in each of its variants (precision, attention) on one batch
+after a warm-up batch, and continues with the fastest, as do all systems. Each measurement is of whole updates, the same
+ones in the same order for every system, until the given seconds have passed.
 """
 
 import importlib
@@ -24,18 +23,12 @@ from benchmarks.engine.workload import Workload
 SYSTEMS = {
     "ours": ("ours", "System"),
     "ours-fp32": ("ours", "Float32System"),
-    "joeynmt": ("joey", "System"),
     "marian": ("marian", "System"),
-    "ctranslate2": ("ctranslate", "System"),
-    "ctranslate2-int8": ("ctranslate", "Int8System"),
 }
 TITLES = {
     "ours": "this engine",
     "ours-fp32": "this engine, float32",
-    "joeynmt": "JoeyNMT",
     "marian": "Marian in transformers",
-    "ctranslate2": "CTranslate2",
-    "ctranslate2-int8": "CTranslate2, int8",
 }
 
 
@@ -45,9 +38,7 @@ def main() -> None:
     os.dup2(2, 1)  # libraries print to standard output
     workload = Workload.read(folder)
     machine = {"device": device, "threads": threads}
-    tasks: dict[str, Callable[..., Any]] = {
-        "ceiling": partial(product_rates, workload, **machine),
-    }
+    tasks: dict[str, Callable[..., Any]] = {"ceiling": partial(product_rates, workload, **machine)}
     if name in SYSTEMS:
         module, kind = SYSTEMS[name]
         try:
@@ -55,32 +46,25 @@ def main() -> None:
         except ImportError as error:
             print(json.dumps({"missing": str(error)}), file=answers, flush=True)
             return
-        measured = Measured(system(workload, **machine), workload, device)
-        tasks = {}
-        if measured.system.training_variants():
-            tasks["train"] = measured.train
-        if measured.system.decoding_variants():
-            tasks["decode"] = measured.decode
-    print(json.dumps({"tasks": list(tasks)}), file=answers, flush=True)
+        tasks = {"train": Measured(system(workload, **machine), workload, device).train}
+    print(json.dumps({}), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(tasks[request.pop("task")](**request)), file=answers, flush=True)
 
 
 class Measured:
-    """A system and the variants it turned out fastest in."""
+    """A system and the variant in which it turned out fastest."""
 
     def __init__(self, system: Any, workload: Workload, device: str) -> None:
         self.system, self.workload, self.device = system, workload, device
-        self.trained = self.decoded = ""
+        self.trained = ""
 
     def train(self, *, seconds: float) -> dict[str, Any]:
         """Updates until `seconds` have passed, at least one."""
         system, workload = self.system, self.workload
         if not self.trained:
-            self.trained = self.fastest(
-                system.training_variants(), system.prepare_training, lambda: system.update(workload.train[0])
-            )
+            self.trained = self.fastest(system.variants(), lambda: system.update(workload.train[0]))
         done, started = 0, self.clock()
         while done == 0 or self.clock() - started < seconds:
             system.update(workload.train[done % len(workload.train)])
@@ -96,38 +80,18 @@ class Measured:
             "flops": sum(map(workload.training_flops, batches)),
         }
 
-    def decode(self) -> dict[str, Any]:
-        """Translate all sentences."""
-        system, workload = self.system, self.workload
-        if not self.decoded:
-            self.decoded = self.fastest(
-                system.decoding_variants(), system.prepare_decoding, lambda: system.translate(len(workload.decode) - 1)
-            )
-        started = self.clock()
-        outputs = [system.translate(number) for number in range(len(workload.decode))]
-        elapsed = self.clock() - started
-        flat = [ids for batch in outputs for ids in batch]
-        reference = [ids for batch in workload.outputs for ids in batch]
-        return {
-            "variant": self.decoded,
-            "seconds": elapsed,
-            "sentences": len(flat),
-            "tokens": sum(len(ids) + 1 for ids in flat),
-            "same": sum(map(list.__eq__, flat, reference)) / len(flat),
-        }
-
-    def fastest(self, variants: list[str], prepare: Callable[[str], None], run: Callable[[], Any]) -> str:
+    def fastest(self, variants: list[str], run: Callable[[], Any]) -> str:
         """Prepare the variant that runs fastest after a warm-up, and return its name."""
         times = {}
         for variant in variants:
-            prepare(variant)
+            self.system.prepare(variant)
             run()
             started = self.clock()
             run()
             times[variant] = self.clock() - started
         best = min(times, key=times.__getitem__)
         if best != variants[-1]:
-            prepare(best)
+            self.system.prepare(best)
             run()
         return best
 

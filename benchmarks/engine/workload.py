@@ -2,17 +2,10 @@
 
 The sentences are those of the embedded Tatoeba corpus with ten subwords or more on either side (14 on average), in
 subwords of a vocabulary of the size's own. Every system gets the same ids in the same batches, and, where its
-architecture allows it, the same weights.
-
-The weights are random: what a product costs does not depend on the numbers in it. Only the softmax is not. A model that
-never ends a sentence would search differently from a trained one. So one channel of the residual stream is kept clear
-for the position and one for the length of the source (a head of the last layer averages over source positions), and the
-softmax row of the end-of-sentence token is fitted on the two to end a sentence about where its reference ends. The other
-rows are made three times as large, so that hypotheses differ as clearly as those of a trained model do.
+architecture allows it, the same random weights.
 """
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,29 +13,23 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import sentencepiece
-import torch
 from safetensors.numpy import save_file
 
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.tokens import TokenStore, cut, load_tokens
-from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.model.architecture import Architecture
-from specialized_heads.model.checkpoint import load, save
-from specialized_heads.model.decoding import TOKENS, translate
+from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.training.batching import make_batch
 
 CORPUS = Path(__file__).parents[2] / "resources/tatoeba_en_fr/corpus.parquet"
 SHORTEST = 10  # subwords, end of sentence included
 SEED = 1
 DROPOUT, LABEL_SMOOTHING = 0.1, 0.1
-NEVER = -60.0  # score of a token that is not to be generated
-BEAM, LENGTH_PENALTY, MAX_LENGTH_RATIO = 4, 1.0, 2.0
 
 
 @dataclass(frozen=True)
 class Size:
-    """A model size, and how much of the corpus it is measured on."""
+    """A model size."""
 
     name: str
     layers: int
@@ -50,7 +37,6 @@ class Size:
     width: int
     feed_forward: int
     vocabulary: int
-    sentences: int = 256  # translated per measurement
 
     @property
     def architecture(self) -> Architecture:
@@ -69,7 +55,7 @@ SIZES = {
     for size in (
         Size("d128", layers=3, heads=8, width=128, feed_forward=512, vocabulary=6000),
         Size("d256", layers=3, heads=8, width=256, feed_forward=1024, vocabulary=6000),
-        Size("base", layers=6, heads=8, width=512, feed_forward=2048, vocabulary=32000, sentences=64),
+        Size("base", layers=6, heads=8, width=512, feed_forward=2048, vocabulary=32000),
     )
 }
 
@@ -81,8 +67,6 @@ class Workload:
     size: Size
     folder: Path
     train: list[list[int]]  # sentence numbers; one list is one update
-    decode: list[list[int]]
-    outputs: list[list[list[int]]]  # what this engine makes of `decode`, in float32
     seed: int = SEED  # of random weights
 
     @property
@@ -96,11 +80,6 @@ class Workload:
     @cached_property
     def store(self) -> TokenStore:
         return load_tokens(self.tokens)
-
-    def sources(self, batch: list[int]) -> list[list[int]]:
-        """Source ids of the sentences of a batch, without end of sentence."""
-        store = self.store
-        return [store.source_ids(sentence).tolist() for sentence in batch]
 
     def training_flops(self, batch: list[int]) -> float:
         """Floating-point operations that an update of this batch needs; see `training_flops`."""
@@ -154,26 +133,10 @@ def make(size: Size, folder: Path, *, batch_tokens: int, updates: int) -> Worklo
     pieces = cut(lengths[order], order, batch_tokens)
     train = [pieces[index].tolist() for index in random.permutation(len(pieces))[:updates]]
 
-    sample = random.choice(len(store), size.sentences, replace=False)
-    source = store.source_lengths[sample] + 1
-    order = np.argsort(source, kind="stable")
-    decode = [sample[piece].tolist() for piece in cut(source[order], order, TOKENS)]
-
     model = Transformer(size.architecture, dropout=0.0).eval()
     initialise(model, seed=SEED)
-    end_sentences(model, store, random.choice(len(store), 500, replace=False))
     save(model, folder / "model.safetensors", training={})
-    model = load(folder / "model.safetensors")
-    outputs = [
-        translate(
-            model,
-            [store.source_ids(sentence).tolist() for sentence in batch],
-            beam=BEAM,
-            max_length_ratio=MAX_LENGTH_RATIO,
-        )
-        for batch in decode
-    ]
-    values = {"size": asdict(size), "train": train, "decode": decode, "outputs": outputs}
+    values = {"size": asdict(size), "train": train}
     (folder / "workload.json").write_text(json.dumps(values))
     return Workload.read(folder)
 
@@ -192,43 +155,3 @@ def write_tokens(size: Size, path: Path) -> TokenStore:
         tensors[f"{name}_offsets"] = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     save_file(tensors, path)
     return load_tokens(path)
-
-
-@torch.inference_mode()
-def end_sentences(model: Transformer, store: TokenStore, sentences: np.ndarray) -> None:
-    """Make a random model end its sentences; see the head of this file.
-
-    Args:
-        model: with freshly drawn weights; changed in place.
-        store: the corpus.
-        sentences: on whose references the row of the end-of-sentence token is fitted.
-    """
-    half, last = model.architecture.width // 2, model.decoder[-1].cross
-    rates = torch.exp(torch.arange(half) * -(math.log(1e4) / max(half - 1, 1)))  # as in `sinusoids`
-    clock, length = int((rates - 0.03).abs().argmin()), half - 1  # sin(0.03 t) grows up to t = 52; sin(0.0001 t) is 0
-    for table in (model.source_embedding, model.target_embedding):
-        table[:, [clock, length]] = 0.0
-    for attention in model.attentions():
-        attention.output[[clock, length]] = 0.0
-    for layer in (*model.encoder, *model.decoder):
-        layer.feed_forward.contract.weight[[clock, length]] = 0.0
-    last.query[: last.head_width] = 0.0  # equal scores: the head averages over the source positions
-    last.value[0] = 0.0
-    last.value[0, clock] = 1.0
-    last.output[length, 0] = 4.0
-
-    # Channel 0 of the decoder's states becomes the constant 1, so that a row of the softmax can have a bias.
-    model.decoder_norm.weight[0], model.decoder_norm.bias[0] = 0.0, 1.0
-    batch = make_batch(store, sentences)
-    real = batch.target_out != PAD
-    left = real.sum(1, keepdim=True) - 1 - torch.arange(real.shape[1])  # tokens until the end of sentence
-    features = model(batch.source, batch.target_in)[real][:, [0, clock, length]]
-    fit = torch.linalg.lstsq(features.double(), left[real].double()[:, None]).solution[:, 0].float()
-    table = model.output_embedding
-    table *= 3.0
-    table[:, 0] = 0.0
-    for token in (PAD, UNKNOWN, BOS, EOS):
-        table[token] = 0.0
-        table[token, 0] = NEVER
-    table[EOS, [0, clock, length]] = -6.0 * fit  # 30 where no token is left, 6 less for each that is
-    table[EOS, 0] += 30.0

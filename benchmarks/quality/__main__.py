@@ -1,4 +1,4 @@
-"""Time to quality: minutes of training until a development loss and a BLEU score, for this engine and its peers.
+"""Time to quality: minutes of training until a development loss and a BLEU score, for this engine and Marian in transformers.
 
     snakemake --cores all results/default/tatoeba_en_fr/corpus/tokens/test.safetensors
     export PYTHONPATH=src
@@ -18,7 +18,6 @@ to this engine's format, which does not change what they compute, and scored by 
 """
 
 import argparse
-import importlib
 import os
 import subprocess
 import sys
@@ -79,8 +78,6 @@ def main() -> None:
     if options.time:
         print(time_updates(options.time, corpus))
         return
-    for name in options.systems:
-        importlib.import_module(SYSTEMS[name].needs)  # fail before hours of training
     facts = describe("cpu", options.threads, command=["python -m benchmarks.quality", *sys.argv[1:]])
     kept = Trainings(corpus, options.output.with_suffix(".csv"))
     trainings = {}

@@ -1,17 +1,11 @@
-"""Write quality.md and quality.png."""
+"""Write quality.md."""
 
 from pathlib import Path
 from statistics import median
 
-import matplotlib
-
 from benchmarks.engine.report import table, wrapped
 from benchmarks.quality.systems import SYSTEMS
 from benchmarks.quality.trainings import BLEU, LOSS, Result, updates_until
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import LogLocator, NullFormatter  # noqa: E402
 
 
 def report(
@@ -21,7 +15,7 @@ def report(
     seconds: dict[str, list[float]],
     facts: dict[str, str],
 ) -> None:
-    """Write the table and the figure.
+    """Write the tables.
 
     Args:
         output: path without suffix.
@@ -66,23 +60,6 @@ def report(
         table(("system", "seed", "updates", "minutes", "development loss", "BLEU"), points),
     ]
     output.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for axis, (quantity, goal, label) in zip(
-        axes, (("dev_loss", LOSS, "development loss"), ("bleu", BLEU, "BLEU")), strict=True
-    ):
-        for color, (name, by_seed) in enumerate(trainings.items()):
-            for number, results in enumerate(by_seed):
-                minutes = [result.updates * median(seconds[name]) / 60 for result in results]
-                values = [getattr(result, quantity) for result in results]
-                title = SYSTEMS[name].title if number == 0 else None
-                axis.plot(minutes, values, marker="o", markersize=3, color=f"C{color}", label=title)
-        axis.axhline(goal, color="grey", linewidth=0.8, linestyle="--")
-        axis.set(xscale="log", xlabel="minutes of training", ylabel=label)
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter(NullFormatter())
-    axes[0].legend(fontsize=8, frameon=False)
-    figure.savefig(output.with_suffix(".png"), dpi=150)
 
 
 def ranged(values: list[float], digits: int) -> str:

@@ -1,6 +1,5 @@
 """How each system is trained, and how all models are scored."""
 
-import importlib
 import os
 import tempfile
 from collections.abc import Callable, Generator
@@ -13,11 +12,10 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.engine import ours
-from benchmarks.engine.workload import BEAM, DROPOUT, MAX_LENGTH_RATIO, Size, Workload
+from benchmarks.engine.workload import DROPOUT, Size, Workload
 from specialized_heads.corpus.bpe import load_bpe
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import bleu
-from specialized_heads.model.checkpoint import save
 from specialized_heads.model.decoding import translate_all
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer, initialise
@@ -41,7 +39,6 @@ class System:
     title: str
     train: Callable[..., Training]  # corpus, rate, updates, seed
     rates: tuple[float, ...]
-    needs: str = "torch"
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,9 @@ class Corpus:
 
     def score(self, model: Transformer) -> tuple[float, float]:
         """Development loss, and BLEU of the test set."""
-        settings = {"beam": BEAM, "max_length_ratio": MAX_LENGTH_RATIO}
         test, bpe = load_tokens(self.tokens("test")), load_bpe(self.folder / "bpe.target.model")
         sources = [test.source_ids(sentence).tolist() for sentence in range(len(test))]
-        outputs = [bpe.decode(ids) for ids in translate_all(model.eval(), sources, **settings)]
+        outputs = [bpe.decode(ids) for ids in translate_all(model.eval(), sources, beam=4, max_length_ratio=2.0)]
         references = pq.read_table(self.folder / "test.parquet", columns=["target"])["target"].to_pylist()
         score = bleu("fr", lowercase=False).corpus_score(outputs, [references]).score
         return evaluate(model, load_tokens(self.tokens("dev"))), score
@@ -127,19 +123,19 @@ def train_ours(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: 
     return model
 
 
-def train_peer(corpus: Corpus, rate: float, updates: int, seed: int, *, name: str, variant: str) -> Training:
-    """JoeyNMT, or Marian in transformers: whole batches of sentences of similar length, in a new order each epoch."""
-    module = importlib.import_module(f"benchmarks.engine.{name}")
+def train_marian(corpus: Corpus, rate: float, updates: int, seed: int) -> Training:
+    """Marian in transformers: whole batches of sentences of similar length, in a new order each epoch."""
+    from benchmarks.engine import marian  # needs transformers
+
     store, size = load_tokens(corpus.tokens("train")), corpus.size
     pieces = epoch_updates(store, seed=seed, epoch=0, batch_tokens=BATCH_TOKENS, micro_batch_tokens=2 * BATCH_TOKENS)
     batches = [np.concatenate(update).tolist() for update in pieces]
     torch.manual_seed(seed)
     with tempfile.TemporaryDirectory() as folder:
-        workload = Workload(size, Path(folder), train=batches, decode=[], outputs=[], seed=seed)
+        workload = Workload(size, Path(folder), train=batches, seed=seed)
         workload.tokens.symlink_to(corpus.tokens("train").resolve())
-        save(untrained(size, seed), workload.weights, training={})
-        system = module.System(workload, device="cpu", threads=torch.get_num_threads())
-        system.prepare_training(variant)
+        system = marian.System(workload, device="cpu", threads=torch.get_num_threads())
+        system.prepare("bf16 eager")
         random, order = np.random.default_rng(seed), []
         for update in range(1, updates + 1):
             order = order or random.permutation(len(batches)).tolist()
@@ -164,9 +160,7 @@ SYSTEMS = {
     "paper": System("this engine, the paper's recipe", partial(train_ours, recipe="paper"), (4e-3, 1e-2, 2e-2)),
     "marian": System(
         "Marian in transformers",
-        partial(train_peer, name="marian", variant="bf16 eager"),
+        train_marian,
         (1e-3, 2e-3),
-        needs="transformers",
     ),
-    "joeynmt": System("JoeyNMT", partial(train_peer, name="joey", variant="bf16"), (3e-3, 6e-3), needs="joeynmt"),
 }

@@ -1,15 +1,10 @@
 """Stage clean: each filter drops what it names and nothing else, counts add up, and groups follow shared sentences."""
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from specialized_heads.corpus import clean as stage_clean
 from specialized_heads.corpus import pairs
-from specialized_heads.corpus.clean import REASONS, connected
-from specialized_heads.corpus.pairs import Pairs, read_pairs, write_pairs
 from specialized_heads.stage import UserError
 
 GOOD = ("A cat sleeps.", "Un chat dort.")
@@ -124,38 +119,7 @@ def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None
         cleaned(GOOD, long, long, max_words=3)
 
 
-@pytest.mark.parametrize(
-    ("sources", "targets", "groups"),
-    [
-        ([1, 2, 3], [1, 2, 3], [0, 1, 2]),  # an equal source and target do not link pairs
-        ([1, 2], [2, 1], [0, 1]),
-        ([5, 7, 5, 9, 8], [1, 2, 3, 2, 4], [0, 1, 0, 1, 2]),
-        ([4, 3, 3, 2, 2, 1], [9, 9, 8, 8, 7, 7], [0] * 6),  # a chain
-        ([6] * 4, [1, 2, 3, 4], [0] * 4),  # a star
-        ([], [], []),
-    ],
-)
-def test_pairs_with_a_common_source_or_target_form_a_group(sources, targets: list[int], groups: list[int]) -> None:
-    components = connected(np.array(sources, np.uint64), np.array(targets, np.uint64)).tolist()
-    names = list(dict.fromkeys(components))
-    assert [names.index(component) for component in components] == groups
-
-
 # The command
-
-
-def test_stage_writes_counts(tmp_path: Path, call, everyday: Pairs) -> None:
-    write_pairs(tmp_path / "raw.parquet", everyday)
-    files = {"input": tmp_path / "raw.parquet", "output": tmp_path / "clean.parquet", "counts": tmp_path / "clean.json"}
-    call(stage_clean, settings={"filters": {"max_words": 100}}, **files)
-    counts = json.loads((tmp_path / "clean.json").read_text())
-    assert list(counts) == ["raw", "changed_in_cleaning", "dropped_in_cleaning", "clean", "groups"]
-    assert list(counts["dropped_in_cleaning"]) == list(REASONS[1:])
-    assert counts["raw"] == counts["clean"] == len(everyday) == len(read_pairs(tmp_path / "clean.parquet"))
-    first = (tmp_path / "clean.parquet").read_bytes()
-    call(stage_clean, settings={"filters": {}}, **files)
-    assert (tmp_path / "clean.parquet").read_bytes() == first
-    assert {path.name for path in tmp_path.iterdir()} == {"raw.parquet", "clean.parquet", "clean.json"}
 
 
 def test_nothing_to_clean_and_nothing_left_are_mistakes(cleaned, tmp_path: Path) -> None:

@@ -185,14 +185,21 @@ TOO_SMALL = {  # sizes of the sets, sets of the source, what is said
     "rest": (Split(dev=100, test=80, analysis=400), {"test": ONE}, r"500 clean pairs.*analysis 400 \+ dev 100 = 500"),
     "documents": (SIZES, {}, r"split\.analysis: only 0 of 40 pairs .* 5 documents .* with 100 pairs each"),
     "all_overlap": (SIZES, HELD_OUT, r"none of 2000 pairs is left for training .*'train_overlap': 500"),
+    "text_itself": (SIZES, ("analysis",), "all sentences of 500 of them are in the other held-out sets"),
+    "own_documents": (
+        SIZES,
+        {"analysis": ...},
+        r"0 clean pairs \(500 more belong to documents of your held-out sets\)",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", TOO_SMALL)
 def test_too_small_a_corpus_says_the_numbers(divided, everyday: Pairs, name: str) -> None:
     sizes, given, said = TOO_SMALL[name]
-    if given == HELD_OUT:  # all of them the text itself
-        given = dict.fromkeys(HELD_OUT, Pairs(everyday.source, everyday.target, [""] * len(everyday)))
+    if isinstance(given, tuple):  # all of them the text itself, without its documents
+        given = dict.fromkeys(given, Pairs(everyday.source, everyday.target, [""] * len(everyday)))
+    given = {set_: everyday if part is ... else part for set_, part in given.items()}
     books = [f"book {row // 100}" for row in range(500)]
     pairs = Pairs(everyday.source, everyday.target, books) if name == "documents" else everyday
     with pytest.raises(UserError, match=said):
@@ -267,19 +274,3 @@ def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path
     assert read_pairs(tmp_path / "sets" / "analysis.parquet").source == ["One two three.", "Four."]
     assert (found["analysis"]["source_words"], found["analysis"]["target_words"]) == (4, 0)
     assert [found[name]["pairs"] for name in NAMES[1:]] == [20, 30, 2]
-
-
-def numbered(count: int, *, start: int = 0, per_document: int = 1) -> Pairs:
-    """Pairs of words of their own, so many in a document."""
-    words = ["".join("abcdefghij"[int(digit)] for digit in str(1000 + start + n)) for n in range(count)]
-    documents = [f"doc{n // per_document}" for n in range(count)]
-    return Pairs([f"x{word}" for word in words], [f"y{word}" for word in words], documents)
-
-
-def test_a_held_out_set_that_is_the_text_itself_is_told(index) -> None:
-    pairs = numbered(200)
-    given = Pairs(pairs.source, pairs.target, [""] * 200)
-    with pytest.raises(UserError, match="all sentences of 200 of them are in the other held-out sets"):
-        divide(index(pairs, {"analysis": given}), sizes=SIZES)
-    with pytest.raises(UserError, match=r"0 clean pairs \(200 more belong to documents of your held-out sets\)"):
-        divide(index(pairs, {"analysis": pairs}), sizes=SIZES)

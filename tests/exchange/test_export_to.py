@@ -133,8 +133,7 @@ def test_an_export_may_be_written_again_and_other_folders_may_not(exported: Path
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-@pytest.mark.parametrize("to", ["ctranslate2", "hf"])
-def test_no_other_format_has_fixed_patterns(to: str, tiny_model, model_files: dict[str, Path], call, tmp_path) -> None:
+def test_no_other_format_has_fixed_patterns(tiny_model, model_files: dict[str, Path], call, tmp_path) -> None:
     model = tiny_model(vocabulary=60, layers=1, heads=4, width=16, fixed_patterns=True)
     vocabularies = [model_files[name].read_bytes() for name in ("source_model", "target_model")]
     folder = exported_as(tmp_path / "fixed", model, *vocabularies, call)

@@ -3,10 +3,10 @@
 import hashlib
 import json
 import pickle
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import shutil
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -134,62 +134,34 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
         assert torch.equal(a, b)
 
 
-# Models come from the hub: a server on loopback answers as it does.
+# Models come from the hub, which is a folder here.
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = "Helsinki-NLP/opus-mt-en-xx"
 
 
-class Hub(BaseHTTPRequestHandler):
-    """One model, in the addresses and headers of the Hugging Face hub."""
-
-    folder: Path
-
-    def do_HEAD(self) -> None:
-        self.answer(body=False)
-
-    def do_GET(self) -> None:
-        self.answer(body=True)
-
-    def answer(self, *, body: bool) -> None:
-        files = sorted(path.name for path in self.folder.iterdir())
-        headers, content = {"Content-Type": "application/json"}, b""
-        path = self.path.partition("?")[0]
-        if path in (f"/api/models/{NAME}", *(f"/api/models/{NAME}/revision/{name}" for name in ("main", "v1", COMMIT))):
-            siblings = [{"rfilename": name} for name in files]
-            about = {"id": NAME, "sha": COMMIT, "siblings": siblings, "cardData": {"license": "cc-by-4.0"}}
-            content = json.dumps(about | {"private": False, "tags": [], "downloads": 0, "likes": 0}).encode()
-        elif path == f"/api/models/{NAME}/tree/{COMMIT}":
-            sizes = {name: (self.folder / name).stat().st_size for name in files}
-            entries = [{"type": "file", "path": name, "size": size, "oid": COMMIT} for name, size in sizes.items()]
-            content = json.dumps(entries).encode()
-        elif path.startswith(f"/{NAME}/resolve/{COMMIT}/") and path.rpartition("/")[2] in files:
-            content = (self.folder / path.rpartition("/")[2]).read_bytes()
-            etag = hashlib.sha256(content).hexdigest()
-            headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT, "Content-Type": "application/octet-stream"}
-        else:
-            headers["X-Error-Code"] = "RepoNotFound"
-        self.send_response(200 if content else 404)
-        for name, value in (headers | {"Content-Length": str(len(content))}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        if body:
-            self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        """Keep the test's output clean."""
-
-
 @pytest.fixture
-def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that the hub serves."""
-    (folder / "training_args.bin").write_bytes(b"not wanted")
-    (folder / "tf_model.h5").write_bytes(b"not wanted either")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Served", (Hub,), {"folder": folder}))
-    Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    yield folder
-    server.shutdown()
+    for name in ("training_args.bin", "tf_model.h5"):
+        (folder / name).write_bytes(b"not wanted")
+
+    def model_info(self: object, name: str, *, revision: str | None) -> SimpleNamespace:
+        if name != NAME or revision not in (None, "v1"):
+            raise OSError(f"404 Client Error\nno {name}")
+        siblings = [SimpleNamespace(rfilename=path.name) for path in folder.iterdir()]
+        return SimpleNamespace(sha=COMMIT, siblings=siblings, card_data=SimpleNamespace(license="cc-by-4.0"))
+
+    def download(name: str, *, revision: str, local_dir: Path, allow_patterns: list[str], endpoint: str | None) -> None:
+        assert (name, revision) == (NAME, COMMIT)
+        local_dir.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
+            if any(path.match(pattern) for pattern in allow_patterns):
+                shutil.copy2(path, local_dir)
+
+    monkeypatch.setattr(fetch_model.HfApi, "model_info", model_info)
+    monkeypatch.setattr(fetch_model, "snapshot_download", download)
+    return folder
 
 
 @pytest.fixture
@@ -223,6 +195,7 @@ def test_what_cannot_be_fetched_is_one_clear_error(hub: Path, fetched, monkeypat
     (hub / "model.safetensors").unlink()
     with pytest.raises(UserError, match="has weights neither as safetensors nor as pickles of PyTorch"):
         fetched()
+    monkeypatch.undo()
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UserError, match="cannot be fetched from http://127.0.0.1:9"):
         fetched()

@@ -39,12 +39,6 @@ def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
     assert columns("checkpoint/update40")["update"] == 40 and columns("pruned/all_lambda1e-05")["lam"] == 1e-5
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (100.0, "100"), (0.0005, "0.0005"), (1e-5, "1e-05")])
-def test_the_name_of_a_lambda_reads_back_as_the_same_number(value: float, text: str) -> None:
-    assert str(Target(lam=value)) == f"lambda{text}"
-    assert Target.parse(f"lambda{text}").lam == value
-
-
 @pytest.mark.parametrize("text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"])
 def test_other_text_is_not_a_name(text: str) -> None:
     assert not re.fullmatch(MODEL, text)

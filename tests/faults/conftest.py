@@ -1,11 +1,9 @@
 """Copies of the finished smoke experiment, in which something then goes wrong."""
 
-import contextlib
 import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pytest
 from workflows import ENVIRONMENT, INJECTOR, Run, Workflow, copy_tree
 
 MEASURED = re.compile(r"(^|/)(logs|benchmarks)/")  # records of a run, not results
-NewScene = Callable[[], contextlib.AbstractContextManager["Scene"]]
 
 
 @dataclass(frozen=True)
@@ -90,23 +87,10 @@ def shell(smoke: Workflow) -> dict[str, str]:
     return {log: command for command, log in commands}
 
 
-@pytest.fixture(scope="module")
-def new_scene(smoke: Workflow, shell: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> NewScene:
-    """`with new_scene() as scene`: training saves its state after every update, and `injector` waits in every process."""
-
-    @contextlib.contextmanager
-    def make() -> Iterator[Scene]:
-        root = copy_tree(smoke.root, tmp_path_factory.mktemp("scene") / "project")
-        shutil.copy2(INJECTOR, root / "src/sitecustomize.py")
-        (root / "src/faults").mkdir()
-        yield Scene(Workflow(root), smoke, shell)
-        shutil.rmtree(root.parent)
-
-    return make
-
-
 @pytest.fixture
-def scene(new_scene: NewScene) -> Iterator[Scene]:
-    """A scene for a single test."""
-    with new_scene() as scene:
-        yield scene
+def scene(smoke: Workflow, shell: dict[str, str], tmp_path: Path) -> Scene:
+    """Training saves its state after every update, and `injector` waits in every process."""
+    root = copy_tree(smoke.root, tmp_path / "project")
+    shutil.copy2(INJECTOR, root / "src/sitecustomize.py")
+    (root / "src/faults").mkdir()
+    return Scene(Workflow(root), smoke, shell)

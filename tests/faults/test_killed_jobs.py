@@ -4,11 +4,7 @@ All faults wait in one project, and each run of Snakemake gets as far as they le
 """
 
 import shutil
-from collections.abc import Iterator
 from typing import NamedTuple
-
-import pytest
-from workflows import Run
 
 RU, FR = "libreoffice_en_ru", "tatoeba_en_fr"
 MODEL = f"{RU}/models/baseline/seed1"
@@ -44,47 +40,23 @@ LOST = [
 TARGETS = [f"{MODEL}/score.json", f"{RU}/corpus/tokens/analysis.safetensors", *LOST]
 
 
-class Story(NamedTuple):
-    """The runs, the faults that struck in each, and the differences in the end."""
-
-    runs: list[Run]
-    struck: list[set[str]]
-    differences: list[str]
-
-
-@pytest.fixture(scope="module")
-def story(new_scene) -> Iterator[Story]:
-    """Repeat the same command until it succeeds."""
-    with new_scene() as scene:
-        for number, fault in enumerate(FAULTS.values()):
-            scene.arm(f"{number}", what=fault.what, file=fault.file, number=fault.number)
-        scene.lose(*LOST)
-        for folder in ("corpus", "models"):
-            shutil.rmtree(scene.file(f"{RU}/{folder}"))
-        runs, struck = [], []
-        while not runs or runs[-1].status:
-            assert len(runs) <= len(FAULTS), runs[-1].printed[-5000:]
-            before = scene.armed()
-            runs.append(scene.run(*TARGETS, options=("--keep-going",)))
-            struck.append({list(FAULTS)[int(number)] for number in before - scene.armed()})
-        yield Story(runs, struck, scene.differences())
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_run_fails_and_names_the_rule(story: Story, fault: str) -> None:
-    [run] = [run for run, struck in zip(story.runs, story.struck, strict=True) if fault in struck]
-    assert run.status != 0
-    assert f"Error in rule {FAULTS[fault].rule}" in run.printed
-
-
-def test_it_ends_with_the_bytes_of_the_undisturbed_run(story: Story) -> None:
-    assert story.differences == []
-
-
-def test_training_resumes_from_the_last_complete_state(story: Story) -> None:
-    killed, resumed = (
-        next(number for number, struck in enumerate(story.struck) if name in struck)
-        for name in ("training, half a state", "training, weights without description")
-    )
-    assert resumed == killed + 1
-    assert "resuming at update 6\n" in story.runs[resumed].printed
+def test_killed_jobs_are_named_and_the_same_command_ends_with_the_bytes_of_the_undisturbed_run(scene) -> None:
+    for number, fault in enumerate(FAULTS.values()):
+        scene.arm(f"{number}", what=fault.what, file=fault.file, number=fault.number)
+    scene.lose(*LOST)
+    for folder in ("corpus", "models"):
+        shutil.rmtree(scene.file(f"{RU}/{folder}"))
+    runs, struck_in = [], {}
+    while not runs or runs[-1].status:
+        assert len(runs) <= len(FAULTS), runs[-1].printed[-5000:]
+        before = scene.armed()
+        runs.append(scene.run(*TARGETS, options=("--keep-going",)))
+        for number in before - scene.armed():
+            name = list(FAULTS)[int(number)]
+            struck_in[name] = len(runs) - 1
+            assert runs[-1].status != 0 and f"Error in rule {FAULTS[name].rule}" in runs[-1].printed, name
+    assert struck_in.keys() == FAULTS.keys()
+    assert scene.differences() == []
+    resumed = struck_in["training, weights without description"]
+    assert resumed == struck_in["training, half a state"] + 1
+    assert "resuming at update 6\n" in runs[resumed].printed  # the last complete state

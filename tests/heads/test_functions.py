@@ -6,8 +6,8 @@ import torch
 
 from specialized_heads.corpus.vocabulary import EOS, PAD
 from specialized_heads.heads.functions import functions_of
-from specialized_heads.heads.positional import Position, choosing, expected, offset_counts, preferred, visible_counts
-from specialized_heads.heads.rare_words import frequency_ranks, rare_hits
+from specialized_heads.heads.positional import Position, choosing, expected, preferred, visible_counts
+from specialized_heads.heads.rare_words import rare_hits
 
 NAN = float("nan")
 
@@ -77,21 +77,6 @@ def test_the_rarest_token_and_one_of_the_two_rarest(
     assert rare(source, best, cutoff=10) == expected
 
 
-def test_rare_words_with_several_heads_and_sentences() -> None:
-    source = torch.tensor([[5, 17, EOS], [18, EOS, PAD]])
-    queries = torch.tensor([[True, True, False], [True, False, False]])
-    best = torch.tensor([[[1, 1, 1], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]]])
-    (first, either), counted = rare_hits(best, queries, source, ranks=RANKS, cutoff=10)
-    assert (first.tolist(), either.tolist(), counted) == ([3, 1], [3, 3], 3)
-
-
-def test_frequency_ranks(store) -> None:
-    ranks = frequency_ranks(store([[7, 5, 7], [7, 4, 5, 4]], [[1], [1]]), vocabulary=9)
-    assert ranks[[7, 4, 5]].tolist() == [0, 1, 2]  # 4 and 5 tie
-    assert sorted(ranks.tolist()) == list(range(9))
-    assert ranks[8] == 8  # never seen
-
-
 # Relative positions (section 5.1) and the diagonal of cross-attention, on argmaxes whose answers are known.
 
 
@@ -99,51 +84,10 @@ def real(*lengths: int, size: int = 5) -> torch.Tensor:
     return torch.arange(size) < torch.tensor(lengths)[:, None]
 
 
-def test_offsets_of_self_attention() -> None:
-    queries = choosing("encoder", real(3, 1))
-    assert queries.tolist() == real(3, 1).tolist()
-    best = torch.tensor([[[1, 2, 0, 0, 0], [0, 0, 0, 0, 0]], [[0, 4, 4, 4, 4], [0, 4, 4, 4, 4]]])
-    origin = expected("encoder", queries, real(3, 1))
-    counts = offset_counts(best, origin, queries, reach=4)
-    offsets = [{c - 4: n for c, n in enumerate(head) if n} for head in counts.tolist()]
-    assert offsets == [{1: 2, -2: 1, 0: 1}, {0: 2, -1: 1, -2: 1}]
-    possible, _ = visible_counts("encoder", origin, queries, real(3, 1), reach=4).numpy()
-    assert possible.tolist() == [0, 0, 1, 2, 4, 2, 1, 0, 0]
-    assert preferred("encoder", counts[0].numpy(), possible) == (1, 1.0, 0.5)  # both tokens with a next one look there
-
-
-def test_without_heads_or_queries_there_is_no_position() -> None:
-    queries = real(3, 1)
-    best = torch.zeros(2, 0, 5, dtype=torch.long)
-    assert offset_counts(best, expected("encoder", queries, queries), queries, reach=4).shape == (0, 9)
-    offset, *shares = preferred("cross", np.zeros(9, dtype=int), np.zeros(9))
-    assert offset is None and np.isnan(shares).all()
-
-
 def test_of_equal_positions_the_one_that_most_queries_have_is_preferred() -> None:
     """A head that looks at the first token, in three sentences of four tokens, has no position."""
     counts, possible = np.array([3, 3, 3, 3, 0, 0, 0]), np.array([3.0, 6, 9, 12, 9, 6, 3])
     assert preferred("encoder", counts, possible) == (0, 0.25, 0.25)
-
-
-def test_the_last_query_of_cross_attention_predicts_eos() -> None:
-    assert choosing("cross", real(3, 5, 1)).sum(1).tolist() == [2, 4, 0]
-
-
-@pytest.mark.parametrize(
-    "target, source, diagonal",
-    [(4, 4, [0, 1, 2, 3]), (2, 5, [1, 3]), (4, 2, [0, 0, 1, 1]), (3, 1, [0, 0, 0]), (1, 5, [2]), (4, 5, [0, 1, 3, 4])],
-)
-def test_the_diagonal_leads_from_start_to_end(target: int, source: int, diagonal: list[int]) -> None:
-    queries = choosing("cross", real(target + 1))
-    assert expected("cross", queries, real(source))[0, :target].tolist() == diagonal
-
-
-def test_a_place_beside_the_diagonal_counts() -> None:
-    counts, queries = np.array([0, 2, 5, 3, 0, 1, 0]), np.full(7, 11.0)
-    assert preferred("cross", counts, queries) == (-1, pytest.approx(10 / 11), pytest.approx(10 / 11))
-    assert preferred("decoder", counts, queries) == (-1, pytest.approx(5 / 11), pytest.approx(5 / 11))
-    assert preferred("cross", np.array([4, 1, 0, 0, 0]), np.full(5, 5.0)).share == 1.0  # at the edge
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])

@@ -54,12 +54,6 @@ def test_a_sentence_without_a_target_has_no_decoder_queries(pruned: Transformer,
     assert by_sentence == {0: 2, 1: 0}
 
 
-def test_heads_are_numbered_as_before_pruning(pruned: Transformer) -> None:
-    assert maps.head_numbers(pruned, "encoder") == [(2, 1), (2, 3)]
-    assert maps.head_numbers(pruned, "decoder") == []
-    assert maps.head_numbers(pruned, "cross") == [(1, 2), (2, 1), (2, 2), (2, 3)]
-
-
 def test_argmax_leaves_eos_out_and_takes_the_first_of_equals() -> None:
     """Two sentences, of three and one tokens; padding and EOS have the largest weights."""
     real = torch.tensor([[True, True, True, False], [True, False, False, False]])

@@ -56,22 +56,6 @@ def test_a_piece_of_two_words_is_divided() -> None:
     assert torch.allclose(words[0, 0], torch.tensor([0.35 + 0.075, 0.025 + 0.15]))
 
 
-# "they didn't go" in the pieces "they", "didn", "'", "t", "go", and EOS; "did" and "n't" share the second one.
-DIDNT = [[0], [1], [1, 2, 3], [4]]
-DIDNT_SHARES = [[1.0], [0.75], [0.25, 1.0, 1.0], [1.0]]
-
-
-@pytest.mark.parametrize("piece, auxiliary, negation", [(1, 1, 0), (2, 0, 1), (3, 0, 1)])
-def test_a_head_that_looks_at_one_piece_finds_the_word_that_has_most_of_it(piece, auxiliary, negation: int) -> None:
-    weights = torch.zeros(1, 1, 6, 6)
-    weights[..., piece] = 1.0
-    attention = word_attention(weights, [DIDNT], [DIDNT_SHARES])
-    arcs = [Arc("aux", head=3, dependent=1), Arc("advmod", head=3, dependent=2)]
-    offsets = dict.fromkeys(itertools.product(("aux", "advmod"), DIRECTIONS))
-    hits = arc_hits(attention, [DIDNT], [arcs], offsets)[0]
-    assert hits[0, 0, :, 0].tolist() == [auxiliary, negation]
-
-
 def test_of_words_with_the_same_pieces_either_is_right() -> None:
     words = [[0], [1], [1], [2, 3]]  # "de" and "le" of "du" are piece 1
     weights = torch.zeros(1, 1, 5, 5)

@@ -10,22 +10,6 @@ from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word
 
 
-def test_words_have_the_pieces_of_their_letters() -> None:
-    text = "dogs bark loudly"
-    bpe = sentencepiece.SentencePieceProcessor(model_proto=learn([text], size=18, name="source"))
-    tree = [
-        Word("dogs", 0, 4, 2, "nsubj", "X"),
-        Word("bark", 5, 9, 0, "root", "X"),
-        Word("loudly", 10, 16, 2, "advmod", "X"),
-    ]
-    sentences, left_out = align({3: tree}, ["", "", "", text], bpe, ["nsubj"])
-    assert not left_out
-    assert sentences[3].arcs == [Arc("nsubj", 1, 0)]
-    assert sentences[3].shares == [[1.0] * len(word) for word in sentences[3].words]
-    pieces = bpe.encode(text, out_type=str)
-    assert ["".join(pieces[p] for p in word).strip("▁") for word in sentences[3].words] == ["dogs", "bark", "loudly"]
-
-
 def test_a_sentence_with_a_word_without_pieces_is_left_out() -> None:
     texts = ["dogs bark", "dogs bark"]
     bpe = sentencepiece.SentencePieceProcessor(model_proto=learn(texts, size=15, name="source"))

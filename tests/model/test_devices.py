@@ -80,11 +80,6 @@ def hold(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
         process.join()
 
 
-def test_each_process_has_a_device_of_its_own(hold) -> None:
-    holders = [hold(1, "a", "b", "c") for _ in range(3)]
-    assert sorted(holder.says() for holder in holders) == [[0], [1], [2]]
-
-
 def test_a_killed_process_frees_its_device(hold) -> None:
     first = hold(1, "a")
     assert first.says() == [0]

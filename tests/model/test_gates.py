@@ -102,14 +102,6 @@ def test_a_fixed_gate_is_a_constant_whatever_its_log_alpha_and_noise(training: b
     assert not gradient.any()  # it moves no more
 
 
-def test_a_gate_that_is_not_fixed_decides_by_its_log_alpha() -> None:
-    gate = HardConcrete(2, log_alpha=0.0)
-    gate.log_alpha.data = torch.tensor([-0.1, 0.1])
-    assert gate.decisions().tolist() == [False, True]
-    assert gate.eval()().tolist() == [0.0, 1.0]
-    assert torch.equal(gate.open_probability(), probability_open(gate.log_alpha))
-
-
 def test_the_soft_gate_is_the_gate_without_noise() -> None:
     found = soft(torch.tensor([-3.0, -2.0, 0.0, 1.0, 3.0]))
     assert found.tolist() == pytest.approx([0.0, 1.2 * 0.1192029 - 0.1, 0.5, 1.2 * 0.7310586 - 0.1, 1.0], abs=1e-6)

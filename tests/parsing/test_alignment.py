@@ -157,15 +157,6 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
             assert raw[start:end].lower().replace("ς", "σ") in spelled.replace("ς", "σ")
 
 
-def test_both_halves_of_a_letter_that_became_two_belong_to_its_word(model) -> None:
-    raw = "İ x"
-    spans = raw_piece_spans(model, "i̇ x", raw)
-    word, other = words_to_pieces([(0, 1), (2, 3)], spans)
-    assert len(word) >= 2
-    assert {spans[piece][1:] for piece in word} == {(0, 1)}
-    assert not set(word) & set(other)
-
-
 @pytest.mark.parametrize(
     ("processed", "raw"),
     [("a cat", "a dog"), ("a ca", "a cat"), ("a cats", "a cat"), ("&amp;", "&"), ("ab @-@ c", "ab-c"), ("tac", "cat")],

@@ -44,18 +44,6 @@ def parses(tmp_path: Path):
     return read
 
 
-def test_trees_are_found_by_the_text_in_any_order(parses) -> None:
-    found, about = parses(["I don't go.", "No tree.", "Stop!", "Stop!"], STOP, NOT)
-    assert [[word.form for word in words] for words in found] == [
-        ["I", "do", "n't", "go", "."],
-        [],
-        ["Stop", "!"],
-        ["Stop", "!"],
-    ]
-    assert about["trees"] == 2
-    assert about["sentences_without_a_tree"] == 1 and about["sentences_with_other_words"] == 0
-
-
 def test_words_have_the_characters_that_the_file_says(parses) -> None:
     (words, chat), _ = parses(["I don't go.", "du chat"], NOT, DU)
     assert words == [
@@ -148,17 +136,14 @@ LONG = 20_000  # words of a sentence that is one chain, and ends in a cycle of t
         ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
         ([GOOD, row("2", "!")], 3, "no head and relation"),
         ([row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")], 2, "word 1 is in a cycle (heads in turn: 2, 1)"),
-        ([GOOD, row("2", "!", "2", "punct")], 3, "word 2 is in a cycle (heads in turn: 2)"),
         (
             [GOOD, row("2", "a", "3", "dep"), row("3", "b", "4", "dep"), row("4", "c", "3", "dep")],
             4,
             "word 3 is in a cycle (heads in turn: 4, 3)",
         ),
         ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside a multi-word token"),
-        ([GOOD, row("2-1", "du")], 3, "2-1 is not a range"),
         ([GOOD, row("2-999999999", "du")], 3, "the sentence ends inside"),
         ([row("9" * 5000, "Stop", "0", "root")], 2, "is not the number of a word"),
-        ([row("1", "Stop", "9" * 5000, "root")], 2, "word 1 has no head"),
         (
             [*(row(str(n), "a", str(n + 1), "dep") for n in range(1, LONG)), row(str(LONG), "a", str(LONG - 1), "dep")],
             LONG,

@@ -49,25 +49,6 @@ def with_opus(project, address: str):
     return project.configured(values)
 
 
-def test_a_corpus_is_fetched_once(project, server) -> None:
-    workflow = with_opus(project, f"{server.address}/")
-    run = workflow.run(f"{RAW}.parquet")
-    assert run.status == 0, run.printed
-    assert {"download", "corpus_raw"} <= run.rules
-    file = project.root / FILE
-    assert file.read_bytes() == server.content
-    card = read_json(project.root / f"{RAW}.json")
-    assert card["pairs"] == card["read"] == 5000
-    assert card["files"][0]["sha256"] == file_hash(file)
-    assert card["files"][0]["url"].startswith("https://object.pouta.csc.fi/OPUS-Some-Corpus/v1/")
-    assert read_json(file.with_name("de-en.txt.zip.json"))["mirror"] is True
-
-    # Where it is fetched from does not make the file another one.
-    again = with_opus(project, NOWHERE).run("--dry-run", f"{RAW}.parquet")
-    assert "Nothing to be done" in again.printed
-    assert len(server.asked) == 1
-
-
 def test_a_file_put_there_by_hand_needs_no_network(project) -> None:
     """Though Snakemake deletes what a job declares before it starts."""
     file = project.root / FILE
@@ -80,7 +61,7 @@ def test_a_file_put_there_by_hand_needs_no_network(project) -> None:
     assert read_json(project.root / f"{RAW}.json")["pairs"] == 5000
 
 
-def test_after_a_kill_the_same_command_goes_on(project, server) -> None:
+def test_a_corpus_is_fetched_once_and_after_a_kill_from_where_it_stopped(project, server) -> None:
     server.pause = 0.05
     workflow = with_opus(project, f"{server.address}/")
     partial = project.root / FILE.replace("de-en", ".partial.de-en")
@@ -98,7 +79,14 @@ def test_after_a_kill_the_same_command_goes_on(project, server) -> None:
     # The lock that the killed Snakemake left is Snakemake's own matter.
     workflow.run("--unlock")
     run = workflow.run(f"{RAW}.parquet")
-    assert run.status == 0, run.printed
+    assert run.status == 0 and {"download", "corpus_raw"} <= run.rules, run.printed
     assert [asked.get("range") for asked in server.asked] == [None, f"bytes={arrived}-"]
     assert (project.root / FILE).read_bytes() == server.content
     assert [path.name for path in Path(project.root / FILE).parent.iterdir() if path.name.startswith(".")] == []
+    assert read_json(project.root / f"{FILE}.json")["mirror"] is True
+    card = read_json(project.root / f"{RAW}.json")
+    assert card["files"][0]["sha256"] == file_hash(project.root / FILE)
+    assert card["files"][0]["url"].startswith("https://object.pouta.csc.fi/OPUS-Some-Corpus/v1/")
+    # Where it is fetched from does not make the file another one.
+    assert "Nothing to be done" in with_opus(project, NOWHERE).run("--dry-run", f"{RAW}.parquet").printed
+    assert len(server.asked) == 2

@@ -22,7 +22,7 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
 
 
 GIVEN = ("config.yaml", "config/pruning.yaml", "config/retrain.yaml")
-TRAINED = ("config/control.yaml", "config/from_scratch.yaml", "config/local.yaml", "config/smoke.yaml")
+TRAINED = tuple(f"config/{name}.yaml" for name in ("control", "from_scratch", "local", "paper", "smoke"))
 
 
 @pytest.mark.parametrize("name", GIVEN + TRAINED)

@@ -71,13 +71,6 @@ def test_it_opens_with_the_study_and_its_parts_in_order(browser) -> None:
     assert entries(browser, ".prose a") == CATEGORIES
 
 
-def test_every_result_has_a_name_and_a_caption(browser) -> None:
-    results = held(browser)
-    assert all(result["caption"] and result["labels"]["Result"] for result in results.values())
-    names = [result["labels"]["Result"] for result in results.values()]
-    assert len(set(names)) == len(names)
-
-
 def test_the_figures_of_the_paper_are_listed_in_order_and_shown(browser) -> None:
     browser.click(".prose li:nth-child(3) a")
     wait_for(browser, "nav tbody tr")

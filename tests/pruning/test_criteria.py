@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -16,8 +15,8 @@ from specialized_heads.model.attention import MultiHeadAttention
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import cut
-from specialized_heads.pruning.cut import at_random, best_first, values_of
-from specialized_heads.pruning.scopes import heads_of, remove_heads
+from specialized_heads.pruning.cut import at_random, best_first
+from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.stage import UserError
 
 NAN = float("nan")
@@ -28,30 +27,6 @@ def uneven() -> Architecture:
     """Heads with their original numbers, from 0, and a layer without any."""
     sizes = {"source_vocabulary": 20, "target_vocabulary": 20, "width": 8, "feed_forward": 8, "head_width": 4}
     return Architecture(**sizes, encoder=((0, 3), (), (2,)), decoder=((1,), (), ()), cross=((), (0,), (5, 7)))
-
-
-def written(tmp_path: Path, rows: list[tuple[str, int, int, float]]) -> Path:
-    path = tmp_path / "heads.parquet"
-    pd.DataFrame(rows, columns=["type", "layer", "head", "relevance"]).to_parquet(path)
-    return path
-
-
-def test_values_are_found_by_type_layer_and_head_whatever_the_order_of_the_table(tmp_path: Path) -> None:
-    rows = [("cross", 1, 1, 0.7), ("encoder", 2, 1, 0.1), ("encoder", 1, 2, 0.5), ("encoder", 1, 1, NAN)]
-    path = written(tmp_path, rows)
-    wanted = [("encoder", 1, 1), ("encoder", 1, 2), ("encoder", 2, 1)]
-    values = values_of(path, wanted, column="relevance")
-    assert list(values) == wanted
-    assert list(values.values())[1:] == [0.5, 0.1]
-    assert np.isnan(values["encoder", 1, 1])
-
-
-def test_mistakes_in_tables_are_named(tmp_path: Path) -> None:
-    path = written(tmp_path, [("encoder", 1, 1, 0.5)])
-    with pytest.raises(UserError, match=r"heads\.parquet: column importance is missing"):
-        values_of(path, [("encoder", 1, 1)], column="importance")
-    with pytest.raises(UserError, match=r"none\.parquet: no such file"):
-        values_of(tmp_path / "none.parquet", [], column="relevance")
 
 
 def test_the_largest_value_is_best_ties_stay_in_order_and_heads_without_a_value_are_last() -> None:
@@ -74,19 +49,6 @@ def test_random_orders_are_nested_and_differ_by_seed(uneven: Architecture) -> No
     assert len({tuple(at_random(heads, seed=seed)) for seed in range(20)}) > 15
     # Every head comes first for some seed: the order of types does not show.
     assert {at_random(heads, seed=seed)[0] for seed in range(100)} == set(heads)
-
-
-def test_heads_of_a_scope_have_the_numbers_from_before_any_pruning(tiny_model) -> None:
-    model = tiny_model(heads=3, width=12)
-    model.keep_heads({"encoder": [[1], [0, 2]], "decoder": [[], [1, 2]], "cross": [[0, 2], []]})
-    encoder = [("encoder", 1, 2), ("encoder", 2, 1), ("encoder", 2, 3)]
-    assert heads_of(model.architecture, scope="encoder") == encoder
-    others = [("decoder", 2, 2), ("decoder", 2, 3), ("cross", 1, 1), ("cross", 1, 3)]
-    assert heads_of(model.architecture, scope="all") == encoder + others
-    remove_heads(model, {("encoder", 2, 1), ("cross", 1, 3), ("cross", 2, 1)})
-    assert model.architecture.encoder == ((1,), (2,))
-    assert model.architecture.decoder == ((), (1, 2))
-    assert model.architecture.cross == ((0,), ())
 
 
 # Cutting the baseline: exactly the heads that a criterion says, the weights of the others as they were.

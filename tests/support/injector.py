@@ -49,8 +49,6 @@ def strike(what: str, temporary: str) -> None:
             os.killpg(group, signal.SIGKILL)
         case "interrupted":  # Ctrl-C in a terminal
             os.killpg(group, signal.SIGINT)
-        case "scheduler terminated":
-            os.kill(group, signal.SIGTERM)
         case "scheduler killed":
             (FAULTS / "orphan").write_text(str(os.getpid()))
             os.kill(group, signal.SIGKILL)

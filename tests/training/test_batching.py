@@ -81,13 +81,6 @@ def test_a_sentence_above_the_limit_stands_alone(store) -> None:
     assert [1] in [m.tolist() for m in in_order(data, tokens=12)]
 
 
-def test_a_set_smaller_than_a_batch_is_one_update(store) -> None:
-    data = store([[5] * 3] * 10, [[6]] * 10)
-    updates = epoch_updates(data, seed=1, epoch=0, batch_tokens=1000, micro_batch_tokens=12)
-    assert len(updates) == 1
-    assert sorted(len(micro_batch) for micro_batch in updates[0]) == [1, 3, 3, 3]
-
-
 def test_in_order_has_every_sentence_once_by_length(news: TokenStore) -> None:
     batches = in_order(news, tokens=2000)
     assert sorted(np.concatenate(batches)) == list(range(len(news)))

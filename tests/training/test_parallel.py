@@ -16,7 +16,6 @@ import specialized_heads
 from specialized_heads.model.checkpoint import save
 from specialized_heads.pruning import prune
 from specialized_heads.stage import read_json
-from specialized_heads.training.parallel import DistributedContext, distributed
 
 SETTINGS = PRUNING | {
     "scope": "all",
@@ -67,12 +66,3 @@ def test_two_processes_prune_as_one(call, token_file, sentences, tiny_model, tmp
         assert torch.allclose(weight, together[name], atol=1e-5), name
     assert [r["tokens"] for r in records] == [r["tokens"] for r in shared_records]
     assert [r["loss"] for r in records] == pytest.approx([r["loss"] for r in shared_records], rel=1e-5)
-
-
-def test_a_process_by_itself_needs_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with distributed("cpu") as (context, device):
-        assert (context, device) == (DistributedContext(rank=0, size=1), torch.device("cpu"))
-        sum_ = torch.ones(3)
-        context.all_reduce(sum_)
-        assert sum_.tolist() == [1, 1, 1]
