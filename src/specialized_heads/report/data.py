@@ -82,6 +82,12 @@ def load(folders: Sequence[Path]) -> Tables:
     return Tables(**frames)
 
 
+def joined(paths: dict[str, Path], columns: Sequence[str], name: str = "corpus") -> pd.DataFrame:
+    """These columns of several files, one below the other; the column `name` has the title of each file's corpus or task."""
+    frames = [read_table(path, columns=columns).to_pandas().assign(**{name: title}) for title, path in paths.items()]
+    return stack(frames, [name, *columns])
+
+
 def first_seed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the first seed: heads of different seeds do not correspond."""
     return rows[rows["seed"] == rows["seed"].iloc[0]] if len(rows) else rows
@@ -114,7 +120,7 @@ def in_order_of_importance(tables: Tables) -> pd.DataFrame:
 
 def score_name(rows: pd.DataFrame) -> str:
     """What the score in the columns of BLEU is called."""
-    names = rows["metric"].unique()
+    names = [*rows["metric"].unique()] or [BLEU]
     return names[0] if len(names) == 1 else "score"
 
 

@@ -137,10 +137,10 @@ def minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def message_figure(text: str, *, width: float = SINGLE) -> Figure:
-    """A figure that says why there is nothing to show."""
-    figure = Figure(figsize=(width, 1.0), layout="constrained")
-    message(figure.add_subplot(), text, inches=width - 0.3)
+def nothing() -> Figure:
+    """The figure of an experiment that lacks what it should show."""
+    figure = Figure(figsize=(DOUBLE, 1.0), layout="constrained")
+    message(figure.add_subplot(), "nothing to show: this experiment has no such models", inches=DOUBLE - 0.3)
     return figure
 
 
@@ -184,12 +184,6 @@ def blocks(figure: Figure, corpora: Sequence[str], **options: object) -> list[Fi
     for row, corpus in zip(rows, corpora, strict=True):
         row.suptitle(wrap(corpus, inches=DOUBLE, size=8))
     return rows
-
-
-def panel_per_type(block: FigureBase, rows: pd.DataFrame) -> Iterator[tuple[Axes, str, pd.DataFrame]]:
-    """Three panels beside each other: the axes, the name of the attention type, and its rows."""
-    for axes, (kind, (name, _)) in zip(block.subplots(1, len(TYPES)), TYPES.items(), strict=True):
-        yield axes, name, rows[rows["type"] == kind]
 
 
 def by(rows: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:

@@ -62,8 +62,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus and scope; left without, right with fine-tuning."""
-    if points.empty:
-        return style.message_figure(NOTHING, width=style.DOUBLE)
     rows = list(points.groupby(["corpus", "scope"], sort=False))
     stages = (False, True) if points["finetuned"].any() else (False,)
     # One row per corpus and scope; where nothing is fine-tuned, two of them side by side.

@@ -116,8 +116,6 @@ def _moved(row: dict, first: pd.Series, heads: pd.DataFrame) -> str:
 
 def draw(cells: pd.DataFrame) -> Figure:
     """Draw one panel per scope, one below the other."""
-    if cells.empty:
-        return style.message_figure(f"Drift of functions: {sweep.NO_PRUNED}", width=style.DOUBLE)
     scopes = style.by(cells, "scope")
     # Few columns keep the width of a cell instead of stretching over the page.
     columns = max([5, *(scope["model"].nunique() for scope in scopes.values())])

@@ -81,8 +81,6 @@ def relation_name(column: str) -> str:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus; curves are means over seeds, with the range of seeds behind them."""
-    if points.empty:
-        return style.message_figure("Emergence: no checkpoints of the baseline in this experiment", width=style.DOUBLE)
     corpora = style.by(points, "corpus")
     figure = Figure(figsize=(style.DOUBLE, HEIGHT * len(corpora) + KEY), layout="constrained")
     grid = figure.subplots(len(corpora), len(PANELS), squeeze=False, sharex=True)

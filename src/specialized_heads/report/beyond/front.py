@@ -70,7 +70,7 @@ def draw(rows: pd.DataFrame) -> Figure:
     curve, heads = (rows[rows["panel"] == panel] for panel in ("left", "right"))
     heads = heads.astype({"heads": int, "seed": int})
     if curve.empty:
-        return style.message_figure(f"The study at a glance: {sweep.NO_PRUNED}", width=style.DOUBLE)
+        return style.nothing()
     models = list(heads.groupby(KEYS, dropna=False, sort=False))
     models.sort(key=lambda model: (["", *LOOKS].index(model[0][0]), -model[1]["heads"].sum()))
     drawn = Figure(figsize=(style.DOUBLE, max(2.3, 1.0 + ROW * (len(models) + 2)) + 0.7), layout="constrained")

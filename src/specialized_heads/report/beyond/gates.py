@@ -51,8 +51,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(table: pd.DataFrame) -> Figure:
     """Draw one panel per attention type and model, at most `MOST` models in a row, the scopes one below the other."""
-    if table.empty:
-        return style.message_figure(f"Gates: {sweep.NO_PRUNED}", width=style.DOUBLE)
     blocks, notes = [], []
     for scope, models in style.by(table, "scope").items():
         for kind, gates in style.by(models, "type").items():

@@ -102,8 +102,6 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
 
 def draw(rows: pd.DataFrame) -> Figure:
     """Draw one row per model, the rows of all models in bold."""
-    if rows.empty:
-        return style.message_figure(f"Survival of heads: {sweep.NO_PRUNED}", width=style.DOUBLE)
     groups = list(rows.groupby(["corpus", "scope"], sort=False))
     lines = len(rows) + 1.6 * len(groups)
     drawn = Figure(figsize=(style.DOUBLE, ROW * lines + 0.85), layout="constrained")

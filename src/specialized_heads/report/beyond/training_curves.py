@@ -44,8 +44,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 def draw(curves: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, kind and scope."""
     groups = list(curves.groupby(["corpus", "kind", "scope"], sort=False))
-    if not groups:
-        return style.message_figure("Training curves: no models in this experiment", width=style.DOUBLE)
     drawn, grid, panels = style.panels(len(groups), across=ACROSS, height=HEIGHT, more_height=0.4)
     inches = style.DOUBLE / grid.shape[1] - 0.4
     for axes, ((corpus, kind, scope), same) in zip(panels, groups, strict=True):

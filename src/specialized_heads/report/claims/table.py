@@ -12,14 +12,14 @@ import pandas as pd
 from specialized_heads.report.claims import michel, voita
 from specialized_heads.report.claims.claim import Claim, Unit, Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.data import Tables, in_order_of_importance, removed
-from specialized_heads.tables import read_table
+from specialized_heads.report.data import Tables, in_order_of_importance, joined, removed
 
 PAPERS = {
     "Voita et al. 2019": voita.claims,
     "Michel et al. 2019": lambda: michel.claims() + michel.claims_of_bert(),
 }
 FILES = ("speed",)
+SPEED = ["sentences", "gain", "gain_low", "gain_high", "device"]
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
     "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",
@@ -42,15 +42,17 @@ CAPTION = (
 )
 
 
-def numbers(tables: Tables, speed: dict[str, Path | pd.DataFrame]) -> pd.DataFrame:
-    """`judged` of the evidence of each corpus and task; `speed`: of tasks, as a file or a table."""
-    every = [evidence_of(tables.of(corpus)) for corpus in tables.corpora()]
-    for task in tables.tasks()["corpus"].unique():
-        measured = speed.get(task, pd.DataFrame())
-        if isinstance(measured, Path):
-            measured = read_table(measured).to_pandas()
-        every.append(evidence_of_task(tables.of(task), speed=measured))
-    return judged(every)
+def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
+    """`judged` of the evidence of each corpus and task; `speed`: the file of each task whose speed is measured."""
+    return judged(every_evidence(tables, joined(speed, SPEED, "task")))
+
+
+def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:
+    """The evidence of each corpus, then of each task; `speed`: rows of the table of speed, with `task`."""
+    tasks = tables.tasks()["corpus"].unique()
+    return [evidence_of(tables.of(corpus)) for corpus in tables.corpora()] + [
+        evidence_of_task(tables.of(task), speed=speed[speed["task"] == task]) for task in tasks
+    ]
 
 
 def evidence_of(tables: Tables) -> Evidence:

@@ -40,8 +40,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per method, one line per task."""
-    if points.empty:
-        return style.message_figure(f"Share of heads: {sweep.NO_HEADS}", width=style.DOUBLE)
     drawn = Figure(figsize=(style.DOUBLE, 2.9), layout="constrained")
     panels = drawn.subplots(1, 2, sharey=True)
     tasks = style.by(points, "task")

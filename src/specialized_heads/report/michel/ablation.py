@@ -14,9 +14,9 @@ from matplotlib.patches import Patch, Rectangle
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, first_seed, removed, score_name
 from specialized_heads.report.voita.paper import SIGNIFICANT
-from specialized_heads.report.voita.sweep import NO_HEADS, value_text
+from specialized_heads.report.voita.sweep import value_text
 
-CAPTION = "{} without each single head, minus {} of the whole model; *: differs at p < {} (paired bootstrap)"
+CAPTION = "{} without each single head, minus {} of the whole model; *: differs at p < {} (paired bootstrap)."
 # Losses in the purple of the other heat maps, gains in green.
 CHANGES: Colormap = LinearSegmentedColormap.from_list(
     "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
@@ -33,8 +33,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(heads: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus, one panel per attention type; of models with encoder heads alone all in one row."""
-    if heads.empty:
-        return style.message_figure(f"Ablation: {NO_HEADS}", width=style.DOUBLE)
     corpora = style.by(heads, "corpus")
     rows_shown = {corpus: max(3, int(rows["layer"].max())) for corpus, rows in corpora.items()}
     if set(heads["type"]) == {"encoder"}:
@@ -96,6 +94,5 @@ def shown(heads: pd.DataFrame) -> pd.DataFrame:
 
 
 def caption(heads: pd.DataFrame) -> str:
-    metric = score_name(heads) if len(heads) else "BLEU"
-    text = CAPTION.format(metric[:1].upper() + metric[1:], metric, SIGNIFICANT)
-    return text + (f"; {NO_HEADS}." if heads.empty else ".")
+    metric = score_name(heads)
+    return CAPTION.format(metric[:1].upper() + metric[1:], metric, SIGNIFICANT)

@@ -14,7 +14,6 @@ from scipy import stats
 
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, removed, score_name, stack
-from specialized_heads.report.voita.sweep import NO_HEADS
 
 CORRELATION = ["pearson", "pearson_low", "pearson_high", "pearson_p", "spearman"]
 COLUMNS = ["corpus", "second", "seed", "type", "layer", "head", "delta_test", "delta_second", *CORRELATION, "metric"]
@@ -50,8 +49,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(heads: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, with all its seeds."""
-    if heads.empty:
-        return style.message_figure(f"Ablation on two sets: {NO_HEADS}", width=style.DOUBLE)
     corpora, metric = style.by(heads, "corpus"), score_name(heads)
     across = min(PANELS, len(corpora))
     width, height = style.SINGLE if across == 1 else style.DOUBLE, 2.6 if across < PANELS else 2.4

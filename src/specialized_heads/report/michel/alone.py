@@ -61,8 +61,6 @@ def _cell(row: dict) -> str:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    metric = score_name(rows) if len(rows) else "BLEU"
+    metric = score_name(rows)
     reported = paper.ALONE if metric == "BLEU" else paper.BERT_ALONE
-    return CAPTION.format(metric=metric, level=SIGNIFICANT, paper=reported) + (
-        f" {sweep.NO_HEADS.capitalize()}." if rows.empty else ""
-    )
+    return CAPTION.format(metric=metric, level=SIGNIFICANT, paper=reported)

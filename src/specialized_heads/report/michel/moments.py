@@ -36,13 +36,11 @@ def numbers(tables: Tables) -> pd.DataFrame:
     usable = rows["kept"].notna()
     some = usable.groupby([rows[key] for key in KEYS], dropna=False).transform("any")
     points = sweep.over_seeds(rows[usable | ~some], ["bleu_full", "kept"], KEYS, sort=False)
-    return points.assign(metric=score_name(rows) if len(rows) else "BLEU")[COLUMNS].astype({"update": "Int64"})
+    return points.assign(metric=score_name(rows))[COLUMNS].astype({"update": "Int64"})
 
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per training step, from dark (early) to light."""
-    if points.empty:
-        return style.message_figure(f"Pruning during training: {sweep.NO_HEADS}", width=style.DOUBLE)
     height = 2.4 + 0.09 * (points["update"].nunique() + 2)
     drawn, panels = sweep.panel_per_corpus(points, height=height)
     for axes, rows in panels:

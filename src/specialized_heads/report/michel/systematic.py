@@ -32,8 +32,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per group of heads."""
-    if points.empty:
-        return style.message_figure(f"Pruning in order of importance: {sweep.NO_HEADS}", width=style.DOUBLE)
     drawn, panels = sweep.panel_per_corpus(points, height=2.5, more_height=0.7)
     for axes, rows in panels:
         _panel(axes, rows)

@@ -26,10 +26,7 @@ def draw(scores: pd.DataFrame) -> Figure:
     names = list(groups)
     rows = [names[start : start + GROUPS] for start in range(0, len(names), GROUPS)]
     key = _key(scores, looks)
-    heights = [0.045 + 0.11 * len(handle.get_label().splitlines()) for handle in key]  # inches
-    most = -(-len(key) // ACROSS)  # entries in a column of the legend
-    inches = max(sum(heights[start : start + most]) for start in range(0, len(key), most))
-    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=inches)
+    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=0.3 * -(-len(key) // ACROSS))
     for axes, row in zip(panels, rows, strict=True):
         for number, name in enumerate(row):
             columns = style.by(groups[name], "corpus")

@@ -40,8 +40,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw the differences of each corpus, and the paper's."""
-    if points.empty:
-        return style.message_figure(f"Figure 7: {sweep.NO_PRUNED} (scope: encoder)", width=style.DOUBLE)
     corpora = style.by(points, "corpus")
     both = sweep.both_kinds(points)
     drawn = Figure(figsize=(style.DOUBLE, 2.6 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained")

@@ -19,7 +19,6 @@ from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import INTERVAL, Evidence, against_controls
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
-NO_HEADS = "no heads to ablate in these models"
 TARGET = ["kind", "lam", "target_heads"]
 ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series by λ
 ASKED_LABEL = "pruned to a number of heads"
