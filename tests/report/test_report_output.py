@@ -101,17 +101,6 @@ def saved(folder: Path, suffix: str, **columns: list[str]) -> list[str]:
     return (folder / f"table.{suffix}").read_text(encoding="utf-8").splitlines()
 
 
-def test_latex_has_no_special_letter_left(tmp_path: Path) -> None:
-    assert output.escape_latex(r"50% & $x_1$ #{a}~\^") == (
-        r"50\% \& \$x\_1\$ \#\{a\}\textasciitilde{}\textbackslash{}\textasciicircum{}"
-    )
-    assert output.escape_latex("v→s <0.001 λ −1") == r"v$\to$s \textless{}0.001 $\lambda$ $-$1"
-    # No row gives the end of the line above an option.
-    lines = saved(tmp_path, "tex", corpus=["[news] EN-RU", "* EN-RU", "EN-RU [news]"], n=["1", "2", "3"])
-    rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    assert rows == [r"{}[news] EN-RU & 1 \\", r"{}* EN-RU & 2 \\", r"EN-RU [news] & 3 \\"]
-
-
 def test_markdown_cells_keep_their_columns(tmp_path: Path) -> None:
     caption, _, header, rule, row, _, note = saved(tmp_path, "md", corpus=["a | b_c"], BLEU=["27.1 [26, 28]"])
     assert caption == r"50% of \$x\$ \{caption\} &amp; &lt;i>"

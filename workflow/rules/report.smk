@@ -51,7 +51,6 @@ use rule figure as table with:
     output:
         shown("results/{experiment}/{stem}.html"),
         "results/{experiment}/{stem}.md",
-        "results/{experiment}/{stem}.tex",
         csv="results/{experiment}/{stem}.csv",
     wildcard_constraints:
         stem="tables/.+|claims",

@@ -44,7 +44,7 @@ class Result(NamedTuple):
     @property
     def suffixes(self) -> tuple[str, ...]:
         """Of its files; the report shows the first."""
-        return ("png", "pdf", "svg", "csv") if self.stem.startswith("figures/") else ("html", "md", "tex", "csv")
+        return ("png", "pdf", "svg", "csv") if self.stem.startswith("figures/") else ("html", "md", "csv")
 
     @property
     def caption(self) -> str:
@@ -153,10 +153,8 @@ RESULTS = [
     Result("figures/gates", "beyond.gates", PRUNING, "Gates during pruning", _any("pruned")),
     Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("count", "regularised")),
     Result("figures/criteria", "beyond.criteria", PRUNING, "Criteria", _any("cut")),
-    Result("tables/criteria", "beyond.criteria", PRUNING, "Criteria, table", _any("cut")),
     Result("tables/speed", "beyond.speed", PRUNING, "Speed", timed, _speed(timed)),
     Result("figures/ablation", "michel.ablation", MICHEL, "Single heads", _ablated("single")),
-    Result("tables/ablation", "michel.ablation", MICHEL, "Single heads, table", _ablated("single")),
     Result("tables/alone", "michel.alone", MICHEL, "One head alone in its layer", _ablated("single")),
     Result("figures/ablation_sets", "michel.ablation_sets", MICHEL, "Single heads on two test sets", _ablated("single")),
     Result("figures/systematic", "michel.systematic", MICHEL, "Systematic pruning", _ablated("systematic", corpora)),

@@ -107,6 +107,7 @@ CRITERIA = {
     "pruned": SERIES[5],  # for comparison: the models pruned with gates
 }
 PAPER_COLOUR = "#555555"  # the papers' own results
+PAPER_LINE = {"color": PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 REFERENCE = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}  # reference lines such as the baseline's score
 
 
@@ -171,6 +172,13 @@ def label_lowest(grid: np.ndarray, label: str) -> None:
     """Label the x axis of the lowest panel in use of each column."""
     for column in grid.T:
         [axes for axes in column if axes.axison][-1].set_xlabel(label)
+
+
+def share_axis(axes: Axes, **labels: str) -> None:
+    """Make the x axis that of a share of heads; `labels`: of both axes."""
+    axes.set(xlim=(-0.03, 1.03), **labels)
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    axes.grid(axis="y")
 
 
 def evenly(count: int, *, most: int) -> list[int]:

@@ -75,17 +75,12 @@ def draw(heads: pd.DataFrame) -> Figure:
 
 
 def _note(seeds: pd.DataFrame) -> str:
-    """The correlation of each seed in words."""
-    if seeds["pearson"].isna().all():
+    """The correlation in words, the mean of those of all seeds."""
+    mean, several = seeds[CORRELATION].mean(), len(seeds) > 1
+    if pd.isna(mean["pearson"]):
         return "no correlation: too few heads, or no effect"
-    if len(seeds) > 1:
-        mean = seeds[CORRELATION].mean()
-        interval = f"[{mean['pearson_low']:.2f}, {mean['pearson_high']:.2f}]"
-        text = (
-            f"r = {mean['pearson']:.2f} {interval}\nSpearman's ρ = {mean['spearman']:.2f}\nmeans of {len(seeds)} seeds"
-        )
-        return style.minus(text)
-    first = seeds.iloc[0]
-    p = "< 0.001" if first["pearson_p"] < 0.001 else f"= {first['pearson_p']:.3f}"
-    interval = f"[{first['pearson_low']:.2f}, {first['pearson_high']:.2f}]"
-    return style.minus(f"r = {first['pearson']:.2f} {interval}, p {p}\nSpearman's ρ = {first['spearman']:.2f}")
+    text = f"r = {mean['pearson']:.2f} [{mean['pearson_low']:.2f}, {mean['pearson_high']:.2f}]"
+    if not several:
+        text += ", p < 0.001" if mean["pearson_p"] < 0.001 else f", p = {mean['pearson_p']:.3f}"
+    text += f"\nSpearman's ρ = {mean['spearman']:.2f}" + f"\nmeans of {len(seeds)} seeds" * several
+    return style.minus(text)
