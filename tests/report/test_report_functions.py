@@ -1,4 +1,4 @@
-"""What is made of the functions of heads beyond the paper: drift, survival, and the person of subjects."""
+"""What is made of the functions of heads beyond the paper: drift and survival."""
 
 import math
 from statistics import NormalDist
@@ -6,8 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.report.beyond import drift, persons, survival
+from specialized_heads.report.beyond import drift, survival
 from specialized_heads.report.claims import of_heads
 from specialized_heads.report.claims.of_heads import newcombe
 from specialized_heads.report.claims.table import evidence_of
@@ -120,36 +119,3 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
     assert text.loc[2, ["left", "difference", "relevance"]].tolist() == ["0", "–", "–"]
     written = make.texts(survival.draw(rows))
     assert {"λ 0.01, seed 1: 10 left", "EN-FR, encoder heads pruned", "no difference to measure"} <= set(written)
-
-
-# Persons
-
-SUBJECTS = {
-    "first person": "I/PRON I/X We/PRON mine/PRON",
-    "second person": "you/PRON you/_ Y’all/PRON",
-    "third person": "it/PRON it/DET",
-    "other pronoun": "Who/PRON this/PRON",
-    "noun": "US/PROPN IT/PROPN mine/NOUN dogs/NOUN",
-    "other": "two/NUM this/DET dogs/_",
-}
-
-
-def subject(word: str, relation: str = "nsubj") -> list[Word]:
-    form, upos = word.split("/")
-    return [Word(form, 0, len(form), 2, relation, upos), Word("runs", 9, 13, 0, "root", "VERB")]
-
-
-def test_persons_of_subjects(tmp_path) -> None:
-    """Personal pronouns are told by their form, and the rest by its tag."""
-    trees = [subject(word) for words in SUBJECTS.values() for word in words.split()]
-    trees += [subject("dogs/NOUN", "nsubj:pass"), subject("me/PRON", "obj")]
-    for language, sentences in {"en-GB": trees, "de": trees[:1], "fr": [[]]}.items():
-        write_parses(tmp_path / language, sentences)
-    languages = {language: language for language in ("en-GB", "de", "fr")}
-    rows = persons.numbers(None, {language: tmp_path / language for language in languages}, languages=languages)
-    english = rows[rows["corpus"] == "en-GB"].set_index("person")
-    expected = {person: len(words.split()) + (person == "noun") for person, words in SUBJECTS.items()}
-    assert english["count"].to_dict() == expected
-    assert english[["subjects", "untagged"]].drop_duplicates().values.tolist() == [[sum(expected.values()), 2]]
-    lines = persons.shown(rows)
-    assert lines["first person"].tolist() == [f"{400 / sum(expected.values()):.1f}"]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from specialized_heads.experiment.names import Name, Target
+from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.gather import BLEU
 from specialized_heads.tables import read_table
 
@@ -128,6 +129,11 @@ def renamed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with columns called `score` in place of `bleu` where all are of classification tasks."""
     ours = "metric" in rows and len(rows) and BLEU not in set(rows["metric"])
     return rows.rename(columns=lambda name: name.replace("bleu", "score")) if ours else rows
+
+
+def parted(name: str) -> tuple[str, str]:
+    """The relation and the direction of a name such as nsubj_head_to_dependent."""
+    return next((name.removesuffix(f"_{end}"), end) for end in DIRECTIONS if name.endswith(f"_{end}"))
 
 
 def spearman(first: pd.Series, second: pd.Series) -> float:

@@ -102,16 +102,11 @@ def task_score(score: dict[str, Any], baselines: Path) -> dict[str, Any]:
     row = {"metric": score["metric"]}
     for name, start in (("test", ""), ("second", "second_")):
         if name in score:
-            bag = others[name]["bag_of_words"]
-            values = {
-                column.replace("score", "bleu").replace("delta", "difference"): v for column, v in score[name].items()
-            }
-            values |= {
-                column.replace("score", "bag_of_words"): v for column, v in bag.items() if column.startswith("score")
-            }
-            row |= {
-                f"{start}{column}": value for column, value in (values | {"majority": others[name]["majority"]}).items()
-            }
+            bag = others[name]["bag_of_words"].items()
+            own = {key.replace("score", "bleu").replace("delta", "difference"): v for key, v in score[name].items()}
+            own |= {key.replace("score", "bag_of_words"): v for key, v in bag if key.startswith("score")}
+            own["majority"] = others[name]["majority"]
+            row |= {f"{start}{key}": value for key, value in own.items()}
     return row
 
 

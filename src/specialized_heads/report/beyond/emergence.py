@@ -17,7 +17,7 @@ from matplotlib.ticker import NullFormatter
 from specialized_heads.heads.functions import BY_NAME, FUNCTIONS, OF_TOKENS, POSITIONAL, SYNTACTIC
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables
+from specialized_heads.report.data import Tables, parted
 
 COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head", "threshold"]
 # Columns of the table of heads.
@@ -74,9 +74,8 @@ def curves(encoder: pd.DataFrame) -> Iterator[tuple[str, str, pd.Series]]:
 
 def relation_name(column: str) -> str:
     """`nsubj_head_to_dependent` as the figure shows it: the relation, and which end looks at which."""
-    [direction] = [direction for direction in DIRECTIONS if column.endswith(direction)]
-    arrow = "head → dependent" if direction == DIRECTIONS[0] else BACKWARDS
-    return f"{column.removesuffix('_' + direction)}, {arrow}"
+    relation, direction = parted(column)
+    return f"{relation}, {'head → dependent' if direction == DIRECTIONS[0] else BACKWARDS}"
 
 
 def draw(points: pd.DataFrame) -> Figure:

@@ -6,7 +6,6 @@ set. The two differ in more than the data: the training loss includes label smoo
 loss does not.
 """
 
-import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -20,7 +19,6 @@ from specialized_heads.report.voita import sweep
 
 ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
 MOST = 6  # entries of a panel's legend; of more models that many are named, evenly spaced
-ROOM = 0.15  # space above the lines for each row of the legend, but for at least two, as a share of their height
 COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "target_heads", "seed", "update", "loss", "dev_loss"]
 TITLES = {
     "pruned": "pruned",
@@ -81,11 +79,9 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
         if label:
             key.append(style.key(look, label, markersize=2.5, **THIN))
     if key:
-        low, high = axes.get_ylim()
-        columns = 2 if curves["criterion"].iloc[0] else 3  # names of criteria are longer
-        axes.set_ylim(low, high + ROOM * max(2, math.ceil(len(key) / columns)) * (high - low))
-        spacing = {"handlelength": 1.8, "labelspacing": 0.2, "columnspacing": 0.8}
-        axes.legend(handles=key, loc="upper center", ncols=columns, fontsize=5.5, **spacing)
+        axes.margins(y=0.4)  # room for the legend
+        axes.set_ylim(axes.dataLim.y0 - 0.05 * axes.dataLim.height, None)
+        axes.legend(handles=key, loc="upper center", ncols=2, fontsize=5.5, handlelength=1.8, columnspacing=0.8)
 
 
 def _looks(curves: pd.DataFrame) -> Iterator[tuple[str, style.Series, pd.DataFrame]]:
@@ -94,9 +90,8 @@ def _looks(curves: pd.DataFrame) -> Iterator[tuple[str, style.Series, pd.DataFra
         for name, same in style.by(curves, "criterion").items():
             yield name, style.CRITERIA[name], same
         return
-    targets = list(
-        sweep.in_order(curves, sweep.WEAKEST_FIRST).groupby(["lam", "target_heads"], dropna=False, sort=False)
-    )
+    ordered = sweep.in_order(curves, sweep.WEAKEST_FIRST)
+    targets = list(ordered.groupby(["lam", "target_heads"], dropna=False, sort=False))
     named = style.evenly(len(targets), most=MOST)
     for place, ((lam, asked), same) in enumerate(targets):
         label = sweep.target(lam, asked) if place in named and same["scope"].iloc[0] else ""

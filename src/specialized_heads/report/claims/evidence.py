@@ -13,9 +13,9 @@ import pandas as pd
 
 from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.report.data import parted
 
 TOTALS = [f"{kind}_heads" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
@@ -156,7 +156,7 @@ class Evidence:
         """The functions of encoder heads: offset, rare words, and each relation and direction that has enough arcs."""
         functions = []
         for head in heads.to_dict("records"):
-            names = {name for name in head["relations"] if head[f"{_relation(name)}_arcs"] >= self.least_arcs}
+            names = {name for name in head["relations"] if head[f"{parted(name)[0]}_arcs"] >= self.least_arcs}
             if POSITIONAL in head["functions"]:
                 names.add(f"{POSITIONAL} {head['positional_offset']:+.0f}")
             functions.append(names | {RARE_WORDS} & set(head["functions"]))
@@ -200,10 +200,3 @@ def against_controls(models: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFra
     value = models["difference"] - reference["difference"]
     half = np.hypot(*(side["difference_high"] - side["difference_low"] for side in (models, reference))) / 2
     return models.assign(**dict(zip(INTERVAL, (value, value - half, value + half), strict=True)))
-
-
-def _relation(name: str) -> str:
-    """The relation of a name with a direction, such as nsubj_head_to_dependent."""
-    for direction in DIRECTIONS:
-        name = name.removesuffix(f"_{direction}")
-    return name

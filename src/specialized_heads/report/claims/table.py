@@ -5,6 +5,7 @@ the verdict (`claim`). Claims about pruning have a row for each corpus that is p
 """
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -49,46 +50,37 @@ def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
 
 def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:
     """The evidence of each corpus, then of each task; `speed`: rows of the table of speed, with `task`."""
-    tasks = tables.tasks()["corpus"].unique()
-    return [evidence_of(tables.of(corpus)) for corpus in tables.corpora()] + [
-        evidence_of_task(tables.of(task), speed=speed[speed["task"] == task]) for task in tasks
-    ]
+    every = [evidence_of(tables.of(corpus)) for corpus in tables.corpora()]
+    for task in tables.tasks()["corpus"].unique():
+        every.append(evidence_of(tables.of(task), speed=speed[speed["task"] == task]))
+    return every
 
 
-def evidence_of(tables: Tables) -> Evidence:
-    """The evidence of a corpus."""
-    models = tables.models
+def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidence:
+    """The evidence of a corpus, or of a classification task with its `speed`."""
+    models, second = tables.models, removed(tables, "without", measured_on="second")
     first = models.iloc[0]
-    same = (first["source_language"], first["target_language"]) == ("en", "ru")
-    return Evidence(
+    same = (first.get("source_language"), first.get("target_language")) == ("en", "ru")
+    shared = Evidence(
         title=first["corpus"],
-        stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
-        pruned=len(set(models["kind"])) > 1,
         scores=models,
         heads=tables.heads,
         single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
-        second=removed(tables, "without", measured_on="second"),
+        second=second,
         systematic=in_order_of_importance(tables),
-        least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
         logs=tables.logs,
     )
-
-
-def evidence_of_task(tables: Tables, *, speed: pd.DataFrame) -> Evidence:
-    """The evidence of a classification task."""
-    first = tables.models.iloc[0]
-    second = removed(tables, "without", measured_on="second")
-    return Evidence(
-        title=first["corpus"],
-        single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
-        # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
-        second=second if "second_bleu" in first and pd.notna(first["second_bleu"]) else second[:0],
-        systematic=in_order_of_importance(tables),
-        of="classification",
-        majority=first["majority"],
-        metric=first["metric"],
-        speed=speed,
-    )
+    if speed is None:
+        return replace(
+            shared,
+            stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
+            pruned=len(set(models["kind"])) > 1,
+            least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
+        )
+    # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
+    second = second if pd.notna(first.get("second_bleu")) else second[:0]
+    known = {"majority": first["majority"], "metric": first["metric"], "speed": speed}
+    return replace(shared, of="classification", second=second, **known)
 
 
 def judged(corpora: list[Evidence]) -> pd.DataFrame:

@@ -102,11 +102,11 @@ def target(lam: float, heads: float) -> str:
     return f"λ {lam:g}" if pd.notna(lam) else f"{heads:.0f} {'head' if heads == 1 else 'heads'}"
 
 
-def label(lam: float, heads: float) -> str:
-    """A model's target as the label of a column, above or below the number of heads that are left."""
-    if pd.notna(lam):
-        return f"λ {lam:g}"
-    return f"target: {heads:.0f}" if pd.notna(heads) else "none pruned"
+def column_label(model: pd.Series, columns: int) -> str:
+    """The heads that are left in a model above its target, as the label of one of so many columns."""
+    lam, asked = model["lam"], model["target_heads"]
+    label = f"target: {asked:.0f}" if pd.notna(asked) else f"λ {lam:g}" if pd.notna(lam) else "none pruned"
+    return f"{model['heads']}\n" + (label.replace(" ", "\n") if columns > 10 else label)
 
 
 def heads_text(models: pd.DataFrame) -> str:
