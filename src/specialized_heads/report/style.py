@@ -9,7 +9,7 @@ Text is never parsed as TeX: a title or token with `$`, `_` or `%` appears as it
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -186,14 +186,6 @@ def evenly(count: int, *, most: int) -> list[int]:
     return np.linspace(0, count - 1, min(most, count)).round().astype(int).tolist()
 
 
-def blocks(figure: Figure, corpora: Sequence[str], **options: object) -> list[FigureBase]:
-    """One subfigure per corpus, one below the other, each with the corpus's title."""
-    rows = list(figure.subfigures(len(corpora), 1, squeeze=False, **options)[:, 0])
-    for row, corpus in zip(rows, corpora, strict=True):
-        row.suptitle(wrap(corpus, inches=DOUBLE, size=8))
-    return rows
-
-
 def by(rows: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     """The rows of each value of a column, in the order in which the values appear."""
     return dict(list(rows.groupby(column, sort=False)))
@@ -262,23 +254,6 @@ def heat_map(
     axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
     bare(axes)
     return mesh
-
-
-def correlations(
-    axes: Axes, pairs: pd.DataFrame, first: str, second: str, value: str, *, size: float = 6.5
-) -> tuple[QuadMesh, list[str], list[str]]:
-    """Draw the correlation of each pair of names below the diagonal; an undefined one is hatched.
-
-    Returns:
-        the mesh, for a colour bar, and the names of the columns and of the rows.
-    """
-    columns, rows = list(pairs[first].unique()), list(pairs[second].unique())
-    values = pairs.pivot(index=second, columns=first, values=value).reindex(rows)[columns].to_numpy(float)
-    scale = {"colours": matplotlib.colormaps["PuOr_r"], "low": -1, "high": 1}
-    mesh = heat_map(axes, values, digits="z.2f", size=size, **scale)
-    for pair in pairs[pairs[value].isna()].to_dict("records"):
-        hatched_cell(axes, columns.index(pair[first]), rows.index(pair[second]))
-    return mesh, columns, rows
 
 
 def is_dark(colour: tuple[float, ...]) -> bool:

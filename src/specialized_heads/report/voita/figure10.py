@@ -43,8 +43,9 @@ def draw(points: pd.DataFrame) -> Figure:
     """Draw two panels per corpus: self-attention of the decoder and cross-attention."""
     corpora, both = style.by(points, "corpus"), sweep.both_kinds(points)
     drawn = Figure(figsize=(style.DOUBLE, 2.3 * len(corpora)), layout="constrained")
-    titles = [corpus + sweep.seeds_note(rows) for corpus, rows in corpora.items()]
-    for block, rows in zip(style.blocks(drawn, titles), corpora.values(), strict=True):
+    blocks = drawn.subfigures(len(corpora), 1, squeeze=False)[:, 0]
+    for block, (corpus, rows) in zip(blocks, corpora.items(), strict=True):
+        block.suptitle(style.wrap(corpus + sweep.seeds_note(rows), inches=style.DOUBLE, size=8))
         total = rows["all_heads"].iloc[0]
         for axes, kind in zip(block.subplots(1, 2, sharey=True), TYPES, strict=True):
             heads = rows[rows["type"] == kind].groupby("layers", sort=False)["heads"].first()

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.voita import dependency, paper
+from specialized_heads.report.voita import paper, table1
 
-numbers = dependency.accuracies
+numbers = table1.accuracies
 GROUPS = 8  # relations and directions per row of panels
 ACROSS = 3  # columns of the legend
 GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each time
