@@ -30,37 +30,17 @@ KEYS = {
     "seed": "Int64",
     "update": "Int64",
 }
-SCORES = (
-    "bleu",
-    "bleu_low",
-    "bleu_high",
-    "bleu_full",
-    "delta",
-    "delta_low",
-    "delta_high",
-    "p_value",
-    "sentences",
-)  # of ablation
 # Of a model pruned with gates, in `model.json`; see `pruning.prune`.
 GATES = ("expected", "decided", "loss_hard", "loss_soft")
 # Columns of tables that an experiment can leave empty.
 EMPTY = {
     "ablation": [
-        "what",
-        "type",
-        "layer",
-        "head",
-        "removed",
-        "heads",
-        "share",
-        *SCORES,
-        "measured_on",
-        "systematic",
-        "metric",
+        "what", "type", "layer", "head", "removed", "heads", "share", "bleu", "bleu_low", "bleu_high", "bleu_full", "delta",
+        "delta_low", "delta_high", "p_value", "sentences", "measured_on", "systematic", "metric",
     ],
     "heads": ["type", "layer", "head", "functions"],
     "relations": ["relation", "direction"],
-}
+}  # fmt: skip
 BLEU = "BLEU"  # the score of translation; that of a classification task is in the same columns
 
 

@@ -27,7 +27,6 @@ TITLES = {
     "regularised": "with gates, from scratch",
     "finetuned": "cut by a criterion, fine-tuned",
 }
-SCOPES = {"encoder": "encoder", "all": "all types"}
 DEVELOPMENT = {"markersize": 2.5, "linestyle": "none"}
 THIN = {"linewidth": 0.9}
 
@@ -50,7 +49,7 @@ def draw(curves: pd.DataFrame) -> Figure:
             for loss in base.groupby("seed")["dev_loss"].last():
                 axes.axhline(loss, **style.REFERENCE)
         _panel(axes, same)
-        what = f"{TITLES[kind]} ({SCOPES[scope]})" if scope else kind
+        what = f"{TITLES[kind]} ({scope})" if scope else kind
         axes.set_title(f"{style.wrap(corpus, inches=inches)}\n{style.wrap(what, inches=inches)}")
         axes.set_xlim(0, None)
         axes.grid(axis="y")

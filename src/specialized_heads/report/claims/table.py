@@ -25,12 +25,7 @@ COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
     "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",
 ]  # fmt: skip
-TINTS = {
-    Verdict.REPRODUCED.value: "#d3ecd9",
-    Verdict.PARTLY.value: "#fbf0c8",
-    Verdict.INCONCLUSIVE.value: "#e6e6ef",
-    Verdict.NOT_REPRODUCED.value: "#f8ddd3",
-}
+TINTS = dict(zip((verdict.value for verdict in Verdict), ("#d3ecd9", "#fbf0c8", "#e6e6ef", "#f8ddd3")))
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
     "confirms the claim, and the verdict. Reproduced: our value is in the range; if a claim only says that one thing is larger "
@@ -108,24 +103,14 @@ def row(claim: Claim, evidence: Evidence) -> dict[str, object]:
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """The claims that can be judged, as text."""
-    table = []
-    for values in rows[rows["verdict"] != Verdict.NOT_TESTABLE].to_dict("records"):
-        unit = Unit(values["unit"])
-        table.append(
-            {
-                "paper": values["paper"],
-                "section": values["section"],
-                "claim": values["text"],
-                "corpus": values["corpus"],
-                "verdict": values["verdict"],
-                "reported": values["reported"],
-                "ours": ours(values, unit),
-                "n": _counted(values),
-                "accepted": _range(values["accepted_low"], values["accepted_high"], unit),
-                "notes": values["note"],
-            }
-        )
-    return pd.DataFrame(table or {"claim": ["none can be judged"]})
+    judged = rows[rows["verdict"] != Verdict.NOT_TESTABLE].to_dict("records")
+    table = [
+        {name: values[name] for name in ("paper", "section", "text", "corpus", "verdict", "reported")}
+        | {"ours": ours(values, unit), "n": _counted(values)}
+        | {"accepted": _range(values["accepted_low"], values["accepted_high"], unit), "notes": values["note"]}
+        for values, unit in ((values, Unit(values["unit"])) for values in judged)
+    ]
+    return pd.DataFrame(table or {"text": ["none can be judged"]}).rename(columns={"text": "claim"})
 
 
 def caption(rows: pd.DataFrame) -> str:

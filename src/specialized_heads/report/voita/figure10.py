@@ -41,7 +41,7 @@ def _groups(models: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw two panels per corpus: self-attention of the decoder and cross-attention."""
-    corpora, both = style.by(points, "corpus"), sweep.both_kinds(points)
+    corpora = style.by(points, "corpus")
     drawn = Figure(figsize=(style.DOUBLE, 2.3 * len(corpora)), layout="constrained")
     blocks = drawn.subfigures(len(corpora), 1, squeeze=False)[:, 0]
     for block, (corpus, rows) in zip(blocks, corpora.items(), strict=True):
@@ -50,10 +50,10 @@ def draw(points: pd.DataFrame) -> Figure:
         for axes, kind in zip(block.subplots(1, 2, sharey=True), TYPES, strict=True):
             heads = rows[rows["type"] == kind].groupby("layers", sort=False)["heads"].first()
             looks = {layers: style.ordered(number, len(heads)) for number, layers in enumerate(heads.index)}
-            shares(axes, rows[rows["type"] == kind], "layers", looks, total=total, both=both)
+            shares(axes, rows[rows["type"] == kind], "layers", looks, total=total)
             axes.set(title=style.TYPES[kind][0], xlabel=f"heads pruned, of {total} of all types")
         block.axes[0].set_ylabel("active heads in the group")
         names = [f"layer{'s' * ('-' in layers)} {layers.replace('-', '–')} ({heads[layers]} heads)" for layers in looks]
-        handles = [*map(style.key, looks.values(), names), *sweep.key(both=both)]
-        block.legend(handles=handles, loc="outside lower center", ncols=3 + both)
+        handles = [*map(style.key, looks.values(), names), *sweep.key(points)]
+        block.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn

@@ -22,7 +22,9 @@ GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each tim
 def draw(scores: pd.DataFrame) -> Figure:
     """Draw one group of columns per relation and direction, one column per corpus."""
     groups = dict(list(scores.groupby(["relation", "direction"], sort=False)))
-    looks = _looks(scores)
+    # Colour and marker of each corpus.
+    looks = {corpus: style.series(number)[:2] for number, corpus in enumerate(scores["corpus"].unique())}
+    looks |= {corpus: (style.PAPER_COLOUR, marker) for corpus, marker in paper.MARKERS.items() if corpus in looks}
     names = list(groups)
     rows = [names[start : start + GROUPS] for start in range(0, len(names), GROUPS)]
     key = _key(scores, looks)
@@ -43,12 +45,6 @@ def draw(scores: pd.DataFrame) -> Figure:
         axes.grid(axis="y")
     drawn.legend(handles=key, loc="outside lower center", ncols=ACROSS, handlelength=1.4)
     return drawn
-
-
-def _looks(scores: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each corpus."""
-    looks = {corpus: style.series(number)[:2] for number, corpus in enumerate(scores["corpus"].unique())}
-    return looks | {corpus: (style.PAPER_COLOUR, marker) for corpus, marker in paper.MARKERS.items() if corpus in looks}
 
 
 def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tuple[str, str]) -> None:

@@ -41,7 +41,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 def draw(points: pd.DataFrame) -> Figure:
     """Draw the differences of each corpus, and the paper's."""
     corpora = style.by(points, "corpus")
-    both = sweep.both_kinds(points)
     drawn = Figure(figsize=(style.DOUBLE, 2.6 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained")
     axes = drawn.add_subplot()
     handles = []
@@ -51,7 +50,7 @@ def draw(points: pd.DataFrame) -> Figure:
             handles += axes.plot(rows["share"], rows["difference"], zorder=4, label=corpus, linestyle="none", **point)
             continue
         look = style.series(number)
-        for series, line in sweep.split(rows, look, both=both):
+        for series, line in sweep.split(rows, look):
             # Where two models have equally many heads, the line comes from the stronger penalty: x falls as λ rises.
             sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=line)
         for control in rows[rows["lam"] == 0].itertuples():
@@ -72,5 +71,5 @@ def draw(points: pd.DataFrame) -> Figure:
         sweep.hollow_key(),
         style.marker_key(bars, marker="|", markersize=7),
     ]
-    drawn.legend(handles=[*handles, *sweep.key(both=both)], loc="outside lower center", ncols=2)
+    drawn.legend(handles=[*handles, *sweep.key(points)], loc="outside lower center", ncols=2)
     return drawn

@@ -70,12 +70,12 @@ def _reported() -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, ours and the paper's."""
-    corpora, both = style.by(points, "corpus"), sweep.both_kinds(points)
+    corpora = style.by(points, "corpus")
     drawn, grid, panels = style.panels(len(corpora), across=PANELS, height=2.0, more_height=0.3, sharey=True)
     looks = {kind: look for kind, (_, look) in style.TYPES.items()}
     for axes, (corpus, rows) in zip(panels, corpora.items(), strict=True):
         heads = rows.groupby("type", sort=False)["heads"].first()
-        shares(axes, rows, "type", looks, total=heads.sum(), both=both)
+        shares(axes, rows, "type", looks, total=heads.sum())
         axes.plot([0, heads.sum()], [1, 0], zorder=0, **ALIKE)
         counts = "/".join(f"{whole:.0f}" for whole in heads)
         axes.set_xlabel(f"heads pruned, of {heads.sum():.0f} ({counts})")
@@ -84,17 +84,15 @@ def draw(points: pd.DataFrame) -> Figure:
     for axes in grid[:, 0]:
         axes.set_ylabel("active heads, share of their type")
     handles = [style.key(look, name) for name, look in style.TYPES.values()]
-    handles += [Line2D([], [], label="all types pruned alike", **ALIKE), *sweep.key(both=both)]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=3 if both else 4)
+    handles += [Line2D([], [], label="all types pruned alike", **ALIKE), *sweep.key(points)]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn
 
 
-def shares(
-    axes: Axes, rows: pd.DataFrame, column: str, looks: dict[str, style.Series], *, total: float, both: bool
-) -> None:
+def shares(axes: Axes, rows: pd.DataFrame, column: str, looks: dict[str, style.Series], *, total: float) -> None:
     """Draw the share of active heads of each group, named in `column`, against the number of pruned heads, of `total`."""
     for group, look in looks.items():
-        for series, line in sweep.split(rows[rows[column] == group], look, both=both):
+        for series, line in sweep.split(rows[rows[column] == group], look):
             sweep.line(axes, series, x="pruned", y="share", look=line)
     axes.set(xlim=(-0.02 * total, total), ylim=(-0.03, 1.05))
     axes.yaxis.set_major_formatter("{x:.0%}")

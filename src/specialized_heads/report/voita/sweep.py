@@ -177,26 +177,19 @@ def panel_per_corpus(
     return drawn, list(zip(panels, corpora.values(), strict=True))
 
 
-def both_kinds(points: pd.DataFrame) -> bool:
-    """Whether there are both models pruned by λ and models pruned to a number of heads."""
-    return bool(points["lam"].notna().any() and points["target_heads"].notna().any())
-
-
-def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[tuple[pd.DataFrame, style.Series]]:
-    """The series to draw the points of one corpus, type or group as, each with its look.
-
-    `both`: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
-    """
+def split(points: pd.DataFrame, look: style.Series) -> Iterator[tuple[pd.DataFrame, style.Series]]:
+    """The series to draw the points of one corpus, type or group as, by number of heads and by λ, each with its look."""
     asked, baseline = points["target_heads"].notna(), points["kind"] == "baseline"
-    if both and asked.any():
+    if asked.any():
         yield points[asked | baseline], look._replace(**ASKED)
-    if not both or not asked[~baseline].all():
-        yield points[~asked] if both else points, look
+    if not asked.any() or not asked[~baseline].all():
+        yield points[~asked], look
 
 
-def key(*, both: bool) -> list[Line2D]:
-    """The legend entry of models pruned to a number of heads, where there are others."""
-    return [style.key(style.Series(style.PAPER_COLOUR, "", **ASKED), ASKED_LABEL)] if both else []
+def key(points: pd.DataFrame) -> list[Line2D]:
+    """The legend entry of models pruned to a number of heads, where there are some."""
+    asked = style.key(style.Series(style.PAPER_COLOUR, "", **ASKED), ASKED_LABEL)
+    return [asked] if points["target_heads"].notna().any() else []
 
 
 def hollow_key(reference: str = "reference", **look: str) -> Line2D:
