@@ -69,16 +69,14 @@ class Evidence:
         A classifier must be better than the most frequent label.
         """
         if self.of == "classification":
-            tables = [table["bleu_full"] for table in (self.single, self.systematic[self._finished()]) if len(table)]
-            learned = tables and pd.concat(tables).min() >= self.majority + MIN_LEARNED
+            steps = self.systematic
+            tables = [self.single, steps[steps["update"].isna()] if len(steps) else steps]
+            whole = [table["bleu_full"].min() for table in tables if len(table)]
+            learned = whole and min(whole) >= self.majority + MIN_LEARNED
             require(learned, f"BERT is less than {MIN_LEARNED:.0f} points better than the most frequent label")
         else:
             translates = self.baselines()["bleu"].min() >= MIN_BASELINE
             require(translates, f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
-
-    def _finished(self) -> pd.Series:
-        """The rows of systematic pruning at the end of training."""
-        return self.systematic["update"].isna() if len(self.systematic) else pd.Series([], dtype=bool)
 
     def all_pruned(self, *scopes: str) -> pd.DataFrame:
         """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""
@@ -124,7 +122,7 @@ class Evidence:
         """
         models, converged = self.pruned_models(scope), self.converged(scope)
         unknown = (
-            f"no model with λ 0 in scope {scope} shows what the updates of pruning gain by themselves (pruning.{scope})"
+            f"no model with λ 0 in scope {scope} shows what updates of pruning gain by themselves (pruning.{scope})"
         )
         require(converged is not None, unknown)
         if converged:

@@ -6,12 +6,13 @@ the verdict (`claim`). Claims about pruning have a row for each corpus that is p
 
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
 from specialized_heads.report.claims import michel, voita
-from specialized_heads.report.claims.claim import Claim, Unit, Verdict, judge
+from specialized_heads.report.claims.claim import Unit, Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
 from specialized_heads.report.data import Tables, in_order_of_importance, joined, removed
 
@@ -79,26 +80,22 @@ def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidenc
 
 
 def judged(corpora: list[Evidence]) -> pd.DataFrame:
-    """Judge every claim on every corpus to which it applies: one row for each."""
+    """Judge every claim on every corpus to which it applies: one row for each, with the measured value and the verdict."""
     rows = []
     for paper, claims in PAPERS.items():
-        for claim in claims():
-            for evidence in corpora:
-                if evidence.of in claim.judged_on and (evidence.pruned or not claim.of_pruning):
-                    rows.append({"paper": paper, "corpus": evidence.title} | row(claim, evidence))
+        for claim, evidence in product(claims(), corpora):
+            if evidence.of not in claim.judged_on or (claim.of_pruning and not evidence.pruned):
+                continue
+            try:
+                measured = claim.measure(evidence)
+                verdict = judge(measured, claim.accepted, directed=claim.directed, unit=claim.unit)
+                values = vars(measured) | {"reason": "", "verdict": verdict.value}
+            except NotTestable as error:
+                values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
+            ends = dict(zip(("accepted_low", "accepted_high"), claim.accepted, strict=True))
+            same = {"paper": paper, "corpus": evidence.title, "claim": claim.name}
+            rows.append(vars(claim) | values | ends | same)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64"})
-
-
-def row(claim: Claim, evidence: Evidence) -> dict[str, object]:
-    """A claim, the measured value and the verdict."""
-    try:
-        measured = claim.measure(evidence)
-        verdict = judge(measured, claim.accepted, directed=claim.directed, unit=claim.unit)
-        values = {**vars(measured), "reason": "", "verdict": verdict.value}
-    except NotTestable as error:
-        values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
-    low, high = claim.accepted
-    return vars(claim) | values | {"claim": claim.name, "accepted_low": low, "accepted_high": high}
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
