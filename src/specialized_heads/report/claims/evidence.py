@@ -121,10 +121,8 @@ class Evidence:
         The reference is the baseline if it is converged, else the model with λ 0.
         """
         models, converged = self.pruned_models(scope), self.converged(scope)
-        unknown = (
-            f"no model with λ 0 in scope {scope} shows what updates of pruning gain by themselves (pruning.{scope})"
-        )
-        require(converged is not None, unknown)
+        gain = "shows what the updates of pruning gain by themselves"
+        require(converged is not None, f"no model with λ 0 in scope {scope} {gain} (pruning.{scope})")
         if converged:
             return models, "against the baseline (converged)"
         return against_controls(models, self.controls(scope)), "against λ 0 (baseline not converged)"
