@@ -216,7 +216,7 @@ def test_table2_shows_mean_and_deviation_over_seeds(make) -> None:
     mine = table[table["corpus"] == "EN-FR"].set_index("model")
     assert mine["seeds"].tolist() == ["3", "3"]
     assert mine.loc["baseline", "BLEU"] == "29.0 ± 1.0"
-    assert mine.loc["λ 0.01", ["enc/dec/cross", "BLEU", "p"]].tolist() == ["2.0/24/24", "28.0 ± 1.0", "0.030"]
+    assert mine.loc["λ 0.01", ["enc/dec/cross", "BLEU", "p"]].tolist() == ["2/24/24", "28.0 ± 1.0", "0.030"]
     assert mine.loc["λ 0.01", ["BLEU from scratch", "p (scratch)"]].tolist() == ["26.0 ± 1.0", "0.060"]
     assert (table["corpus"] == paper.WMT).sum() == 5  # the paper's models are not averaged
 

@@ -46,10 +46,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
             rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
             keys = ["heads", "place", "criterion", "finetuned"]
-            points = sweep.over_seeds(rows, ["bleu", "difference"], keys, p_values="difference")
-            same = rows.groupby(keys)
-            points = points.assign(bleu_sd=same["bleu"].std().to_numpy(), corpus=title, scope=scope)
-            points[["updates", "sentences"]] = same[["updates", "sentences"]].first().astype(int).to_numpy()
+            same = {"p_values": "difference", "first": ["updates", "sentences"]}
+            points = sweep.over_seeds(rows, ["bleu", "difference"], keys, **same).assign(corpus=title, scope=scope)
             frames.append(sweep.in_order(points, {"heads": False, "place": True, "finetuned": True}))
     return stack(frames, COLUMNS)
 

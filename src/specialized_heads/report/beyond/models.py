@@ -6,6 +6,7 @@ they are. Notes below the table give the signatures of the scores, each once, an
 
 import pandas as pd
 
+from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
@@ -17,7 +18,6 @@ CAPTION = (
     "and softmax."
 )
 KEYS = ["kind", "scope", "criterion", "lam", "target_heads", "update", "seed"]
-COUNTS = ["encoder_heads", "decoder_heads", "cross_heads", "parameters"]
 SIGNATURES = {
     "BLEU": "signature",
     "BLEU of Moses tokens (tok. in table 2)": "signature_tokenised",
@@ -25,7 +25,7 @@ SIGNATURES = {
 }
 SCORES = ["updates", "bleu", "bleu_low", "bleu_high", "chrf", *SIGNATURES.values(), "sentences"]
 DECODING = ["beam", "max_length_ratio"]
-COLUMNS = ["corpus", *KEYS, *COUNTS, "parameters_without_embeddings", "dev_loss", *SCORES]
+COLUMNS = ["corpus", *KEYS, *TOTALS, "parameters", "parameters_without_embeddings", "dev_loss", *SCORES]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -45,7 +45,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                 "scope": row["scope"],
                 "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
                 "seed": str(row["seed"]),
-                "enc/dec/cross": "/".join(str(row[name]) for name in COUNTS[:3]),
+                "enc/dec/cross": sweep.heads_text(row),
                 "BLEU": sweep.value_text(row["bleu"], low=row["bleu_low"], high=row["bleu_high"]),
                 "chrF": f"{row['chrf']:.1f}",
                 "dev loss": sweep.value_text(row["dev_loss"], digits=3),

@@ -30,12 +30,14 @@ def numbers(tables: Tables) -> pd.DataFrame:
     alone = removed(tables, "alone")
     best = alone.sort_values(["bleu", "head"], ascending=[False, True]).groupby([*KEYS, "seed"]).head(1)
     best = best.sort_index().astype(dict.fromkeys(("bleu_full", "delta", "p_value"), float))
-    rows = sweep.over_seeds(best, ["delta", "bleu_full"], KEYS, sort=False, p_values="delta")
-    chosen = best.groupby(KEYS, sort=False)
-    rows["metric"] = chosen["metric"].first().to_numpy()
-    rows["delta_sd"] = chosen["delta"].std().to_numpy()
-    rows["head"] = chosen["head"].first().where(chosen["head"].nunique() == 1).to_numpy()
-    rows["heads"] = alone.groupby([*KEYS, "seed"], sort=False).size().groupby(KEYS, sort=False).max().to_numpy()
+    best["heads"] = alone.groupby([*KEYS, "seed"])["head"].transform("size")
+    best["head"] = best["head"].where(best.groupby(KEYS)["head"].transform("nunique") == 1)
+    values, same = ["delta", "bleu_full", "heads"], {"p_values": "delta", "first": ["metric", "head"]}
+    rows = (
+        sweep.over_seeds(best, values, KEYS, sort=False, **same)
+        .drop(columns="heads")
+        .rename(columns={"heads_high": "heads"})
+    )
     return rows[COLUMNS].astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))
 
 
