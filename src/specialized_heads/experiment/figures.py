@@ -57,7 +57,7 @@ def _first(experiment: Experiment) -> list[str]:
     return corpora(experiment)[:1]
 
 
-def _fast(experiment: Experiment) -> list[str]:
+def _timed_tasks(experiment: Experiment) -> list[str]:
     """The tasks whose speed is measured."""
     return tasks(experiment) if experiment.classification and experiment.classification.speed else []
 
@@ -108,7 +108,7 @@ def _everything(experiment: Experiment) -> bool:
 # Figure spaces (U+2007) sort figure 2 before figure 10.
 RESULTS = [
     Result("figures/front", "beyond.front", CLAIMS, "At a glance", PRUNED),
-    Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, {"speed": (SPEED, _fast)}),
+    Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, {"speed": (SPEED, _timed_tasks)}),
     Result("tables/data_card", "beyond.data_card", DATA, "Data card",
            files={"cards": ("{corpus}/corpus/raw.json", corpora), "counts": ("{corpus}/corpus/counts.json", corpora)}),
     Result("figures/figure1", "voita.figure1", PAPER, "Figure \u20071: relevance and function of each head"),
@@ -143,7 +143,7 @@ RESULTS = [
     Result("figures/moments", "michel.moments", MICHEL, "Systematic pruning during training", _moments),
     Result("tables/tasks", "classification.tasks", BERT, "Tasks", tasks),
     Result("figures/task_pruning", "classification.task_pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
-    Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", _fast, {"speed": (SPEED, _fast)}),
+    Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", _timed_tasks, {"speed": (SPEED, _timed_tasks)}),
     Result("tables/models", "beyond.models", RUNS, "Models, scores, signatures"),
     Result("figures/training_curves", "beyond.training_curves", RUNS, "Training curves", _everything),
     Result("tables/environment", "beyond.environment", RUNS, "Environment", _everything, settings=_machine),

@@ -8,7 +8,6 @@ updates, but most of them while the gates were closing.
 from itertools import product
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -63,7 +62,12 @@ def draw(points: pd.DataFrame) -> Figure:
         models = same[(same["finetuned"] == finetuned) & (same["criterion"] != "baseline")]
         axes.axhline(baseline["bleu"], **style.REFERENCE)
         for criterion, series in style.by(models, "criterion").items():
-            _series(axes, series.sort_values("heads"), look=style.CRITERIA[criterion])
+            series, look = series.sort_values("heads"), style.CRITERIA[criterion]
+            if series["seeds"].max() > 1:
+                band = series["bleu_low"], series["bleu_high"]
+                axes.fill_between(series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0)
+            axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
+            sweep.hollow(axes, series, x="heads", y="bleu", look=look)
         axes.grid(axis="y")
         axes.set_xlabel(f"{SCOPES[scope]} retained, of {baseline['heads']}")
         title = "not fine-tuned" if not finetuned else "none is fine-tuned"
@@ -83,11 +87,3 @@ def draw(points: pd.DataFrame) -> Figure:
     handles.append(sweep.hollow_key("baseline", color=style.PAPER_COLOUR))
     drawn.legend(handles=handles, loc="outside lower center", ncols=4)
     return drawn
-
-
-def _series(axes: Axes, series: pd.DataFrame, *, look: style.Series) -> None:
-    if series["seeds"].max() > 1:
-        band = series["bleu_low"], series["bleu_high"]
-        axes.fill_between(series["heads"], *band, color=look.colour, alpha=0.15, linewidth=0)
-    axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
-    sweep.hollow(axes, series, x="heads", y="bleu", look=look)

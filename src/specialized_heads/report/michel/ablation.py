@@ -39,7 +39,7 @@ def draw(heads: pd.DataFrame) -> Figure:
     limit = max(SMALLEST_RANGE, float(heads["delta"].abs().max()))
     for axes, (corpus, kind) in zip(panels, shown, strict=True):
         title = corpus if len(types) == 1 else f"{corpus}: {style.TYPES[kind][0]}"
-        axes.set_title(style.wrap(title, inches=style.DOUBLE / 3 - 0.2, size=7), size=7)
+        axes.set_title(style.wrap(title, inches=style.DOUBLE / 3 - 0.4, size=7), size=7)
         if (corpus, kind) in groups:
             mesh = _grid(axes, groups[corpus, kind], limit=limit)
         else:
