@@ -33,11 +33,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
     best["heads"] = alone.groupby([*KEYS, "seed"])["head"].transform("size")
     best["head"] = best["head"].where(best.groupby(KEYS)["head"].transform("nunique") == 1)
     values, same = ["delta", "bleu_full", "heads"], {"p_values": "delta", "first": ["metric", "head"]}
-    rows = (
-        sweep.over_seeds(best, values, KEYS, sort=False, **same)
-        .drop(columns="heads")
-        .rename(columns={"heads_high": "heads"})
-    )
+    rows = sweep.over_seeds(best, values, KEYS, sort=False, **same)
+    rows["heads"] = rows["heads_high"]
     return rows[COLUMNS].astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))
 
 
