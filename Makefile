@@ -18,7 +18,9 @@ reproduce: $(INSTALLED)
 
 # The main studies kept in docs/reference/, and the verdict on every claim. They take six hours on two cores, four of them for
 # reference, and can be interrupted and resumed at any time.
-KEEP = $(VENV)/bin/python -m specialized_heads.report.keep --results results/$(1) --output docs/reference/$(1)
+KEPT = configuration.yaml claims.md claims.csv figures/*.png figures/*.csv tables/*.md tables/*.csv data/*.parquet
+KEEP = cd results/$(1) && ls $(KEPT) >/dev/null && rm -rf ../../docs/reference/$(1) && mkdir ../../docs/reference/$(1) \
+	&& cp --parents $(KEPT) ../../docs/reference/$(1)
 
 reference: reproduce
 	$(call KEEP,default)

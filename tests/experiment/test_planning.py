@@ -173,7 +173,7 @@ def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_se
     assert len({result.label for result in RESULTS}) == len({result.stem for result in RESULTS}) == len(RESULTS)
     for result in RESULTS:
         module = import_module(f"specialized_heads.report.{result.module}")
-        options, settings = list(result.files(experiment)), figures.settings(experiment, stem=result.stem)
+        options, settings = list(result.files), figures.settings(experiment, stem=result.stem)
         assert list(getattr(module, "FILES", ())) == options, result
         assert list(inspect.signature(module.numbers).parameters)[1:] == [
             *options,

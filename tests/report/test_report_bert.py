@@ -10,7 +10,7 @@ import pytest
 from specialized_heads.report.claims import michel
 from specialized_heads.report.claims.claim import Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.claims.table import evidence_of_task, judged
+from specialized_heads.report.claims.table import evidence_of, judged
 from specialized_heads.report.classification import task_pruning, task_speed, tasks
 from specialized_heads.report.data import Tables, renamed
 from specialized_heads.report.michel import ablation, ablation_sets, alone, moments
@@ -64,7 +64,7 @@ def task(make):
 
 @pytest.fixture
 def bert(task) -> Evidence:
-    return evidence_of_task(task().of("Halves"), speed=SPEED)
+    return evidence_of(task().of("Halves"), speed=SPEED)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_evidence_is_that_of_one_task(bert: Evidence, task) -> None:
     assert set(judged([bert])["claim"]) == {"no_loss_bert", *(claim.name for claim in michel.claims_of_bert())}
     # Heads on held-out examples are no second set.
     with pytest.raises(NotTestable, match="no mismatched set"):
-        CLAIMS["bert_two_sets"].measure(evidence_of_task(task(second_bleu=nan).of("Halves"), speed=SPEED))
+        CLAIMS["bert_two_sets"].measure(evidence_of(task(second_bleu=nan).of("Halves"), speed=SPEED))
     second = replace(
         bert, single=pd.concat([single(), single(0.5, best=-0.4, seed=2, p_value=0.001)], ignore_index=True)
     )
@@ -142,7 +142,7 @@ def test_the_pages_of_michel_take_encoder_heads_alone(task, make) -> None:
     tables = task()
     heads, rows = ablation.numbers(tables), alone.numbers(tables)
     assert {"score", "score_full"} <= set(renamed(heads))
-    assert "accuracy" in ablation.shown(heads) and len(ablation.draw(heads).axes) == 1 + 1  # and the colour bar
+    assert len(ablation.draw(heads).axes) == 1 + 1  # and the colour bar
     assert list(alone.shown(rows)) == ["corpus", "layer", "encoder self-attention"]
     both = make.texts(ablation_sets.draw(ablation_sets.numbers(tables)))
     assert "accuracy without the head − accuracy, test set" in both and "cross-attention" not in both

@@ -6,7 +6,7 @@ import pytest
 
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import figure3, figure6, paper, table1
-from specialized_heads.report.voita.dependency import accuracies
+from specialized_heads.report.voita.table1 import accuracies
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The five tables, gathered from the files of a tiny experiment, and what is kept of an experiment."""
+"""The five tables, gathered from the files of a tiny experiment."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from specialized_heads.experiment.configuration import load as load_experiment
 from specialized_heads.experiment.file import read
 from specialized_heads.report import configuration, gather
 from specialized_heads.report.data import load
-from specialized_heads.report.keep import keep
 from specialized_heads.stage import UserError
 
 HEAD = {"type": ["encoder", "encoder"], "layer": [1, 2], "head": [1, 3]}
@@ -150,7 +149,7 @@ def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(make, tmp
     assert len(load([tmp_path / "made_up"] * 2).models) == 2 * 4  # of two experiments
 
 
-# What is kept of an experiment: its configuration, which gives the same experiment again, and its small files.
+# The configuration that is kept of an experiment gives the same experiment again.
 
 ROOT = Path(__file__).parents[2]
 
@@ -162,23 +161,3 @@ def test_the_written_configuration_is_the_same_experiment(name: str, call: Calla
     written = read(tmp_path / "configuration.yaml")
     assert load_experiment(written) == given
     assert written["heads"]["checkpoints"] == given.heads.checkpoints  # a key that files may leave out
-
-
-def test_small_files_are_kept_old_ones_go_and_nothing_else_is_replaced(tmp_path: Path) -> None:
-    kept = {"configuration.yaml", "claims.md", "claims.csv", "figures/figure7.png", "figures/figure7.csv"}
-    kept |= {"tables/table2.md", "data/models.parquet"}
-    results, target = tmp_path / "results", tmp_path / "kept"
-    for name in [*kept, "claims.html", "figures/figure7.pdf", "a/models/baseline/seed1/model.safetensors"]:
-        (results / name).parent.mkdir(parents=True, exist_ok=True)
-        (results / name).write_text(name)
-    assert keep(results, target) == len(kept)
-    (results / "figures/figure7.png").unlink()
-    keep(results, target)
-    found = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
-    assert found == kept - {"figures/figure7.png"}
-    with pytest.raises(UserError, match="results/a: is not a folder of kept results"):
-        keep(results, results / "a")
-    (results / "claims.md").unlink()
-    with pytest.raises(UserError, match="no claims.md"):
-        keep(results, tmp_path / "new")
-    assert (results / "a/models").exists() and not (tmp_path / "new").exists()

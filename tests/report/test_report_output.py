@@ -13,7 +13,7 @@ from specialized_heads.report import output
 from specialized_heads.report.data import Tables
 
 NASTY = "_100% of $x_1 & #{a}~b\\c | <d> ^"
-SETTINGS = {"tables/persons": {"languages": {}}, "tables/environment": {"engines": [], "device": "cpu"}}
+SETTINGS = {"tables/environment": {"engines": [], "device": "cpu"}}
 EACH = pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.stem)
 
 
@@ -64,7 +64,7 @@ def test_every_result_is_made_in_all_its_formats_with_any_title(result: Result, 
     if "corpus" in rows and len(rows):
         assert rows["corpus"].str.contains(NASTY, regex=False).any() or set(rows["corpus"]) <= {"EN-RU", "Halves"}
     # Without the files that they read beside the tables, some have nothing to show.
-    assert len(rows) > 0 or {"data_card", "persons", "figure5", "speed", "task_speed"} & {Path(result.stem).name}
+    assert len(rows) > 0 or {"data_card", "figure5", "speed", "task_speed"} & {Path(result.stem).name}
 
 
 @EACH
@@ -99,17 +99,6 @@ def saved(folder: Path, suffix: str, **columns: list[str]) -> list[str]:
     shown = pd.DataFrame(columns)
     output.save_table(folder / "table", shown, shown, caption="50% of $x$ {caption} & <i>", notes=["a|b"])
     return (folder / f"table.{suffix}").read_text(encoding="utf-8").splitlines()
-
-
-def test_latex_has_no_special_letter_left(tmp_path: Path) -> None:
-    assert output.escape_latex(r"50% & $x_1$ #{a}~\^") == (
-        r"50\% \& \$x\_1\$ \#\{a\}\textasciitilde{}\textbackslash{}\textasciicircum{}"
-    )
-    assert output.escape_latex("v→s <0.001 λ −1") == r"v$\to$s \textless{}0.001 $\lambda$ $-$1"
-    # No row gives the end of the line above an option.
-    lines = saved(tmp_path, "tex", corpus=["[news] EN-RU", "* EN-RU", "EN-RU [news]"], n=["1", "2", "3"])
-    rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    assert rows == [r"{}[news] EN-RU & 1 \\", r"{}* EN-RU & 2 \\", r"EN-RU [news] & 3 \\"]
 
 
 def test_markdown_cells_keep_their_columns(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_curves_of_every_trained_model(make) -> None:
 def test_table_of_models(make, stage) -> None:
     names = ["baseline", "checkpoint/update10", "scratch/all_heads12", "cut/random_encoder_heads5"]
     rows = [make.model(name, signature_tokenised=f"tok:{seed}", seed=seed) for seed in (1, 2) for name in names]
-    other = [make.model(length_penalty=0.0, signature_tokenised="tok:1")]
+    other = [make.model(beam=1, signature_tokenised="tok:1")]
     stem = stage("beyond.models", make.tables(models={"EN-FR": rows, "B": other}))
     csv = pd.read_csv(stem.with_suffix(".csv"))
     assert csv["kind"].tolist() == [name.split("/")[0] for name in [*names, *names, "baseline"]]
@@ -34,8 +34,8 @@ def test_table_of_models(make, stage) -> None:
     assert "| cut, random | encoder | 5 heads |" in text and "| checkpoint |  | update 10 |" in text
     # Each signature once, and corpora that are translated differently apart.
     assert text.count("tok:1") == text.count("tok:2") == 1
-    assert "EN-FR (1,000 test sentences): beam search with 4 hypotheses, ranked by log P / length^1;" in text
-    assert "B (1,000 test sentences): beam search with 4 hypotheses, ranked by log P, not normalised" in text
+    assert "EN-FR (1,000 test sentences): beam search with 4 hypotheses, ranked by log P / length;" in text
+    assert "B (1,000 test sentences): beam search with 1 hypotheses" in text
 
 
 def test_environment_names_versions_and_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

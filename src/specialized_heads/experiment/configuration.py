@@ -40,7 +40,7 @@ SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{,99}")  # file systems take 255 by
 FOLDERS = ("benchmarks", "bert", "data", "figures", "logs", "tables", "viewer")
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$"  # becomes part of addresses and paths
 # Suffixes of the files beside these folders, and under results/.
-FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".tex", ".yaml", ".zip")
+FILES = (".csv", ".html", ".json", ".md", ".pdf", ".png", ".svg", ".yaml", ".zip")
 
 
 class Baseline(Section):

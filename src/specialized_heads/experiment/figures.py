@@ -16,8 +16,7 @@ from specialized_heads.experiment.models import corpora, emerging, models, paths
 from specialized_heads.experiment.names import SCOPES, Target
 from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources, timed
 
-# By option of the module: files below the experiment's folder, by title of their corpus.
-Files = dict[str, dict[str, str]]
+SPEED = "{corpus}/speed.seed{seed}.parquet"
 
 # Categories of the report, which sorts them, and the labels within each, as text.
 CLAIMS = "Claims"
@@ -38,7 +37,8 @@ class Result(NamedTuple):
     category: str
     label: str
     wanted: Callable[[Experiment], object] = corpora  # whether it is made where no target is named
-    files: Callable[[Experiment], Files] = lambda experiment: {}  # what it reads beside the five tables
+    # What it reads beside the five tables, by option of the module: a pattern below the experiment's folder, and its corpora.
+    files: dict[str, tuple[str, Callable[[Experiment], list[str]]]] = {}
     settings: Callable[[Experiment], dict[str, Any]] = lambda experiment: {}
 
     @property
@@ -53,25 +53,8 @@ class Result(NamedTuple):
         return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
-def _of_corpora(**patterns: str) -> Callable[[Experiment], Files]:
-    """One file of each corpus for each option."""
-
-    def files(experiment: Experiment) -> Files:
-        return {option: _by_title(experiment, pattern, corpora(experiment)) for option, pattern in patterns.items()}
-
-    return files
-
-
-def _by_title(experiment: Experiment, pattern: str, names: list[str]) -> dict[str, str]:
-    return {experiment.studies[name].title: path for name, path in zip(names, paths(experiment, pattern, names))}
-
-
-def _examples(experiment: Experiment) -> Files:
-    return {"examples": _by_title(experiment, HEADS.replace(".parquet", ".examples.json"), corpora(experiment)[:1])}
-
-
-def _speed(names: Callable[[Experiment], list[str]]) -> Callable[[Experiment], Files]:
-    return lambda experiment: {"speed": _by_title(experiment, "{corpus}/speed.seed{seed}.parquet", names(experiment))}
+def _first(experiment: Experiment) -> list[str]:
+    return corpora(experiment)[:1]
 
 
 def _languages(experiment: Experiment) -> dict[str, Any]:
@@ -124,17 +107,18 @@ def _everything(experiment: Experiment) -> bool:
 # Figure spaces (U+2007) sort figure 2 before figure 10.
 RESULTS = [
     Result("figures/front", "beyond.front", CLAIMS, "At a glance", PRUNED),
-    Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, files=_speed(tasks)),
+    Result("claims", "claims.table", CLAIMS, "Claims of both papers", _everything, {"speed": (SPEED, tasks)}),
     Result("tables/data_card", "beyond.data_card", DATA, "Data card",
-           files=_of_corpora(cards="{corpus}/corpus/raw.json", counts="{corpus}/corpus/counts.json")),
+           files={"cards": ("{corpus}/corpus/raw.json", corpora), "counts": ("{corpus}/corpus/counts.json", corpora)}),
     Result("tables/persons", "beyond.persons", DATA, "Persons of subjects",
-           files=_of_corpora(parses="{corpus}/parses/analysis.parquet"), settings=_languages),
+           files={"parses": ("{corpus}/parses/analysis.parquet", corpora)}, settings=_languages),
     Result("figures/figure1", "voita.figure1", PAPER, "Figure \u20071: relevance and function of each head"),
     Result("figures/figure2", "voita.figure2", PAPER, "Figure \u20072: the same, further corpora",
            lambda experiment: corpora(experiment)[1:]),
     Result("figures/figure3", "voita.figure3", PAPER, "Figure \u20073: positions of dependents"),
     Result("figures/figure4", "voita.figure4", PAPER, "Figure \u20074: accuracy of syntactic heads"),
-    Result("figures/figure5", "voita.figure5", PAPER, "Figure \u20075: attention of the rare-words head", files=_examples),
+    Result("figures/figure5", "voita.figure5", PAPER, "Figure \u20075: attention of the rare-words head",
+           files={"examples": (HEADS.replace(".parquet", ".examples.json"), _first)}),
     Result("figures/figure6", "voita.figure6", PAPER, "Figure \u20076: Hard Concrete distribution"),
     Result("figures/figure7", "voita.figure7", PAPER, "Figure \u20077: BLEU as encoder heads go", PRUNED_ENCODER),
     Result("figures/figure8", "voita.figure8", PAPER, "Figure \u20078: functions of the heads left", PRUNED_ENCODER),
@@ -152,17 +136,15 @@ RESULTS = [
     Result("figures/gates", "beyond.gates", PRUNING, "Gates during pruning", _any("pruned")),
     Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("count", "regularised")),
     Result("figures/criteria", "beyond.criteria", PRUNING, "Criteria", _any("cut")),
-    Result("tables/criteria", "beyond.criteria", PRUNING, "Criteria, table", _any("cut")),
-    Result("tables/speed", "beyond.speed", PRUNING, "Speed", timed, _speed(timed)),
+    Result("tables/speed", "beyond.speed", PRUNING, "Speed", timed, {"speed": (SPEED, timed)}),
     Result("figures/ablation", "michel.ablation", MICHEL, "Single heads", _ablated("single")),
-    Result("tables/ablation", "michel.ablation", MICHEL, "Single heads, table", _ablated("single")),
     Result("tables/alone", "michel.alone", MICHEL, "One head alone in its layer", _ablated("single")),
     Result("figures/ablation_sets", "michel.ablation_sets", MICHEL, "Single heads on two test sets", _ablated("single")),
     Result("figures/systematic", "michel.systematic", MICHEL, "Systematic pruning", _ablated("systematic", corpora)),
     Result("figures/moments", "michel.moments", MICHEL, "Systematic pruning during training", _moments),
     Result("tables/tasks", "classification.tasks", BERT, "Tasks", tasks),
     Result("figures/task_pruning", "classification.task_pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
-    Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", tasks, _speed(tasks)),
+    Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", tasks, {"speed": (SPEED, tasks)}),
     Result("tables/models", "beyond.models", RUNS, "Models, scores, signatures"),
     Result("figures/training_curves", "beyond.training_curves", RUNS, "Training curves", _everything),
     Result("tables/environment", "beyond.environment", RUNS, "Environment", _everything, settings=_machine),
@@ -185,11 +167,15 @@ def files(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, list[s
     """What a result reads beside the five tables, by option; the last one waits for everything else."""
     if stem == LAST:
         return {"needs": [path for path in everything(experiment) if LAST not in path]}
-    return {option: list(by_title.values()) for option, by_title in BY_STEM[stem].files(experiment).items()}
+    read = BY_STEM[stem].files.items()
+    return {option: paths(experiment, pattern, names(experiment)) for option, (pattern, names) in read}
 
 
 def settings(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, Any]:
     """Its settings; `titles`: by option, of the corpora that its files belong to."""
     result = BY_STEM[stem]
-    titles = {option: list(by_title) for option, by_title in result.files(experiment).items()}
+    titles = {
+        option: [experiment.studies[name].title for name in names(experiment)]
+        for option, (_, names) in result.files.items()
+    }
     return result.settings(experiment) | ({"titles": titles} if titles else {})

@@ -78,7 +78,7 @@ def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
     match table:
         case "models":
             pair = values.model_dump(include={"source_language", "target_language"})
-            return {"source": values.source.kind, "length_penalty": 1.0} | pair | shared.decoding.model_dump()
+            return {"source": values.source.kind} | pair | shared.decoding.model_dump()
         case "ablation":
             return {"second": "development set"}
         case "relations":

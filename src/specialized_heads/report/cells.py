@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
-from matplotlib.figure import FigureBase
+from matplotlib.figure import Figure, FigureBase
 
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, encoder_heads, first_seed, stack
@@ -73,15 +73,41 @@ def function_grid(axes: Axes, heads: pd.DataFrame, *, cell_width: float) -> None
     _axes(axes, heads)
 
 
+def draw(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
+    """Draw `ranked_heads`, this many corpora side by side, on one scale; a model without encoder heads gets a message.
+
+    Relevance and function of each head, and its confidence if there is room for it.
+    """
+    titles = list(heads["corpus"].unique())
+    heads = heads.dropna(subset="layer")
+    width = style.DOUBLE if across == 2 or confidence else style.SINGLE
+    beside = [heads[heads["corpus"].isin(titles[start : start + across])] for start in range(0, len(titles), across)]
+    heights = [CELL_HEIGHT * max([3, *models["rank"]]) + 0.75 for models in beside]
+    drawn = Figure(figsize=(width, sum(heights) + (0.25 if width == style.DOUBLE else 0.4)), layout="constrained")
+    blocks = drawn.subfigures(len(beside), across, height_ratios=heights, squeeze=False).flat
+    for block, title in zip(blocks, titles, strict=False):  # the last block may stay empty
+        model = heads[heads["corpus"] == title]
+        block.suptitle(style.wrap(f"{title}: {len(model)} encoder heads", inches=width / across, size=8))
+        if model.empty:
+            style.message(block.subplots(), "no encoder head is left in this model", inches=width / across)
+            continue
+        values = {"relevance": relevance_range(heads)} | ({"confidence": (0.0, 1.0)} if confidence else {})
+        *maps, function = block.subplots(1, len(values) + 1, width_ratios=[*[1.2] * len(values), 1])
+        cell_width = (1.75 if confidence else 1.2) / int(model["layer"].max())
+        for axes, (column, ends) in zip(maps, values.items(), strict=True):
+            value_grid(block, axes, model, column, ends, cell_width=cell_width)
+        function_grid(function, model, cell_width=cell_width)
+        for axes, name in zip([*maps, function], ("relevance, share of the layer", *[*values][1:], "function (head)")):
+            axes.set_title(name)
+        maps[0].set_ylabel("rank by relevance")
+    style.function_legend(drawn)
+    return drawn
+
+
 def relevance_range(heads: pd.DataFrame) -> tuple[float, float]:
     """Ends of the colour scale for relevance: zero, or the most negative value, and the highest."""
     known = heads["relevance"].dropna()
     return min([0.0, *known]), max([0.0, *known]) or 1.0
-
-
-def deepest(heads: pd.DataFrame) -> int:
-    """The largest number of heads in a layer, but at least 3, which leaves room for a line of text instead."""
-    return max([3, *heads["rank"]])
 
 
 def _axes(axes: Axes, heads: pd.DataFrame) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from specialized_heads.experiment.names import Name, Target
+from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.gather import BLEU
 from specialized_heads.tables import read_table
 
@@ -82,6 +83,12 @@ def load(folders: Sequence[Path]) -> Tables:
     return Tables(**frames)
 
 
+def joined(paths: dict[str, Path], columns: Sequence[str], name: str = "corpus") -> pd.DataFrame:
+    """These columns of several files, one below the other; the column `name` has the title of each file's corpus or task."""
+    frames = [read_table(path, columns=columns).to_pandas().assign(**{name: title}) for title, path in paths.items()]
+    return stack(frames, [name, *columns])
+
+
 def first_seed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the first seed: heads of different seeds do not correspond."""
     return rows[rows["seed"] == rows["seed"].iloc[0]] if len(rows) else rows
@@ -114,7 +121,7 @@ def in_order_of_importance(tables: Tables) -> pd.DataFrame:
 
 def score_name(rows: pd.DataFrame) -> str:
     """What the score in the columns of BLEU is called."""
-    names = rows["metric"].unique()
+    names = [*rows["metric"].unique()] or [BLEU]
     return names[0] if len(names) == 1 else "score"
 
 
@@ -122,6 +129,11 @@ def renamed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with columns called `score` in place of `bleu` where all are of classification tasks."""
     ours = "metric" in rows and len(rows) and BLEU not in set(rows["metric"])
     return rows.rename(columns=lambda name: name.replace("bleu", "score")) if ours else rows
+
+
+def parted(name: str) -> tuple[str, str]:
+    """The relation and the direction of a name such as nsubj_head_to_dependent."""
+    return next((name.removesuffix(f"_{end}"), end) for end in DIRECTIONS if name.endswith(f"_{end}"))
 
 
 def spearman(first: pd.Series, second: pd.Series) -> float:

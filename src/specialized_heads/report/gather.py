@@ -30,37 +30,17 @@ KEYS = {
     "seed": "Int64",
     "update": "Int64",
 }
-SCORES = (
-    "bleu",
-    "bleu_low",
-    "bleu_high",
-    "bleu_full",
-    "delta",
-    "delta_low",
-    "delta_high",
-    "p_value",
-    "sentences",
-)  # of ablation
 # Of a model pruned with gates, in `model.json`; see `pruning.prune`.
 GATES = ("expected", "decided", "loss_hard", "loss_soft")
 # Columns of tables that an experiment can leave empty.
 EMPTY = {
     "ablation": [
-        "what",
-        "type",
-        "layer",
-        "head",
-        "removed",
-        "heads",
-        "share",
-        *SCORES,
-        "measured_on",
-        "systematic",
-        "metric",
+        "what", "type", "layer", "head", "removed", "heads", "share", "bleu", "bleu_low", "bleu_high", "bleu_full", "delta",
+        "delta_low", "delta_high", "p_value", "sentences", "measured_on", "systematic", "metric",
     ],
     "heads": ["type", "layer", "head", "functions"],
     "relations": ["relation", "direction"],
-}
+}  # fmt: skip
 BLEU = "BLEU"  # the score of translation; that of a classification task is in the same columns
 
 
@@ -102,16 +82,11 @@ def task_score(score: dict[str, Any], baselines: Path) -> dict[str, Any]:
     row = {"metric": score["metric"]}
     for name, start in (("test", ""), ("second", "second_")):
         if name in score:
-            bag = others[name]["bag_of_words"]
-            values = {
-                column.replace("score", "bleu").replace("delta", "difference"): v for column, v in score[name].items()
-            }
-            values |= {
-                column.replace("score", "bag_of_words"): v for column, v in bag.items() if column.startswith("score")
-            }
-            row |= {
-                f"{start}{column}": value for column, value in (values | {"majority": others[name]["majority"]}).items()
-            }
+            bag = others[name]["bag_of_words"].items()
+            own = {key.replace("score", "bleu").replace("delta", "difference"): v for key, v in score[name].items()}
+            own |= {key.replace("score", "bag_of_words"): v for key, v in bag if key.startswith("score")}
+            own["majority"] = others[name]["majority"]
+            row |= {f"{start}{key}": value for key, value in own.items()}
     return row
 
 

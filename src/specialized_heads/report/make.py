@@ -4,7 +4,7 @@
 
 The module defines
     numbers   the table of all that is shown, from `data.Tables` and what the settings say
-    draw      its figure
+    draw      its figure, of a table with rows
     shown     its text, cell by cell, with `caption` or CAPTION, and for some `notes` and TINTS
     COLUMNS   those of the table that go into the CSV, unless all do
 `numbers` takes further files by the name of their option, as paths by the title of the corpus. An output in a folder `figures` is
@@ -16,7 +16,7 @@ from importlib import import_module
 
 import pandas as pd
 
-from specialized_heads.report import data
+from specialized_heads.report import data, style
 from specialized_heads.report.output import save_figure, save_table
 from specialized_heads.stage import arguments, run
 
@@ -30,7 +30,7 @@ def main() -> None:
     rows = module.numbers(data.load([args.data]), **files, **args.settings)
     written = data.renamed(rows[getattr(module, "COLUMNS", rows.columns)])
     if args.output.parent.name == "figures":
-        save_figure(args.output, written, lambda: module.draw(rows))
+        save_figure(args.output, written, lambda: module.draw(rows) if len(rows) else style.nothing())
         return
     caption = module.caption(rows) if hasattr(module, "caption") else module.CAPTION
     notes = module.notes(rows) if hasattr(module, "notes") else []

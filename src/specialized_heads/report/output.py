@@ -3,9 +3,8 @@
 A stem `figures/figure7` gives `figure7.pdf`, `.svg`, `.png` (300 dpi) and `.csv`; a stem `tables/table1` gives `table1.csv`,
 `.md`, `.tex` and `.html`, a self-contained page for the report. No file carries a date.
 
-pandas makes the rows of LaTeX and HTML. Escaping for LaTeX is our own: pandas and tabulate leave letters such as λ and → as they
-are, which pdfLaTeX cannot print, and do not guard a row that begins with `[`. So is Markdown: tabulate pads every cell to the
-longest one of its column, which makes tables with notes unreadable, and does not escape `|`.
+pandas makes the rows of HTML and LaTeX. Markdown is our own: tabulate pads every cell to the longest one of its column, which
+makes tables with notes unreadable, and does not escape `|`.
 """
 
 import html
@@ -23,30 +22,6 @@ METADATA = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
-}
-GREEK = (
-    "alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "pi",
-    "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega",
-)  # fmt: skip
-LATEX = {
-    "\\": r"\textbackslash{}",
-    **{letter: "\\" + letter for letter in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "→": r"$\to$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "–": "--",
-    "…": r"\dots{}",
-    "⁺": "$^+$",
-    "Δ": r"$\Delta$",
-    **dict(zip("αβγδεζηθικλμνξπρστυφχψω", (rf"$\{name}$" for name in GREEK), strict=True)),
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -111,23 +86,15 @@ def save_table(
         stem: path without suffix.
         numbers: one row per number or group of numbers, unrounded.
         shown: the same as text, as a reader sees it; empty cells are "".
-        caption: above the table; in the LaTeX file inside `\\caption`.
+        caption: above the table.
         notes: lines below the table.
         tints: text of a cell -> the colour behind it, in the HTML page.
     """
     _save_csv(stem, numbers)
-    texts = {
-        "md": _markdown(shown, caption, notes),
-        "tex": _latex(shown, caption, notes),
-        "html": _html(shown, caption, notes, tints=tints or {}),
-    }
-    for suffix, text in texts.items():
-        write_file(_path(stem, suffix), text)
-
-
-def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it is (letters other than Latin and Greek need XeLaTeX or LuaLaTeX)."""
-    return "".join(LATEX.get(letter, letter) for letter in text)
+    write_file(_path(stem, "md"), _markdown(shown, caption, notes))
+    latex = shown.to_latex(index=False, escape=True)
+    write_file(_path(stem, "tex"), f"% booktabs; XeLaTeX or LuaLaTeX, for letters such as λ\n% {caption}\n{latex}")
+    write_file(_path(stem, "html"), _html(shown, caption, notes, tints=tints or {}))
 
 
 def escape_markdown(text: str) -> str:
@@ -167,28 +134,6 @@ def _markdown(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
     rows.insert(1, ["---"] * shown.shape[1])
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     return f"{escape_markdown(caption)}\n\n{table}" + "".join(f"\n{escape_markdown(note)}\n" for note in notes)
-
-
-def _latex(shown: pd.DataFrame, caption: str, notes: Sequence[str]) -> str:
-    escaped = shown.map(escape_latex).set_axis(list(map(escape_latex, shown.columns)), axis=1)
-    # The end of the line above would take a first letter such as these for an option of its own.
-    first = escaped.iloc[:, 0].str.replace(r"^(?=[\[*])", "{}", regex=True) if len(escaped) else []
-    escaped = escaped.assign(**{escaped.columns[0]: first})
-    tabular = escaped.to_latex(index=False, escape=False, column_format="l" * shown.shape[1]).strip()
-    return "\n".join(
-        [
-            r"% \usepackage{booktabs, graphicx}",
-            r"\begin{table*}",
-            r"\centering\small",
-            rf"\caption{{{escape_latex(caption)}}}",
-            # In its own size or, where it is wider than the page, as wide as the page.
-            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            tabular + "}",
-            *(rf"\par\raggedright {escape_latex(note)}" for note in notes),
-            r"\end{table*}",
-            "",
-        ]
-    )
 
 
 def _html(shown: pd.DataFrame, caption: str, notes: Sequence[str], *, tints: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ Text is never parsed as TeX: a title or token with `$`, `_` or `%` appears as it
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -107,6 +107,7 @@ CRITERIA = {
     "pruned": SERIES[5],  # for comparison: the models pruned with gates
 }
 PAPER_COLOUR = "#555555"  # the papers' own results
+PAPER_LINE = {"color": PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 REFERENCE = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}  # reference lines such as the baseline's score
 
 
@@ -137,10 +138,10 @@ def minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def message_figure(text: str, *, width: float = SINGLE) -> Figure:
-    """A figure that says why there is nothing to show."""
-    figure = Figure(figsize=(width, 1.0), layout="constrained")
-    message(figure.add_subplot(), text, inches=width - 0.3)
+def nothing() -> Figure:
+    """The figure of an experiment that lacks what it should show."""
+    figure = Figure(figsize=(DOUBLE, 1.0), layout="constrained")
+    message(figure.add_subplot(), "nothing to show: this experiment has no such models", inches=DOUBLE - 0.3)
     return figure
 
 
@@ -173,23 +174,16 @@ def label_lowest(grid: np.ndarray, label: str) -> None:
         [axes for axes in column if axes.axison][-1].set_xlabel(label)
 
 
+def share_axis(axes: Axes, **labels: str) -> None:
+    """Make the x axis that of a share of heads; `labels`: of both axes."""
+    axes.set(xlim=(-0.03, 1.03), **labels)
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    axes.grid(axis="y")
+
+
 def evenly(count: int, *, most: int) -> list[int]:
     """At most so many of `count` places, evenly spaced, both ends among them."""
     return np.linspace(0, count - 1, min(most, count)).round().astype(int).tolist()
-
-
-def blocks(figure: Figure, corpora: Sequence[str], **options: object) -> list[FigureBase]:
-    """One subfigure per corpus, one below the other, each with the corpus's title."""
-    rows = list(figure.subfigures(len(corpora), 1, squeeze=False, **options)[:, 0])
-    for row, corpus in zip(rows, corpora, strict=True):
-        row.suptitle(wrap(corpus, inches=DOUBLE, size=8))
-    return rows
-
-
-def panel_per_type(block: FigureBase, rows: pd.DataFrame) -> Iterator[tuple[Axes, str, pd.DataFrame]]:
-    """Three panels beside each other: the axes, the name of the attention type, and its rows."""
-    for axes, (kind, (name, _)) in zip(block.subplots(1, len(TYPES)), TYPES.items(), strict=True):
-        yield axes, name, rows[rows["type"] == kind]
 
 
 def by(rows: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
@@ -260,23 +254,6 @@ def heat_map(
     axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
     bare(axes)
     return mesh
-
-
-def correlations(
-    axes: Axes, pairs: pd.DataFrame, first: str, second: str, value: str, *, size: float = 6.5
-) -> tuple[QuadMesh, list[str], list[str]]:
-    """Draw the correlation of each pair of names below the diagonal; an undefined one is hatched.
-
-    Returns:
-        the mesh, for a colour bar, and the names of the columns and of the rows.
-    """
-    columns, rows = list(pairs[first].unique()), list(pairs[second].unique())
-    values = pairs.pivot(index=second, columns=first, values=value).reindex(rows)[columns].to_numpy(float)
-    scale = {"colours": matplotlib.colormaps["PuOr_r"], "low": -1, "high": 1}
-    mesh = heat_map(axes, values, digits="z.2f", size=size, **scale)
-    for pair in pairs[pairs[value].isna()].to_dict("records"):
-        hatched_cell(axes, columns.index(pair[first]), rows.index(pair[second]))
-    return mesh, columns, rows
 
 
 def is_dark(colour: tuple[float, ...]) -> bool:

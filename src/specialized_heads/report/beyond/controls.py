@@ -1,13 +1,13 @@
 """Controls of pruning: each pruned model beside the models trained from scratch (section 6, footnote 8).
 
-scratch: the same heads per layer, from random initialisation. count: as many
-heads of each type, spread evenly over the layers, from random initialisation. regularised: the pruning objective from random
-initialisation, whose gates may leave another number of heads.
+scratch: the same heads per layer, from random initialisation. count: as many heads of each type, spread evenly over the layers,
+from random initialisation. regularised: the pruning objective from random initialisation, whose gates may leave another number
+of heads.
 """
 
 import pandas as pd
 
-from specialized_heads.report import style
+from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
@@ -25,23 +25,15 @@ COLUMNS = [
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
-    """One row per model: baselines, then target by target in the order of `KINDS`; heads per type and BLEU are means over seeds.
-
-    The interval of BLEU is that of the first seed.
-    """
-    rows = []
-    for title, scores in style.by(tables.pruned(), "corpus").items():
-        models = scores[scores["kind"].isin(KINDS)]
-        scopes = models["scope"].mask(models["kind"] == "baseline", "")
-        models = models.assign(place=models["kind"].map(KINDS.index), scope=scopes)
-        models = sweep.in_order(models, {"scope": True, **sweep.WEAKEST_FIRST, "place": True, "seed": True})
-        for _, same in models.groupby(["scope", "lam", "target_heads", "place"], dropna=False, sort=False):
-            row = same.iloc[0][["scope", "lam", "target_heads", "kind", "updates", "bleu_low", "bleu_high"]].to_dict()
-            row |= {"corpus": title, "seeds": len(same), "bleu": same["bleu"].mean(), "bleu_sd": same["bleu"].std()}
-            row |= {f"{kind}_heads": same[f"{kind}_heads"].mean() for kind in style.TYPES}
-            p_value = sweep.p_of_seeds(same["p_value"], same["difference"])
-            rows.append(row | {"heads": sweep.heads_text(same), "p_value": p_value})
-    return pd.DataFrame(rows, columns=[*COLUMNS, "heads", "bleu_low", "bleu_high"])
+    """One row per model: baselines, then target by target in the order of `KINDS`; heads and BLEU are means over seeds."""
+    models = tables.pruned()
+    corpora = list(models["corpus"].unique())
+    models = models[models["kind"].isin(KINDS)]
+    places = {"corpus_place": models["corpus"].map(corpora.index), "place": models["kind"].map(KINDS.index)}
+    models = models.assign(**places, scope=models["scope"].mask(models["kind"] == "baseline", ""))
+    order = {"corpus_place": True, "scope": True, **sweep.WEAKEST_FIRST, "place": True, "seed": True}
+    keys, same = ["corpus", "scope", "lam", "target_heads", "kind"], {"p_values": "difference", "first": ["updates"]}
+    return sweep.over_seeds(sweep.in_order(models, order), ["bleu", *TOTALS], keys, sort=False, **same)
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -52,7 +44,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             "scope": row.scope,
             "target": "" if row.kind == "baseline" else sweep.target(row.lam, row.target_heads),
             "model": row.kind,
-            "enc/dec/cross": row.heads,
+            "enc/dec/cross": sweep.heads_text(row._asdict()),
             "updates": f"{row.updates:,}",
             "BLEU": sweep.value_text(row.bleu, sd=row.bleu_sd, low=row.bleu_low, high=row.bleu_high),
             "n": str(row.seeds),

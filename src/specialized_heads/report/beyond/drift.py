@@ -38,7 +38,11 @@ SCALES = {
     ),
     MARGIN: ScalarMappable(Normalize(-0.4, 0.4), matplotlib.colormaps["PRGn"]),
 }
-EDGES = {SAME: ("#777777", "-", 0.6), MOVED: ("#332288", "--", 1.1), LOST: ("#C2410C", "-", 1.4)}
+EDGES = {
+    SAME: {"edgecolor": "#777777", "linewidth": 0.6},
+    MOVED: {"edgecolor": "#332288", "linewidth": 1.1, "linestyle": "--"},
+    LOST: {"edgecolor": "#C2410C", "linewidth": 1.4},
+}
 # Attention type, row, preferred offsets that count for it, and label of such heads. In the decoder offset 0 is the token
 # generated last.
 POSITIONS = [
@@ -116,34 +120,25 @@ def _moved(row: dict, first: pd.Series, heads: pd.DataFrame) -> str:
 
 def draw(cells: pd.DataFrame) -> Figure:
     """Draw one panel per scope, one below the other."""
-    if cells.empty:
-        return style.message_figure(f"Drift of functions: {sweep.NO_PRUNED}", width=style.DOUBLE)
     scopes = style.by(cells, "scope")
     # Few columns keep the width of a cell instead of stretching over the page.
     columns = max([5, *(scope["model"].nunique() for scope in scopes.values())])
     row = ROW if columns <= MOST else 1.4 * ROW
     heights = [row * scope["function"].nunique() + 0.75 for scope in scopes.values()]
-    drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 1.25), layout="constrained")
-    drawn.suptitle(
-        style.wrap(f"{cells['corpus'].iloc[0]}: the best head for each function", inches=style.DOUBLE, size=8)
-    )
-    grid = drawn.add_gridspec(len(scopes) + 1, 2, height_ratios=[*heights, 0.08])
-    for place, (scope, rows) in enumerate(scopes.items()):
-        _panel(drawn.add_subplot(grid[place, :]), rows, scope=scope, columns=columns)
-    for place, (label, scale) in enumerate(SCALES.items()):
-        bar = drawn.add_subplot(grid[-1, place])
-        style.colour_bar(drawn, scale, None, label, cax=bar, orientation="horizontal")
-    handles = [Rectangle((0, 0), 1, 1, facecolor="white", **_edge(carrier)) for carrier in EDGES]
+    drawn = Figure(figsize=(style.DOUBLE, sum(heights) + 1.6), layout="constrained")
+    title = f"{cells['corpus'].iloc[0]}: the best head for each function"
+    drawn.suptitle(style.wrap(title, inches=style.DOUBLE, size=8))
+    grid = drawn.subplots(len(scopes), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (scope, rows) in zip(grid, scopes.items(), strict=True):
+        _panel(axes, rows, scope=scope, columns=columns)
+    for label, scale in SCALES.items():
+        style.colour_bar(drawn, scale, grid, label, location="bottom", aspect=60, pad=0.02)
+    handles = [Rectangle((0, 0), 1, 1, facecolor="white", **edge) for edge in EDGES.values()]
     handles.append(Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="#CCCCCC", hatch="//////", linewidth=0))
     names = ["the baseline's head", MOVED, "another head, the baseline's is pruned", "no head"]
     heading = {"title": "bold: passes the threshold", "title_fontsize": 6.5}
     drawn.legend(handles, names, loc="outside lower center", ncols=4, **heading)
     return drawn
-
-
-def _edge(carrier: str) -> dict[str, object]:
-    """The frame of a cell."""
-    return dict(zip(("edgecolor", "linestyle", "linewidth"), EDGES[carrier], strict=True))
 
 
 def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None:
@@ -157,16 +152,14 @@ def _panel(axes: Axes, cells: pd.DataFrame, *, scope: str, columns: int) -> None
                 style.hatched_cell(axes, x, y, width=0.92, height=0.84)
                 continue
             face = SCALES[cell.measure].to_rgba(cell.score)
-            axes.add_patch(Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, facecolor=face, **_edge(cell.carrier)))
+            axes.add_patch(Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, facecolor=face, **EDGES[cell.carrier]))
             if size >= 4.5:
                 look = {"size": size, "weight": "bold" if cell.labelled else "normal"}
                 look["color"] = "white" if style.is_dark(face) else "black"
                 score = style.minus(f"{cell.score:{'+z' if cell.measure == MARGIN else ''}.2f}")
                 text = f"{cell.layer}-{cell.head}{between}{score}"
                 axes.text(x, y, text, ha="center", va="center_baseline", linespacing=1, **look)
-    first = [model.iloc[0] for model in models.values()]
-    labels = [f"{row['heads']}\n{sweep.label(row['lam'], row['target_heads'])}" for row in first]
-    axes.set_xticks(range(len(models)), [label.replace(" ", "\n") if columns > 8 else label for label in labels])
+    axes.set_xticks(range(len(models)), [sweep.column_label(model.iloc[0], columns) for model in models.values()])
     axes.set_yticks(range(len(functions)), functions)
     style.bare(axes)
     axes.tick_params(axis="x", labelsize=min(6.5, 1.25 * size))

@@ -17,7 +17,7 @@ from matplotlib.ticker import NullFormatter
 from specialized_heads.heads.functions import BY_NAME, FUNCTIONS, OF_TOKENS, POSITIONAL, SYNTACTIC
 from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables
+from specialized_heads.report.data import Tables, parted
 
 COLUMNS = ["corpus", "seed", "update", "measure", "name", "value", "layer", "head", "threshold"]
 # Columns of the table of heads.
@@ -74,15 +74,12 @@ def curves(encoder: pd.DataFrame) -> Iterator[tuple[str, str, pd.Series]]:
 
 def relation_name(column: str) -> str:
     """`nsubj_head_to_dependent` as the figure shows it: the relation, and which end looks at which."""
-    [direction] = [direction for direction in DIRECTIONS if column.endswith(direction)]
-    arrow = "head → dependent" if direction == DIRECTIONS[0] else BACKWARDS
-    return f"{column.removesuffix('_' + direction)}, {arrow}"
+    relation, direction = parted(column)
+    return f"{relation}, {'head → dependent' if direction == DIRECTIONS[0] else BACKWARDS}"
 
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus; curves are means over seeds, with the range of seeds behind them."""
-    if points.empty:
-        return style.message_figure("Emergence: no checkpoints of the baseline in this experiment", width=style.DOUBLE)
     corpora = style.by(points, "corpus")
     figure = Figure(figsize=(style.DOUBLE, HEIGHT * len(corpora) + KEY), layout="constrained")
     grid = figure.subplots(len(corpora), len(PANELS), squeeze=False, sharex=True)

@@ -42,14 +42,9 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """The table as text, the earliest curve of each corpus first."""
-    panels = rows["measure"].map(emergence.PANELS)
-    return pd.DataFrame(
-        {
-            "corpus": rows["corpus"],
-            "curve": panels + rows["name"].map(lambda name: f": {name}" if name else ""),
-            "first": rows["first"].map("{:.2f}".format),
-            "last": rows["last"].map("{:.2f}".format),
-            "half-way update": rows["half"].map("{:,.0f}".format),
-            "seeds": rows["seeds"].map(str),
-        }
-    )
+    names = rows["name"].map(lambda name: f": {name}" if name else "")
+    table = rows[["corpus"]].assign(curve=rows["measure"].map(emergence.PANELS) + names)
+    for column in ("first", "last"):
+        table[column] = rows[column].map("{:.2f}".format)
+    table["half-way update"] = rows["half"].map("{:,.0f}".format)
+    return table.assign(seeds=rows["seeds"].map(str))

@@ -6,8 +6,9 @@ identified by its version, a hash of its source files and, in a git checkout, th
 
 import os
 import platform
+import re
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pandas as pd
@@ -26,14 +27,6 @@ PACKAGES = (
 )  # fmt: skip
 ROOT = Path(specialized_heads.__file__).parents[2]
 CODE = ("Snakefile", "src", "workflow")  # below the root; an edit of these can change results
-
-
-def installed(package: str) -> str:
-    """The version of a package, or a note that this environment lacks it: rules can have environments of their own."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not in this environment"
 
 
 def git(*arguments: str) -> str:
@@ -56,24 +49,19 @@ def commit() -> str:
     return f"{git('rev-parse', 'HEAD')}, {since}"
 
 
-def processor() -> str:
-    """The name of the processor, if the system reports it."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def numbers(tables: Tables, *, engines: list[str], device: str) -> pd.DataFrame:
     """One row per fact, with the packages of these engines of dependency parsing."""
     parsers = ["stanza"] if "stanza" in engines else []
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    names = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    installed = {found.name: found.version for found in distributions()}  # rules can have environments of their own
     rows = [("software", "Python", platform.python_version())]
-    rows += [("software", package, installed(package)) for package in (*PACKAGES, *parsers)]
+    rows += [("software", name, installed.get(name, "not in this environment")) for name in (*PACKAGES, *parsers)]
     rows += [
         ("software", "CUDA of torch", torch.version.cuda or "none"),
         ("machine", "system", platform.platform()),
-        ("machine", "processor", processor()),
+        ("machine", "processor", names[0] if names else platform.machine()),
         ("machine", "instructions that torch uses", torch.backends.cpu.get_cpu_capability()),
         ("machine", "processors of this job", str(len(os.sched_getaffinity(0)))),
         ("machine", "processors of the machine", str(os.cpu_count())),

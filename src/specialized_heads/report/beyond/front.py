@@ -70,7 +70,7 @@ def draw(rows: pd.DataFrame) -> Figure:
     curve, heads = (rows[rows["panel"] == panel] for panel in ("left", "right"))
     heads = heads.astype({"heads": int, "seed": int})
     if curve.empty:
-        return style.message_figure(f"The study at a glance: {sweep.NO_PRUNED}", width=style.DOUBLE)
+        return style.nothing()
     models = list(heads.groupby(KEYS, dropna=False, sort=False))
     models.sort(key=lambda model: (["", *LOOKS].index(model[0][0]), -model[1]["heads"].sum()))
     drawn = Figure(figsize=(style.DOUBLE, max(2.3, 1.0 + ROW * (len(models) + 2)) + 0.7), layout="constrained")
@@ -81,14 +81,14 @@ def draw(rows: pd.DataFrame) -> Figure:
     several = curve["seeds"].max() > 1
     left.set_title("What pruning costs" + sweep.seeds_note(curve))
     right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
-    handles = [*_key(), sweep.hollow_key(), *sweep.key(both=sweep.both_kinds(curve))]
+    handles = [*_key(), sweep.hollow_key(), *sweep.key(curve)]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn
 
 
 def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     """Differences against the heads that are left. The rows beside it name the two series."""
-    both, scopes = sweep.both_kinds(curve), style.by(curve, "scope")
+    scopes = style.by(curve, "scope")
     axes.axhline(0, **style.REFERENCE)
     place = {"xy": (0.02, 0), "xycoords": ("axes fraction", "data"), "xytext": (0, 2), "textcoords": "offset points"}
     names = {scope: sweep.reference_text(own) for scope, own in scopes.items()}
@@ -96,7 +96,7 @@ def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     text = names.popitem()[1] if same else "\n".join(f"{scope}: {name}" for scope, name in names.items())
     axes.annotate(text, size=6.5, color=style.PAPER_COLOUR, **place)
     for scope, points_of_scope in scopes.items():
-        for series, look in sweep.split(points_of_scope, LOOKS[scope], both=both):
+        for series, look in sweep.split(points_of_scope, LOOKS[scope]):
             sweep.line(axes, series.iloc[::-1], x="retained", y="difference", look=look)
     most = curve["retained"].max()
     axes.set(xlim=(-0.02 * most, 1.03 * most), xlabel="heads retained, of all types", ylabel="BLEU − reference")

@@ -30,12 +30,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
     for model in baselines.itertuples():
         heads = tables.of(model.corpus).analysed(model.corpus, "baseline")
         encoder = heads[(heads["seed"] == model.seed) & (heads["type"] == "encoder")]
-        row = {"corpus": model.corpus, "seed": model.seed, "updates": model.updates}
-        row |= {
-            "dev_loss": model.dev_loss,
-            "heads": len(encoder),
-            "labelled": int((encoder["functions"].map(len) > 0).sum()),
-        }
+        row = {name: getattr(model, name) for name in ("corpus", "seed", "updates", "dev_loss")}
+        row |= {"heads": len(encoder), "labelled": int((encoder["functions"].map(len) > 0).sum())}
         row |= encoder[list(SHARES)].max().to_dict()
         margins = encoder[[c for c in encoder.columns if c.endswith(tuple(f"{d}_margin" for d in DIRECTIONS))]]
         head, column = margins.stack().idxmax()
@@ -60,9 +56,8 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             line[name] = between(seeds[column], "{:.2f}")
         margin = between(100 * seeds["margin"], "{:+.0f}")
         if len(seeds) == 1:
-            margin += (
-                f" [{100 * best['margin_low']:.0f}, {100 * best['margin_high']:.0f}] {relation_name(best['relation'])}"
-            )
+            low, high = 100 * best["margin_low"], 100 * best["margin_high"]
+            margin += f" [{low:.0f}, {high:.0f}] {relation_name(best['relation'])}"
         line["syntactic margin, points"] = margin
         for function in OF_TOKENS:
             line[function.measure] = between(seeds[function.score], "{:.2f}")

@@ -21,7 +21,6 @@ from specialized_heads.report.voita import sweep
 MOST = 5  # panels beside each other
 ROW = 0.025  # inches of a gate
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
-SCOPES = {"encoder": "encoder only", "all": "all types"}
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open", "functions"]
 MARKERS = {name: look.marker for name, look in zip((name for name in style.FUNCTIONS if name != "other"), style.SERIES)}
 ALIAS = {"diagonal": "positional"}  # what is a diagonal in cross-attention is a position elsewhere
@@ -51,8 +50,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(table: pd.DataFrame) -> Figure:
     """Draw one panel per attention type and model, at most `MOST` models in a row, the scopes one below the other."""
-    if table.empty:
-        return style.message_figure(f"Gates: {sweep.NO_PRUNED}", width=style.DOUBLE)
     blocks, notes = [], []
     for scope, models in style.by(table, "scope").items():
         for kind, gates in style.by(models, "type").items():
@@ -60,7 +57,7 @@ def draw(table: pd.DataFrame) -> Figure:
             panels = list(ordered.groupby(["lam", "target_heads"], dropna=False, sort=False))
             blocks.append((scope, kind, [panels[place] for place in style.evenly(len(panels), most=MOST)]))
         if len(panels) > MOST:
-            notes.append(f"{SCOPES[scope]}: {MOST} of {len(panels)} models shown")
+            notes.append(f"{style.SCOPES[scope]}: {MOST} of {len(panels)} models shown")
     rows = [max(panel.groupby(["layer", "head"]).ngroups for _, panel in panels) for *_, panels in blocks]
     heights = [0.9 + max(0.4, ROW * heads) for heads in rows]
     drawn = Figure(figsize=(style.DOUBLE, 0.9 + sum(heights)), layout="constrained")
@@ -77,8 +74,8 @@ def draw(table: pd.DataFrame) -> Figure:
             mesh = _panel(axes, cells, functions.reindex(cells.index))
             axes.set_title(sweep.target(lam, asked) + _choice(axes, cells), size=6.5)
             axes.tick_params(labelleft=axes is line[0])
-        name = style.wrap(style.TYPES[kind][0], inches=0.9, size=6.5)
-        line[0].set_ylabel(f"{name}\n({SCOPES[scope]})\nlayer", size=6.5)
+        name = f"{style.TYPES[kind][0]} ({style.SCOPES[scope]})"
+        line[0].set_ylabel(f"{style.wrap(name, inches=0.9, size=6.5)}\nlayer", size=6.5)
     style.label_lowest(grid, "update")
     drawn.colorbar(mesh, ax=grid, location="bottom", pad=0.02, shrink=0.3, aspect=30, label="P(gate is open)")
     looks = {name: {"marker": marker, "color": style.FUNCTIONS[name].colour} for name, marker in MARKERS.items()}

@@ -6,7 +6,7 @@ they are. Notes below the table give the signatures of the scores, each once, an
 
 import pandas as pd
 
-from specialized_heads.report import style
+from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
@@ -18,15 +18,14 @@ CAPTION = (
     "and softmax."
 )
 KEYS = ["kind", "scope", "criterion", "lam", "target_heads", "update", "seed"]
-COUNTS = ["encoder_heads", "decoder_heads", "cross_heads", "parameters"]
 SIGNATURES = {
     "BLEU": "signature",
     "BLEU of Moses tokens (tok. in table 2)": "signature_tokenised",
     "chrF": "signature_chrf",
 }
 SCORES = ["updates", "bleu", "bleu_low", "bleu_high", "chrf", *SIGNATURES.values(), "sentences"]
-DECODING = ["beam", "length_penalty", "max_length_ratio"]
-COLUMNS = ["corpus", *KEYS, *COUNTS, "parameters_without_embeddings", "dev_loss", *SCORES]
+DECODING = ["beam", "max_length_ratio"]
+COLUMNS = ["corpus", *KEYS, *TOTALS, "parameters", "parameters_without_embeddings", "dev_loss", *SCORES]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -46,7 +45,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
                 "scope": row["scope"],
                 "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
                 "seed": str(row["seed"]),
-                "enc/dec/cross": "/".join(str(row[name]) for name in COUNTS[:3]),
+                "enc/dec/cross": sweep.heads_text(row),
                 "BLEU": sweep.value_text(row["bleu"], low=row["bleu_low"], high=row["bleu_high"]),
                 "chrF": f"{row['chrf']:.1f}",
                 "dev loss": sweep.value_text(row["dev_loss"], digits=3),
@@ -66,14 +65,11 @@ def notes(rows: pd.DataFrame) -> list[str]:
         for signature, titles in signed.items():
             of = f" of {', '.join(titles)}" if len(signed) > 1 else ""
             lines.append(f"{name}{of}: {signature}")
-    for how, same in rows.groupby(DECODING, sort=False):
-        beam, length_penalty, longest = how
-        sets = [
-            f"{title} ({own['sentences'].iloc[0]:,} test sentences)" for title, own in style.by(same, "corpus").items()
-        ]
-        penalty = f"log P / length^{length_penalty:g}" if length_penalty else "log P, not normalised by length"
+    for (beam, longest), same in rows.groupby(DECODING, sort=False):
+        sizes = same.groupby("corpus", sort=False)["sentences"].first()
+        sets = ", ".join(f"{title} ({size:,} test sentences)" for title, size in sizes.items())
         lines.append(
-            f"Translation of {', '.join(sets)}: beam search with {beam} hypotheses, ranked by {penalty}; at most "
+            f"Translation of {sets}: beam search with {beam} hypotheses, ranked by log P / length; at most "
             f"{longest:g} times the source's subwords, plus 10."
         )
     return lines

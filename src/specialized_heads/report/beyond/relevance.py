@@ -13,6 +13,7 @@ from specialized_heads.report.claims.evidence import NotTestable
 from specialized_heads.report.claims.of_heads import area, rank_correlation, top_share
 from specialized_heads.report.data import Tables, spearman
 from specialized_heads.report.style import minus
+from specialized_heads.report.voita.sweep import value_text
 
 NAMES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
 COLUMNS = [
@@ -47,14 +48,13 @@ def numbers(tables: Tables) -> pd.DataFrame:
         for name in measured:
             rule, same_rule = f"relevance_{name}", {"corpus": corpus, "seed": seed, "rule": name}
             for layer, same in encoder.groupby("layer"):
-                row = {
-                    "layer": layer,
-                    "heads": len(same),
-                    "sum": same[rule].sum(),
-                    "top_head": same[f"halves_{name}"].iloc[0],
+                row = {"layer": layer, "heads": len(same), "sum": same[rule].sum()}
+                row |= {"top_head": same[f"halves_{name}"].iloc[0], "top_quarter": top_share(same[rule])}
+                row |= {
+                    "confidence": spearman(same[rule], same["confidence"]),
+                    "order": spearman(same[rule], same[first]),
                 }
-                row |= {"top_quarter": top_share(same[rule]), "confidence": spearman(same[rule], same["confidence"])}
-                rows.append(same_rule | row | {"order": spearman(same[rule], same[first])})
+                rows.append(same_rule | row)
             rows.append(same_rule | _together(encoder, rule, first, labelled))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "labelled": "Int64"})
 
@@ -94,6 +94,4 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _interval(row: pd.Series, name: str) -> str:
-    if pd.isna(row[name]):
-        return "–"
-    return minus(f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]")
+    return value_text(row[name], low=row[f"{name}_low"], high=row[f"{name}_high"], digits=2) or "–"

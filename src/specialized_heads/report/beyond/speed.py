@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from specialized_heads.report.data import Tables, stack
-from specialized_heads.tables import read_table
+from specialized_heads.report.data import Tables, joined
 
 MEASURED = (
     "heads", "sentences", "tokens", "encoder_seconds", "masked_seconds", "translation_seconds", "parameters", "device",
 )  # fmt: skip
 FILES = ("speed",)
-COLUMNS = ["corpus", *MEASURED, "encoder_speedup", "translation_speedup"]
 CAPTION = (
     "Time per batch with encoder heads removed from the weights, and, for the encoder, with the same heads multiplied by "
     "zero; speed-up relative to the model with all heads, for translation per target token"
@@ -24,14 +22,11 @@ CAPTION = (
 
 def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
     """The rows of `speed.parquet` of each corpus, with the speed-up of the encoder and of translation."""
-    frames = []
-    for title, path in speed.items():
-        for _, rows in read_table(path, columns=MEASURED).to_pandas().groupby("sentences", sort=False):
-            per_token = rows["translation_seconds"] / rows["tokens"]
-            whole = rows["heads"].idxmax()
-            rows = rows.assign(corpus=title, encoder_speedup=rows["encoder_seconds"][whole] / rows["encoder_seconds"])
-            frames.append(rows.assign(translation_speedup=per_token[whole] / per_token))
-    return stack(frames, COLUMNS)
+    rows = joined(speed, MEASURED)
+    whole = rows.loc[rows.groupby(["corpus", "sentences"])["heads"].transform("idxmax")].set_index(rows.index)
+    rows["encoder_speedup"] = whole["encoder_seconds"] / rows["encoder_seconds"]
+    per_token = [table["translation_seconds"] / table["tokens"] for table in (whole, rows)]
+    return rows.assign(translation_speedup=per_token[0] / per_token[1])
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:

@@ -47,14 +47,9 @@ CAPTION = (
 )
 ROW = 0.15  # inches
 LOOKS = {
-    "one model": {"color": style.series(0).colour, "marker": "o", "linestyle": "-", "linewidth": 0.9},
-    "gates not decided": {"color": "#888888", "marker": "s", "linestyle": ":", "linewidth": 0.9},
-    "all models with decided gates": {
-        "color": style.series(0).colour,
-        "marker": "D",
-        "linestyle": "-",
-        "linewidth": 1.6,
-    },
+    "one model": {"color": style.series(0).colour, "marker": "o", "linewidth": 0.9},
+    "gates not decided": {"color": "#888888", "marker": "s", "linewidth": 0.9},
+    "all models with decided gates": {"color": style.series(0).colour, "marker": "D", "linewidth": 1.6},
 }
 LEFT = {"labelled": "left, with a function", "other": "left, without"}
 PLACES = 1.25, 1.7  # x of these on the right
@@ -102,23 +97,22 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
 
 def draw(rows: pd.DataFrame) -> Figure:
     """Draw one row per model, the rows of all models in bold."""
-    if rows.empty:
-        return style.message_figure(f"Survival of heads: {sweep.NO_PRUNED}", width=style.DOUBLE)
-    groups = list(rows.groupby(["corpus", "scope"], sort=False))
-    lines = len(rows) + 1.6 * len(groups)
+    groups = rows.groupby(["corpus", "scope"], sort=False)
+    lines = len(rows) + 1.6 * groups.ngroups
     drawn = Figure(figsize=(style.DOUBLE, ROW * lines + 0.85), layout="constrained")
     axes = drawn.add_subplot()
-    y, heights, labels = -1.0, [], []
+    y, labels = -1.0, {}
     for (corpus, scope), same in groups:
         y += 1.6
         axes.text(-1, y, f"{corpus}, {style.SCOPES[scope]}", weight="bold", va="center_baseline")
         axes.plot([0, 0], [y + 0.5, y + len(same) + 0.5], zorder=0, **style.REFERENCE)
         for row in same.to_dict("records"):
             y += 1
-            heights.append(y)
-            labels.append(_label(row, several=same["seed"].nunique() > 1))
+            seed = f", seed {row['seed']}" if same["seed"].nunique() > 1 else ""
+            whole = pd.isna(row["seed"])
+            labels[y] = "all models" if whole else f"{_target(row)}{seed}: {row['left']} left"
             _point(axes, row, y)
-    axes.set_yticks(heights, labels)
+    axes.set_yticks(list(labels), list(labels.values()))
     for place, text in zip(PLACES, LEFT.values(), strict=True):
         axes.text(place, -0.4, style.wrap(text, inches=0.8, size=6.5), size=6.5, ha="center", va="bottom")
     axes.set_xlabel("survival of heads with a function − that of others", x=1.02 / (1.02 + 1.9))
@@ -127,35 +121,31 @@ def draw(rows: pd.DataFrame) -> Figure:
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     handles = [Line2D([], [], label=name, **look) for name, look in LOOKS.items()]
-    handles.append(sweep.hollow_key("line at 0"))
-    drawn.legend(handles=handles, loc="outside lower center", ncols=4)
+    drawn.legend(handles=[*handles, sweep.hollow_key("line at 0")], loc="outside lower center", ncols=4)
     return drawn
 
 
-def _label(row: dict, *, several: bool) -> str:
-    if pd.isna(row["seed"]):
-        return "all models"
-    seed = f", seed {row['seed']}" if several else ""
-    return f"{sweep.target(row['lam'], row['target_heads'])}{seed}: {row['left']} left"
+def _target(row: dict) -> str:
+    return sweep.target(row["lam"], row["target_heads"])
 
 
 def _point(axes: Axes, row: dict, y: float) -> None:
     """The difference of a row with its interval, and what it is a difference of."""
-    whole = pd.isna(row["seed"])
-    one, undecided, every = LOOKS.values()
+    whole, (one, undecided, every) = pd.isna(row["seed"]), LOOKS.values()
     look = every if whole else one if row["counted"] else undecided
+    text = {"size": 6.5, "ha": "center", "va": "center_baseline", "weight": "bold" if whole else "normal"}
     for place, kind in zip(PLACES, LEFT, strict=True):
-        weight = "bold" if whole else "normal"
-        axes.text(place, y, _left(row, kind), size=6.5, ha="center", va="center_baseline", weight=weight)
-    if pd.isna(row["difference"]):
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        axes.text(place, y, _left(row, kind), **text)
+    difference, low, high = (row[name] for name in ("difference", "low", "high"))
+    if pd.isna(difference):
         none = whole and pd.isna(row["heads"])
-        text = "no model with decided gates" if none else "no difference to measure"
-        axes.text(0, y, text, size=6, ha="center", va="center_baseline", bbox=box)
+        axes.text(
+            0, y, "no model with decided gates" if none else "no difference to measure", backgroundcolor="white", **text
+        )
         return
-    sure = row["low"] > 0 or row["high"] < 0
-    axes.plot([row["low"], row["high"]], [y, y], **(look | {"marker": ""}))
-    axes.plot(row["difference"], y, markerfacecolor="white" if sure else look["color"], **look)
+    face = "white" if low > 0 or high < 0 else look["color"]
+    axes.plot([low, high], [y, y], **(look | {"marker": ""}))
+    axes.plot(difference, y, markerfacecolor=face, **look)
 
 
 def _left(row: dict, kind: str) -> str:
@@ -172,9 +162,8 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     for row in rows.to_dict("records"):
         whole = pd.isna(row["seed"])
         line = {"corpus": row["corpus"], "scope": style.SCOPES[row["scope"]]}
-        line["model"] = "all" if whole else sweep.target(row["lam"], row["target_heads"]) + "*" * (not row["counted"])
-        line["seed"] = "" if whole else str(row["seed"])
-        line["left"] = "" if whole else str(row["left"])
+        line["model"] = "all" if whole else _target(row) + "*" * (not row["counted"])
+        line |= {name: "" if whole else str(row[name]) for name in ("seed", "left")}
         line |= {name: _left(row, kind) or "–" for kind, name in LEFT.items()}
         line["difference"] = _text(row["difference"], low=row["low"], high=row["high"])
         lines.append(line | {score: _text(row[score]) for score in SCORES})

@@ -6,7 +6,6 @@ set. The two differ in more than the data: the training loss includes label smoo
 loss does not.
 """
 
-import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -20,7 +19,6 @@ from specialized_heads.report.voita import sweep
 
 ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
 MOST = 6  # entries of a panel's legend; of more models that many are named, evenly spaced
-ROOM = 0.15  # space above the lines for each row of the legend, but for at least two, as a share of their height
 COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "target_heads", "seed", "update", "loss", "dev_loss"]
 TITLES = {
     "pruned": "pruned",
@@ -29,7 +27,6 @@ TITLES = {
     "regularised": "with gates, from scratch",
     "finetuned": "cut by a criterion, fine-tuned",
 }
-SCOPES = {"encoder": "encoder", "all": "all types"}
 DEVELOPMENT = {"markersize": 2.5, "linestyle": "none"}
 THIN = {"linewidth": 0.9}
 
@@ -44,8 +41,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 def draw(curves: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, kind and scope."""
     groups = list(curves.groupby(["corpus", "kind", "scope"], sort=False))
-    if not groups:
-        return style.message_figure("Training curves: no models in this experiment", width=style.DOUBLE)
     drawn, grid, panels = style.panels(len(groups), across=ACROSS, height=HEIGHT, more_height=0.4)
     inches = style.DOUBLE / grid.shape[1] - 0.4
     for axes, ((corpus, kind, scope), same) in zip(panels, groups, strict=True):
@@ -54,7 +49,7 @@ def draw(curves: pd.DataFrame) -> Figure:
             for loss in base.groupby("seed")["dev_loss"].last():
                 axes.axhline(loss, **style.REFERENCE)
         _panel(axes, same)
-        what = f"{TITLES[kind]} ({SCOPES[scope]})" if scope else kind
+        what = f"{TITLES[kind]} ({scope})" if scope else kind
         axes.set_title(f"{style.wrap(corpus, inches=inches)}\n{style.wrap(what, inches=inches)}")
         axes.set_xlim(0, None)
         axes.grid(axis="y")
@@ -83,11 +78,9 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
         if label:
             key.append(style.key(look, label, markersize=2.5, **THIN))
     if key:
-        low, high = axes.get_ylim()
-        columns = 2 if curves["criterion"].iloc[0] else 3  # names of criteria are longer
-        axes.set_ylim(low, high + ROOM * max(2, math.ceil(len(key) / columns)) * (high - low))
-        spacing = {"handlelength": 1.8, "labelspacing": 0.2, "columnspacing": 0.8}
-        axes.legend(handles=key, loc="upper center", ncols=columns, fontsize=5.5, **spacing)
+        axes.margins(y=0.4)  # room for the legend
+        axes.set_ylim(axes.dataLim.y0 - 0.05 * axes.dataLim.height, None)
+        axes.legend(handles=key, loc="upper center", ncols=2, fontsize=5.5, handlelength=1.8, columnspacing=0.8)
 
 
 def _looks(curves: pd.DataFrame) -> Iterator[tuple[str, style.Series, pd.DataFrame]]:
@@ -96,9 +89,8 @@ def _looks(curves: pd.DataFrame) -> Iterator[tuple[str, style.Series, pd.DataFra
         for name, same in style.by(curves, "criterion").items():
             yield name, style.CRITERIA[name], same
         return
-    targets = list(
-        sweep.in_order(curves, sweep.WEAKEST_FIRST).groupby(["lam", "target_heads"], dropna=False, sort=False)
-    )
+    ordered = sweep.in_order(curves, sweep.WEAKEST_FIRST)
+    targets = list(ordered.groupby(["lam", "target_heads"], dropna=False, sort=False))
     named = style.evenly(len(targets), most=MOST)
     for place, ((lam, asked), same) in enumerate(targets):
         label = sweep.target(lam, asked) if place in named and same["scope"].iloc[0] else ""

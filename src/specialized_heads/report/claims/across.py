@@ -13,10 +13,9 @@ from pathlib import Path
 import pandas as pd
 
 from specialized_heads.report import data
-from specialized_heads.report.claims import voita
+from specialized_heads.report.claims import table, voita
 from specialized_heads.report.claims.claim import Unit, Verdict
-from specialized_heads.report.claims.table import COLUMNS as TABLE
-from specialized_heads.report.claims.table import PAPERS, numbers, ours
+from specialized_heads.report.claims.table import PAPERS, ours
 from specialized_heads.report.output import escape_markdown
 from specialized_heads.stage import UserError, write_file
 
@@ -31,13 +30,15 @@ COLUMNS = ["claim", "paper", "here", "verdict", "evidence", "notes"]
 
 
 def judged(folders: Sequence[Path]) -> pd.DataFrame:
-    """The rows of `table.numbers` for each of these folders of tables, with `experiment`, `folder`, `seeds` and `updates`."""
+    """The rows of `table.judged` for each of these folders of tables, with `experiment`, `folder`, `seeds` and `updates`."""
     frames = []
     for folder in folders:
         if missing := [name for name in data.Tables._fields if not (folder / f"{name}.parquet").is_file()]:
             raise UserError(f"{folder}: no {missing[0]}.parquet; give folders such as results/default/data")
         tables = data.load([folder])
-        rows = numbers(tables, _speed(folder))
+        path = folder.parent / "tables" / "task_speed.csv"  # kept as a table only
+        speed = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
+        rows = table.judged(table.every_evidence(tables, speed))
         models = tables.models.assign(pruned=tables.models["kind"].eq("pruned"))
         size = models.groupby(["corpus", "pruned"]).agg(seeds=("seed", "nunique"), updates=("updates", "max"))
         # Michel et al. remove heads of the baseline.
@@ -48,12 +49,6 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
             rows[column] = [known.get(place, known.get((place[0], False), 0)) for place in places]
         frames.append(rows.assign(experiment=tables.models["experiment"].iloc[0], folder=str(folder)))
     return pd.concat(frames, ignore_index=True)
-
-
-def _speed(folder: Path) -> dict[str, pd.DataFrame]:
-    """The speed of each task, which is kept as a table only."""
-    path = folder.parent / "tables" / "task_speed.csv"
-    return dict(list(pd.read_csv(path).groupby("task"))) if path.is_file() else {}
 
 
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:
@@ -67,7 +62,7 @@ def chosen(rows: pd.DataFrame) -> pd.DataFrame:
             absent = {"paper": paper, "reason": f"no experiment has a {claim.judged_on[0]} model"} | UNTESTED
             unjudged = same.head(1) if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
             parts.append(able[able["folder"] == able["folder"].iloc[0]] if len(able) else unjudged)
-    return pd.concat(parts, ignore_index=True)[[*TABLE, *MORE]].astype({"seeds": "Int64", "updates": "Int64"})
+    return pd.concat(parts, ignore_index=True)[[*table.COLUMNS, *MORE]].astype({"seeds": "Int64", "updates": "Int64"})
 
 
 def notes_of(path: Path | None) -> dict[str, str]:

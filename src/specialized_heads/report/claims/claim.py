@@ -55,20 +55,14 @@ class Unit(StrEnum):
 
     def text(self, value: float) -> str:
         """The formatted value."""
-        form = {
-            "BLEU": ".1f",
-            "difference": "+.2f",
-            "share": ".0%",
-            "points": "+.0f",
-            "correlation": ".2f",
-            "AUC": ".2f",
-            "rank": ".2g",
-        }[self]
-        return minus(f"{100 * value if self is Unit.POINTS else value:{form}}")
+        return minus(f"{100 * value if self is Unit.POINTS else value:{FORMS.get(self, '.2f')}}")
 
     def is_bound(self, value: float) -> bool:
         """Whether no value of this unit can be beyond this one, whatever the evidence."""
         return self is Unit.RANK or (self in (Unit.SHARE, Unit.CORRELATION, Unit.AREA) and value in (-1.0, 0.0, 1.0))
+
+
+FORMS = {Unit.BLEU: ".1f", Unit.DIFFERENCE: "+.2f", Unit.SHARE: ".0%", Unit.POINTS: "+.0f", Unit.RANK: ".2g"}
 
 
 @dataclass(frozen=True)

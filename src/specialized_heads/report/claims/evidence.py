@@ -13,9 +13,9 @@ import pandas as pd
 
 from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.report.data import parted
 
 TOTALS = [f"{kind}_heads" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
@@ -69,16 +69,14 @@ class Evidence:
         A classifier must be better than the most frequent label.
         """
         if self.of == "classification":
-            tables = [table["bleu_full"] for table in (self.single, self.systematic[self._finished()]) if len(table)]
-            learned = tables and pd.concat(tables).min() >= self.majority + MIN_LEARNED
+            steps = self.systematic
+            tables = [self.single, steps[steps["update"].isna()] if len(steps) else steps]
+            whole = [table["bleu_full"].min() for table in tables if len(table)]
+            learned = whole and min(whole) >= self.majority + MIN_LEARNED
             require(learned, f"BERT is less than {MIN_LEARNED:.0f} points better than the most frequent label")
         else:
             translates = self.baselines()["bleu"].min() >= MIN_BASELINE
             require(translates, f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
-
-    def _finished(self) -> pd.Series:
-        """The rows of systematic pruning at the end of training."""
-        return self.systematic["update"].isna() if len(self.systematic) else pd.Series([], dtype=bool)
 
     def all_pruned(self, *scopes: str) -> pd.DataFrame:
         """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""
@@ -123,10 +121,8 @@ class Evidence:
         The reference is the baseline if it is converged, else the model with λ 0.
         """
         models, converged = self.pruned_models(scope), self.converged(scope)
-        unknown = (
-            f"no model with λ 0 in scope {scope} shows what the updates of pruning gain by themselves (pruning.{scope})"
-        )
-        require(converged is not None, unknown)
+        gain = "shows what the updates of pruning gain by themselves"
+        require(converged is not None, f"no model with λ 0 in scope {scope} {gain} (pruning.{scope})")
         if converged:
             return models, "against the baseline (converged)"
         return against_controls(models, self.controls(scope)), "against λ 0 (baseline not converged)"
@@ -156,7 +152,7 @@ class Evidence:
         """The functions of encoder heads: offset, rare words, and each relation and direction that has enough arcs."""
         functions = []
         for head in heads.to_dict("records"):
-            names = {name for name in head["relations"] if head[f"{_relation(name)}_arcs"] >= self.least_arcs}
+            names = {name for name in head["relations"] if head[f"{parted(name)[0]}_arcs"] >= self.least_arcs}
             if POSITIONAL in head["functions"]:
                 names.add(f"{POSITIONAL} {head['positional_offset']:+.0f}")
             functions.append(names | {RARE_WORDS} & set(head["functions"]))
@@ -200,10 +196,3 @@ def against_controls(models: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFra
     value = models["difference"] - reference["difference"]
     half = np.hypot(*(side["difference_high"] - side["difference_low"] for side in (models, reference))) / 2
     return models.assign(**dict(zip(INTERVAL, (value, value - half, value + half), strict=True)))
-
-
-def _relation(name: str) -> str:
-    """The relation of a name with a direction, such as nsubj_head_to_dependent."""
-    for direction in DIRECTIONS:
-        name = name.removesuffix(f"_{direction}")
-    return name

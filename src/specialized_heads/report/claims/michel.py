@@ -82,7 +82,7 @@ def claims_of_bert() -> list[Claim]:
     return [
         claim("bert_single", "3.2, figure 1", "heads of BERT whose removal alone changes its score (p < 0.01)",
               "the majority can go without much deviation", (0.0, 0.5), "at most half",
-              Unit.SHARE, of_ablation.noticed),
+              Unit.SHARE, of_ablation.significant),
         claim("bert_alone", "3.3, table 3",
               "change of BERT's accuracy with only the best head of a layer, in the layer that loses most",
               f"{Unit.DIFFERENCE.text(BERT_ALONE)} points (not significant)", (-1.5, inf),

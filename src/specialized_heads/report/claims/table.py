@@ -5,31 +5,28 @@ the verdict (`claim`). Claims about pruning have a row for each corpus that is p
 """
 
 import math
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
 from specialized_heads.report.claims import michel, voita
-from specialized_heads.report.claims.claim import Claim, Unit, Verdict, judge
+from specialized_heads.report.claims.claim import Unit, Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.data import Tables, in_order_of_importance, removed
-from specialized_heads.tables import read_table
+from specialized_heads.report.data import Tables, in_order_of_importance, joined, removed
 
 PAPERS = {
     "Voita et al. 2019": voita.claims,
     "Michel et al. 2019": lambda: michel.claims() + michel.claims_of_bert(),
 }
 FILES = ("speed",)
+SPEED = ["sentences", "gain", "gain_low", "gain_high", "device"]
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
     "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",
 ]  # fmt: skip
-TINTS = {
-    Verdict.REPRODUCED.value: "#d3ecd9",
-    Verdict.PARTLY.value: "#fbf0c8",
-    Verdict.INCONCLUSIVE.value: "#e6e6ef",
-    Verdict.NOT_REPRODUCED.value: "#f8ddd3",
-}
+TINTS = dict(zip((verdict.value for verdict in Verdict), ("#d3ecd9", "#fbf0c8", "#e6e6ef", "#f8ddd3")))
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
     "confirms the claim, and the verdict. Reproduced: our value is in the range; if a claim only says that one thing is larger "
@@ -42,96 +39,75 @@ CAPTION = (
 )
 
 
-def numbers(tables: Tables, speed: dict[str, Path | pd.DataFrame]) -> pd.DataFrame:
-    """`judged` of the evidence of each corpus and task; `speed`: of tasks, as a file or a table."""
+def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
+    """`judged` of the evidence of each corpus and task; `speed`: the file of each task whose speed is measured."""
+    return judged(every_evidence(tables, joined(speed, SPEED, "task")))
+
+
+def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:
+    """The evidence of each corpus, then of each task; `speed`: rows of the table of speed, with `task`."""
     every = [evidence_of(tables.of(corpus)) for corpus in tables.corpora()]
     for task in tables.tasks()["corpus"].unique():
-        measured = speed.get(task, pd.DataFrame())
-        if isinstance(measured, Path):
-            measured = read_table(measured).to_pandas()
-        every.append(evidence_of_task(tables.of(task), speed=measured))
-    return judged(every)
+        every.append(evidence_of(tables.of(task), speed=speed[speed["task"] == task]))
+    return every
 
 
-def evidence_of(tables: Tables) -> Evidence:
-    """The evidence of a corpus."""
-    models = tables.models
+def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidence:
+    """The evidence of a corpus, or of a classification task with its `speed`."""
+    models, second = tables.models, removed(tables, "without", measured_on="second")
     first = models.iloc[0]
-    same = (first["source_language"], first["target_language"]) == ("en", "ru")
-    return Evidence(
+    same = (first.get("source_language"), first.get("target_language")) == ("en", "ru")
+    shared = Evidence(
         title=first["corpus"],
-        stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
-        pruned=len(set(models["kind"])) > 1,
         scores=models,
         heads=tables.heads,
         single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
-        second=removed(tables, "without", measured_on="second"),
+        second=second,
         systematic=in_order_of_importance(tables),
-        least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
         logs=tables.logs,
     )
-
-
-def evidence_of_task(tables: Tables, *, speed: pd.DataFrame) -> Evidence:
-    """The evidence of a classification task."""
-    first = tables.models.iloc[0]
-    second = removed(tables, "without", measured_on="second")
-    return Evidence(
-        title=first["corpus"],
-        single=pd.concat([removed(tables, what) for what in ("without", "alone")]),
-        # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
-        second=second if "second_bleu" in first and pd.notna(first["second_bleu"]) else second[:0],
-        systematic=in_order_of_importance(tables),
-        of="classification",
-        majority=first["majority"],
-        metric=first["metric"],
-        speed=speed,
-    )
+    if speed is None:
+        return replace(
+            shared,
+            stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
+            pruned=len(set(models["kind"])) > 1,
+            least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
+        )
+    # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
+    second = second if pd.notna(first.get("second_bleu")) else second[:0]
+    known = {"majority": first["majority"], "metric": first["metric"], "speed": speed}
+    return replace(shared, of="classification", second=second, **known)
 
 
 def judged(corpora: list[Evidence]) -> pd.DataFrame:
-    """Judge every claim on every corpus to which it applies: one row for each."""
+    """Judge every claim on every corpus to which it applies: one row for each, with the measured value and the verdict."""
     rows = []
     for paper, claims in PAPERS.items():
-        for claim in claims():
-            for evidence in corpora:
-                if evidence.of in claim.judged_on and (evidence.pruned or not claim.of_pruning):
-                    rows.append({"paper": paper, "corpus": evidence.title} | row(claim, evidence))
+        for claim, evidence in product(claims(), corpora):
+            if evidence.of not in claim.judged_on or (claim.of_pruning and not evidence.pruned):
+                continue
+            try:
+                measured = claim.measure(evidence)
+                verdict = judge(measured, claim.accepted, directed=claim.directed, unit=claim.unit)
+                values = vars(measured) | {"reason": "", "verdict": verdict.value}
+            except NotTestable as error:
+                values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
+            ends = dict(zip(("accepted_low", "accepted_high"), claim.accepted, strict=True))
+            same = {"paper": paper, "corpus": evidence.title, "claim": claim.name}
+            rows.append(vars(claim) | values | ends | same)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64"})
-
-
-def row(claim: Claim, evidence: Evidence) -> dict[str, object]:
-    """A claim, the measured value and the verdict."""
-    try:
-        measured = claim.measure(evidence)
-        verdict = judge(measured, claim.accepted, directed=claim.directed, unit=claim.unit)
-        values = {**vars(measured), "reason": "", "verdict": verdict.value}
-    except NotTestable as error:
-        values = {"reason": str(error), "note": "", "verdict": Verdict.NOT_TESTABLE.value}
-    low, high = claim.accepted
-    return vars(claim) | values | {"claim": claim.name, "accepted_low": low, "accepted_high": high}
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """The claims that can be judged, as text."""
-    table = []
-    for values in rows[rows["verdict"] != Verdict.NOT_TESTABLE].to_dict("records"):
-        unit = Unit(values["unit"])
-        table.append(
-            {
-                "paper": values["paper"],
-                "section": values["section"],
-                "claim": values["text"],
-                "corpus": values["corpus"],
-                "verdict": values["verdict"],
-                "reported": values["reported"],
-                "ours": ours(values, unit),
-                "n": _counted(values),
-                "accepted": _range(values["accepted_low"], values["accepted_high"], unit),
-                "notes": values["note"],
-            }
-        )
-    return pd.DataFrame(table or {"claim": ["none can be judged"]})
+    judged = rows[rows["verdict"] != Verdict.NOT_TESTABLE].to_dict("records")
+    table = [
+        {name: values[name] for name in ("paper", "section", "text", "corpus", "verdict", "reported")}
+        | {"ours": ours(values, unit), "n": _counted(values)}
+        | {"accepted": _range(values["accepted_low"], values["accepted_high"], unit), "notes": values["note"]}
+        for values, unit in ((values, Unit(values["unit"])) for values in judged)
+    ]
+    return pd.DataFrame(table or {"text": ["none can be judged"]}).rename(columns={"text": "claim"})
 
 
 def caption(rows: pd.DataFrame) -> str:

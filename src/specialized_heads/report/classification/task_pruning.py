@@ -18,7 +18,6 @@ COLUMNS = [
     "task", "method", "lam", "target_heads", "seeds", "heads", "total", "share", "bleu", "bleu_low", "bleu_high", "delta",
     "p_value", "metric",
 ]  # fmt: skip
-REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -40,8 +39,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per method, one line per task."""
-    if points.empty:
-        return style.message_figure(f"Share of heads: {sweep.NO_HEADS}", width=style.DOUBLE)
     drawn = Figure(figsize=(style.DOUBLE, 2.9), layout="constrained")
     panels = drawn.subplots(1, 2, sharey=True)
     tasks = style.by(points, "task")
@@ -50,11 +47,10 @@ def draw(points: pd.DataFrame) -> Figure:
             same = rows[rows["method"] == method]
             if len(same):
                 sweep.line(axes, same, x="share", y="bleu", look=style.series(number))
-        axes.set(title=title, xlabel="heads left, share of all", xlim=(1.03, -0.03))
-        axes.xaxis.set_major_formatter("{x:.0%}")
-        axes.grid(axis="y")
+        style.share_axis(axes, title=title, xlabel="heads left, share of all")
+        axes.invert_xaxis()
     panels[0].set_ylabel(points["metric"].iloc[0])
-    panels[0].axvline(1 - paper.PRUNING_SHARES["BERT"], zorder=0, **REPORTED)
+    panels[0].axvline(1 - paper.PRUNING_SHARES["BERT"], zorder=0, **style.PAPER_LINE)
     handles = [style.key(style.series(number), task) for number, task in enumerate(tasks)]
     handles.append(sweep.hollow_key("whole model"))
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)

@@ -5,15 +5,13 @@ from pathlib import Path
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, stack
+from specialized_heads.report.data import Tables, joined
 from specialized_heads.report.voita import paper
-from specialized_heads.tables import read_table
 
 MEASURED = (
     "sentences", "heads", "total", "speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high", "parameters", "device",
 )  # fmt: skip
 FILES = ("speed",)
-COLUMNS = ["task", *MEASURED, "reported"]
 CAPTION = (
     "Sentences per second with all heads and without the least important half, which is removed from the weights, and the gain: "
     "medians over rounds, in brackets the smallest and largest (on a CPU by the time that the thread computes); paper: "
@@ -23,12 +21,8 @@ CAPTION = (
 
 def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
     """The rows of `speed.parquet` of each task, with the gain that the paper reports for the pruned model."""
-    frames = []
-    for task, path in speed.items():
-        rows = read_table(path, columns=MEASURED).to_pandas()
-        reported = rows["sentences"].map(paper.BERT_SPEED).where(rows["gain"].notna())
-        frames.append(rows.assign(task=task, reported=reported))
-    return stack(frames, COLUMNS)
+    rows = joined(speed, MEASURED, "task")
+    return rows.assign(reported=rows["sentences"].map(paper.BERT_SPEED).where(rows["gain"].notna()))
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:

@@ -14,9 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, first_seed, removed, score_name
 from specialized_heads.report.voita.paper import SIGNIFICANT
-from specialized_heads.report.voita.sweep import NO_HEADS, value_text
 
-CAPTION = "{} without each single head, minus {} of the whole model; *: differs at p < {} (paired bootstrap)"
 # Losses in the purple of the other heat maps, gains in green.
 CHANGES: Colormap = LinearSegmentedColormap.from_list(
     "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
@@ -33,33 +31,19 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(heads: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus, one panel per attention type; of models with encoder heads alone all in one row."""
-    if heads.empty:
-        return style.message_figure(f"Ablation: {NO_HEADS}", width=style.DOUBLE)
-    corpora = style.by(heads, "corpus")
-    rows_shown = {corpus: max(3, int(rows["layer"].max())) for corpus, rows in corpora.items()}
-    if set(heads["type"]) == {"encoder"}:
-        height = 0.55 + 0.2 * max(rows_shown.values())
-        drawn, _, panels = style.panels(len(corpora), across=3, height=height, more_height=0.55)
-        shown = [(corpus, corpus, "encoder") for corpus in corpora]
-    else:
-        height = sum(0.55 + 0.2 * count for count in rows_shown.values()) + 0.55
-        drawn = Figure(figsize=(style.DOUBLE, height), layout="constrained")
-        ratios = [count + 1.5 for count in rows_shown.values()]
-        panels = list(drawn.subplots(len(corpora), len(style.TYPES), squeeze=False, height_ratios=ratios).flat)
-        names = {kind: name for kind, (name, _) in style.TYPES.items()}
-        shown = [
-            (f"{corpus}: {name}" if len(corpora) > 1 else name, corpus, kind)
-            for corpus in corpora
-            for kind, name in names.items()
-        ]
+    groups = dict(list(heads.groupby(["corpus", "type"], sort=False)))
+    types = ["encoder"] if set(heads["type"]) == {"encoder"} else list(style.TYPES)
+    shown = [(corpus, kind) for corpus in heads["corpus"].unique() for kind in types]
+    height = 0.55 + 0.2 * max(3, int(heads["layer"].max()))
+    drawn, _, panels = style.panels(len(shown), across=3, height=height, more_height=0.55)
     limit = max(SMALLEST_RANGE, float(heads["delta"].abs().max()))
-    for axes, (title, corpus, kind) in zip(panels, shown, strict=True):
-        axes.set_title(style.wrap(title, inches=style.DOUBLE / 3 - 0.2, size=7), size=7)
-        same = corpora[corpus][corpora[corpus]["type"] == kind]
-        if same.empty:
-            style.message(axes, "no heads", inches=1.5)
+    for axes, (corpus, kind) in zip(panels, shown, strict=True):
+        title = corpus if len(types) == 1 else f"{corpus}: {style.TYPES[kind][0]}"
+        axes.set_title(style.wrap(title, inches=style.DOUBLE / 3 - 0.4, size=7), size=7)
+        if (corpus, kind) in groups:
+            mesh = _grid(axes, groups[corpus, kind], limit=limit)
         else:
-            mesh = _grid(axes, same, limit=limit)
+            style.message(axes, "no heads", inches=1.5)
     style.colour_bar(drawn, mesh, panels, f"difference in {score_name(heads)}", fraction=0.025, aspect=25)
     frame = Patch(facecolor="none", edgecolor="black", linewidth=1.1)
     drawn.legend([frame], [f"differs from the whole model, p < {SIGNIFICANT}"], loc="outside lower center")
@@ -80,22 +64,3 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
     axes.set(xticks=range(1, width + 1, 1 if width <= 12 else 2), yticks=range(1, layers + 1))
     axes.set(xlabel="head", ylabel="layer")
     return mesh
-
-
-def shown(heads: pd.DataFrame) -> pd.DataFrame:
-    """The table as text: a row per corpus, attention type and layer, a column per head; empty where there is no head."""
-    metric = score_name(heads)
-    names = [str(head) for head in range(1, int(heads["head"].max()) + 1)]
-    rows = []
-    for (corpus, kind, layer), same in heads.groupby(["corpus", "type", "layer"], sort=False):
-        row = {"corpus": corpus, metric: f"{same['bleu_full'].iloc[0]:.1f}", "type": style.TYPES[kind][0]}
-        for head in same.itertuples():
-            row[str(head.head)] = value_text(head.delta, digits=2, sign=True) + "*" * head.significant
-        rows.append(row | {"layer": str(layer)})
-    return pd.DataFrame(rows, columns=["corpus", metric, "type", "layer", *names], dtype=object).fillna("")
-
-
-def caption(heads: pd.DataFrame) -> str:
-    metric = score_name(heads) if len(heads) else "BLEU"
-    text = CAPTION.format(metric[:1].upper() + metric[1:], metric, SIGNIFICANT)
-    return text + (f"; {NO_HEADS}." if heads.empty else ".")

@@ -14,7 +14,6 @@ from scipy import stats
 
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, removed, score_name, stack
-from specialized_heads.report.voita.sweep import NO_HEADS
 
 CORRELATION = ["pearson", "pearson_low", "pearson_high", "pearson_p", "spearman"]
 COLUMNS = ["corpus", "second", "seed", "type", "layer", "head", "delta_test", "delta_second", *CORRELATION, "metric"]
@@ -50,8 +49,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(heads: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, with all its seeds."""
-    if heads.empty:
-        return style.message_figure(f"Ablation on two sets: {NO_HEADS}", width=style.DOUBLE)
     corpora, metric = style.by(heads, "corpus"), score_name(heads)
     across = min(PANELS, len(corpora))
     width, height = style.SINGLE if across == 1 else style.DOUBLE, 2.6 if across < PANELS else 2.4
@@ -78,17 +75,12 @@ def draw(heads: pd.DataFrame) -> Figure:
 
 
 def _note(seeds: pd.DataFrame) -> str:
-    """The correlation of each seed in words."""
-    if seeds["pearson"].isna().all():
+    """The correlation in words, the mean of those of all seeds."""
+    mean, several = seeds[CORRELATION].mean(), len(seeds) > 1
+    if pd.isna(mean["pearson"]):
         return "no correlation: too few heads, or no effect"
-    if len(seeds) > 1:
-        mean = seeds[CORRELATION].mean()
-        interval = f"[{mean['pearson_low']:.2f}, {mean['pearson_high']:.2f}]"
-        text = (
-            f"r = {mean['pearson']:.2f} {interval}\nSpearman's ρ = {mean['spearman']:.2f}\nmeans of {len(seeds)} seeds"
-        )
-        return style.minus(text)
-    first = seeds.iloc[0]
-    p = "< 0.001" if first["pearson_p"] < 0.001 else f"= {first['pearson_p']:.3f}"
-    interval = f"[{first['pearson_low']:.2f}, {first['pearson_high']:.2f}]"
-    return style.minus(f"r = {first['pearson']:.2f} {interval}, p {p}\nSpearman's ρ = {first['spearman']:.2f}")
+    text = f"r = {mean['pearson']:.2f} [{mean['pearson_low']:.2f}, {mean['pearson_high']:.2f}]"
+    if not several:
+        text += ", p < 0.001" if mean["pearson_p"] < 0.001 else f", p = {mean['pearson_p']:.3f}"
+    text += f"\nSpearman's ρ = {mean['spearman']:.2f}" + f"\nmeans of {len(seeds)} seeds" * several
+    return style.minus(text)

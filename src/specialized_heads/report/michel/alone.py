@@ -30,12 +30,11 @@ def numbers(tables: Tables) -> pd.DataFrame:
     alone = removed(tables, "alone")
     best = alone.sort_values(["bleu", "head"], ascending=[False, True]).groupby([*KEYS, "seed"]).head(1)
     best = best.sort_index().astype(dict.fromkeys(("bleu_full", "delta", "p_value"), float))
-    rows = sweep.over_seeds(best, ["delta", "bleu_full"], KEYS, sort=False, p_values="delta")
-    chosen = best.groupby(KEYS, sort=False)
-    rows["metric"] = chosen["metric"].first().to_numpy()
-    rows["delta_sd"] = chosen["delta"].std().to_numpy()
-    rows["head"] = chosen["head"].first().where(chosen["head"].nunique() == 1).to_numpy()
-    rows["heads"] = alone.groupby([*KEYS, "seed"], sort=False).size().groupby(KEYS, sort=False).max().to_numpy()
+    best["heads"] = alone.groupby([*KEYS, "seed"])["head"].transform("size")
+    best["head"] = best["head"].where(best.groupby(KEYS)["head"].transform("nunique") == 1)
+    values, same = ["delta", "bleu_full", "heads"], {"p_values": "delta", "first": ["metric", "head"]}
+    rows = sweep.over_seeds(best, values, KEYS, sort=False, **same)
+    rows["heads"] = rows["heads_high"]
     return rows[COLUMNS].astype(dict.fromkeys(("layer", "seeds", "heads", "head"), "Int64"))
 
 
@@ -61,8 +60,6 @@ def _cell(row: dict) -> str:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    metric = score_name(rows) if len(rows) else "BLEU"
+    metric = score_name(rows)
     reported = paper.ALONE if metric == "BLEU" else paper.BERT_ALONE
-    return CAPTION.format(metric=metric, level=SIGNIFICANT, paper=reported) + (
-        f" {sweep.NO_HEADS.capitalize()}." if rows.empty else ""
-    )
+    return CAPTION.format(metric=metric, level=SIGNIFICANT, paper=reported)

@@ -6,7 +6,6 @@ the share of what the model has learned: its score less that of the most frequen
 """
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
@@ -36,33 +35,24 @@ def numbers(tables: Tables) -> pd.DataFrame:
     usable = rows["kept"].notna()
     some = usable.groupby([rows[key] for key in KEYS], dropna=False).transform("any")
     points = sweep.over_seeds(rows[usable | ~some], ["bleu_full", "kept"], KEYS, sort=False)
-    return points.assign(metric=score_name(rows) if len(rows) else "BLEU")[COLUMNS].astype({"update": "Int64"})
+    return points.assign(metric=score_name(rows))[COLUMNS].astype({"update": "Int64"})
 
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per training step, from dark (early) to light."""
-    if points.empty:
-        return style.message_figure(f"Pruning during training: {sweep.NO_HEADS}", width=style.DOUBLE)
-    height = 2.4 + 0.09 * (points["update"].nunique() + 2)
-    drawn, panels = sweep.panel_per_corpus(points, height=height)
+    drawn, panels = sweep.panel_per_corpus(points, height=2.4 + 0.09 * (points["update"].nunique() + 2))
     for axes, rows in panels:
-        _panel(axes, rows, metric=rows["metric"].iloc[0])
+        metric = rows["metric"].iloc[0]
+        groups = list(rows.groupby("update", dropna=False))  # the finished model last
+        for number, (moment, same) in enumerate(groups):
+            name = "end of training" if pd.isna(moment) else f"{moment} updates"
+            label = f"{name}: {same['bleu_full'].iloc[0]:.1f}" + ", not shown" * bool(same["kept"].isna().all())
+            sweep.line(axes, same, x="share", y="kept", look=style.ordered(number, len(groups)), label=label)
+        what = f"{metric}, share of the whole model's" if metric == "BLEU" else f"share of the learned {metric}"
+        style.share_axis(axes, xlabel="heads removed, share of all", ylabel=what)
+        axes.yaxis.set_major_formatter("{x:.0%}")
+        low, high = min([0.0, *rows["kept_low"].dropna()]), max([1.0, *rows["kept_high"].dropna()])
+        axes.set_ylim(1.05 * low, 1.05 * high)
+        title = f"{metric} of the whole model after"
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2, title=title)
     return drawn
-
-
-def _panel(axes: Axes, rows: pd.DataFrame, *, metric: str) -> None:
-    groups = list(rows.groupby("update", dropna=False))  # the finished model last
-    for number, (moment, same) in enumerate(groups):
-        name = "end of training" if pd.isna(moment) else f"{moment} updates"
-        label = f"{name}: {same['bleu_full'].iloc[0]:.1f}"
-        if same["kept"].isna().all():
-            label += ", not shown"
-        sweep.line(axes, same, x="share", y="kept", look=style.ordered(number, len(groups)), label=label)
-    lowest, highest = min([0.0, *rows["kept_low"].dropna()]), max([1.0, *rows["kept_high"].dropna()])
-    axes.set(xlim=(-0.03, 1.03), ylim=(1.05 * lowest, 1.05 * highest))
-    what = f"{metric}, share of the whole model's" if metric == "BLEU" else f"share of the learned {metric}"
-    axes.set(xlabel="heads removed, share of all", ylabel=what)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:.0%}")
-    axes.grid(axis="y")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2, title=f"{metric} of the whole model after")

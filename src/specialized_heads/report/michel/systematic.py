@@ -6,7 +6,6 @@ direction.
 """
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -19,7 +18,6 @@ KEYS = ["corpus", "what", "removed", "heads"]
 COLUMNS = [
     *KEYS, "share", "seeds", "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value",
 ]  # fmt: skip
-REPORTED = {"color": style.PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -32,31 +30,19 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per corpus, one line per group of heads."""
-    if points.empty:
-        return style.message_figure(f"Pruning in order of importance: {sweep.NO_HEADS}", width=style.DOUBLE)
     drawn, panels = sweep.panel_per_corpus(points, height=2.5, more_height=0.7)
     for axes, rows in panels:
-        _panel(axes, rows)
+        for what, (_, look) in GROUPS.items():
+            sweep.line(axes, rows[rows["what"] == what], x="share", y="bleu", look=look)
+        axes.axhline(rows.loc[rows["removed"] == 0, "bleu"].iloc[0], **style.REFERENCE, zorder=0)
+        style.share_axis(axes, xlabel="heads removed, share of their group", ylabel="BLEU")
+        axes.set_ylim(0, 1.15 * rows["bleu_high"].max() or 1.0)
+        for name, share in paper.PRUNING_SHARES.items():
+            axes.axvline(share, zorder=0, **style.PAPER_LINE)
+            note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR, "transform": axes.get_xaxis_transform()}
+            axes.text(share + 0.01, 0.99, name, **note)
     handles = [style.key(look, name) for name, look in GROUPS.values()]
-    handles.append(sweep.hollow_key("whole model"))
-    handles.append(
-        Line2D([], [], label=style.wrap(paper.PRUNING, inches=drawn.get_figwidth() / 2 - 0.4, size=6.5), **REPORTED)
-    )
+    text = style.wrap(paper.PRUNING, inches=drawn.get_figwidth() / 2 - 0.4, size=6.5)
+    handles += [sweep.hollow_key("whole model"), Line2D([], [], label=text, **style.PAPER_LINE)]
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)
     return drawn
-
-
-def _panel(axes: Axes, rows: pd.DataFrame) -> None:
-    for what, (_, look) in GROUPS.items():
-        same = rows[rows["what"] == what]
-        sweep.line(axes, same, x="share", y="bleu", look=look)
-    whole = rows.loc[rows["removed"] == 0, "bleu"].iloc[0]
-    axes.axhline(whole, **(style.REFERENCE | {"linewidth": 0.7}), zorder=0)
-    axes.set(xlim=(-0.03, 1.03), ylim=(0, 1.15 * rows["bleu_high"].max() or 1.0))
-    axes.set(xlabel="heads removed, share of their group", ylabel="BLEU")
-    axes.xaxis.set_major_formatter("{x:.0%}")
-    for name, share in paper.PRUNING_SHARES.items():
-        axes.axvline(share, zorder=0, **REPORTED)
-        note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR, "transform": axes.get_xaxis_transform()}
-        axes.text(share + 0.01, 0.99, name, **note)
-    axes.grid(axis="y")

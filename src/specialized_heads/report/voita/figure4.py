@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.voita import dependency, paper
+from specialized_heads.report.voita import paper, table1
 
-numbers = dependency.accuracies
+numbers = table1.accuracies
 GROUPS = 8  # relations and directions per row of panels
 ACROSS = 3  # columns of the legend
 GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each time
@@ -22,14 +22,13 @@ GOLDEN = 0.618  # spreads the dots of a column evenly, and the same way each tim
 def draw(scores: pd.DataFrame) -> Figure:
     """Draw one group of columns per relation and direction, one column per corpus."""
     groups = dict(list(scores.groupby(["relation", "direction"], sort=False)))
-    looks = _looks(scores)
+    # Colour and marker of each corpus.
+    looks = {corpus: style.series(number)[:2] for number, corpus in enumerate(scores["corpus"].unique())}
+    looks |= {corpus: (style.PAPER_COLOUR, marker) for corpus, marker in paper.MARKERS.items() if corpus in looks}
     names = list(groups)
     rows = [names[start : start + GROUPS] for start in range(0, len(names), GROUPS)]
     key = _key(scores, looks)
-    heights = [0.045 + 0.11 * len(handle.get_label().splitlines()) for handle in key]  # inches
-    most = -(-len(key) // ACROSS)  # entries in a column of the legend
-    inches = max(sum(heights[start : start + most]) for start in range(0, len(key), most))
-    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=inches)
+    drawn, _, panels = style.panels(len(rows), across=1, height=1.95, more_height=0.3 * -(-len(key) // ACROSS))
     for axes, row in zip(panels, rows, strict=True):
         for number, name in enumerate(row):
             columns = style.by(groups[name], "corpus")
@@ -46,12 +45,6 @@ def draw(scores: pd.DataFrame) -> Figure:
         axes.grid(axis="y")
     drawn.legend(handles=key, loc="outside lower center", ncols=ACROSS, handlelength=1.4)
     return drawn
-
-
-def _looks(scores: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each corpus."""
-    looks = {corpus: style.series(number)[:2] for number, corpus in enumerate(scores["corpus"].unique())}
-    return looks | {corpus: (style.PAPER_COLOUR, marker) for corpus, marker in paper.MARKERS.items() if corpus in looks}
 
 
 def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tuple[str, str]) -> None:

@@ -43,15 +43,15 @@ def numbers(tables: Tables | None = None) -> pd.DataFrame:
     # The Concrete density is infinite at 0 and 1, the stretched one at its own ends; both axes end below that.
     open_inner = inner[1:-1]
     stretched = LOW + (HIGH - LOW) * open_inner
-    frames = [
-        _curve("Concrete", SHOWN, open_inner, concrete_density(open_inner, SHOWN)),
-        _curve("stretched", SHOWN, stretched, stretched_density(stretched, SHOWN)),
+    curves = [
+        ("Concrete", SHOWN, open_inner, "density", concrete_density(open_inner, SHOWN)),
+        ("stretched", SHOWN, stretched, "density", stretched_density(stretched, SHOWN)),
     ]
     for log_alpha in LOG_ALPHAS:
-        frames.append(_curve("Hard Concrete", log_alpha, inner, stretched_density(inner, log_alpha)))
-        masses = _curve("Hard Concrete", log_alpha, np.array([0.0, 1.0]), np.array(point_masses(log_alpha)))
-        frames.append(masses.assign(quantity="probability"))
-    return pd.concat(frames, ignore_index=True)
+        curves.append(("Hard Concrete", log_alpha, inner, "density", stretched_density(inner, log_alpha)))
+        curves.append(("Hard Concrete", log_alpha, [0.0, 1.0], "probability", point_masses(log_alpha)))
+    columns = ["curve", "log_alpha", "x", "quantity", "y"]
+    return pd.concat([pd.DataFrame(dict(zip(columns, curve))) for curve in curves], ignore_index=True)
 
 
 def draw(points: pd.DataFrame) -> Figure:
@@ -67,10 +67,9 @@ def draw(points: pd.DataFrame) -> Figure:
     looks = [style.ordered(place, len(LOG_ALPHAS)) for place in range(len(LOG_ALPHAS))]
     for axes, x, title in ((closed, 0.0, "P(g = 0)"), (open_, 1.0, "P(g = 1)")):
         masses = hard.loc[(hard["quantity"] == "probability") & (hard["x"] == x), "y"]
-        bars = axes.bar(range(len(masses)), masses, color=[look.colour for look in looks])
-        axes.bar_label(bars, [f"{mass:.2f}" for mass in masses], size=5, padding=1)
-        axes.set_xticks(range(len(masses)), names)
-        axes.set(title=title, xlabel="log α", ylabel="probability", xlim=(-0.8, len(masses) - 0.2), ylim=(0, 1))
+        bars = axes.bar(names, masses, color=[look.colour for look in looks])
+        axes.bar_label(bars, fmt="{:.2f}", size=5, padding=1)
+        axes.set(title=title, xlabel="log α", ylabel="probability", ylim=(0, 1))
     curves = hard[hard["quantity"] == "density"].groupby("log_alpha")
     for look, name, (_, curve) in zip(looks, names, curves, strict=True):
         between.plot(curve["x"], curve["y"], color=look.colour, linestyle=look.line, label=f"log α = {name}")
@@ -83,16 +82,10 @@ def _construction(axes: Axes, points: pd.DataFrame) -> None:
     for curve, look in (("Concrete", style.series(3)), ("stretched", style.series(0))):
         here = points[points["curve"] == curve]
         axes.plot(here["x"], here["y"], color=look.colour, linestyle=look.line, label=curve)
-    outside = axes.fill_between(here["x"], here["y"], where=(here["x"] <= 0) | (here["x"] >= 1), color=look.colour)
-    outside.set(alpha=0.3, linewidth=0)
-    masses = points[(points["quantity"] == "probability") & (points["log_alpha"] == SHOWN)]
-    for mass, x, side in zip(masses["y"], (0.07, 0.93), ("left", "right"), strict=True):
+    outside = (here["x"] <= 0) | (here["x"] >= 1)
+    axes.fill_between(here["x"], here["y"], where=outside, color=look.colour, alpha=0.3, linewidth=0)
+    for mass, x, side in zip(point_masses(SHOWN), (0.07, 0.93), ("left", "right"), strict=True):
         axes.text(x, 1.45, f"moved to {round(x)}:\nP = {mass:.2f}", ha=side, va="center", size=6)
-    for end in (0, 1):
-        axes.axvline(end, color="#888888", linewidth=0.5)
+        axes.axvline(round(x), color="#888888", linewidth=0.5)
     axes.set(xlim=(LOW, HIGH), ylim=(0, 2.6), xlabel="value", ylabel="density")
     axes.legend(loc="upper center")
-
-
-def _curve(curve: str, log_alpha: float, x: np.ndarray, y: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame({"curve": curve, "log_alpha": log_alpha, "x": x, "quantity": "density", "y": y})

@@ -40,10 +40,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw the differences of each corpus, and the paper's."""
-    if points.empty:
-        return style.message_figure(f"Figure 7: {sweep.NO_PRUNED} (scope: encoder)", width=style.DOUBLE)
     corpora = style.by(points, "corpus")
-    both = sweep.both_kinds(points)
     drawn = Figure(figsize=(style.DOUBLE, 2.6 + 0.13 * ((len(corpora) + 4) // 2)), layout="constrained")
     axes = drawn.add_subplot()
     handles = []
@@ -53,18 +50,12 @@ def draw(points: pd.DataFrame) -> Figure:
             handles += axes.plot(rows["share"], rows["difference"], zorder=4, label=corpus, linestyle="none", **point)
             continue
         look = style.series(number)
-        for series, line in sweep.split(rows, look, both=both):
+        for series, line in sweep.split(rows, look):
             # Where two models have equally many heads, the line comes from the stronger penalty: x falls as λ rises.
             sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=line)
         for control in rows[rows["lam"] == 0].itertuples():
-            place = {
-                "xytext": (-5, 5 + 8 * number),
-                "textcoords": "offset points",
-                "ha": "right",
-                "size": 6.5,
-                "color": look.colour,
-            }
-            axes.annotate("λ 0", (control.share, control.difference), **place)
+            place = {"xytext": (-5, 5 + 8 * number), "textcoords": "offset points", "ha": "right"}
+            axes.annotate("λ 0", (control.share, control.difference), size=6.5, color=look.colour, **place)
         sizes = f"n = {rows['sentences'].iloc[0]:,.0f}{sweep.seeds_note(rows)}; reference: {sweep.reference_text(rows)}"
         handles.append(style.key(look, f"{corpus}, {sizes}"))
     for handle in handles:
@@ -72,10 +63,7 @@ def draw(points: pd.DataFrame) -> Figure:
     axes.axhline(0, **style.REFERENCE)
     whole = {paper.HEADS_PER_TYPE, *points.loc[points["kind"] == "baseline", "heads"]}
     of = f"{whole.pop():.0f}" if len(whole) == 1 else "all"
-    axes.set_xlabel(f"encoder heads retained, share of {of}")
-    axes.set(ylabel="BLEU − reference", xlim=(-0.03, 1.03))
-    axes.xaxis.set_major_formatter("{x:.0%}")
-    axes.grid(axis="y")
+    style.share_axis(axes, xlabel=f"encoder heads retained, share of {of}", ylabel="BLEU − reference")
     sweep.widen(axes)
     bars = "95% interval" + (", or range of seeds" if points["seeds"].max() > 1 else "")
     handles += [
@@ -83,5 +71,5 @@ def draw(points: pd.DataFrame) -> Figure:
         sweep.hollow_key(),
         style.marker_key(bars, marker="|", markersize=7),
     ]
-    drawn.legend(handles=[*handles, *sweep.key(both=both)], loc="outside lower center", ncols=2)
+    drawn.legend(handles=[*handles, *sweep.key(points)], loc="outside lower center", ncols=2)
     return drawn

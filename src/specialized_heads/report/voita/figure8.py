@@ -9,9 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.heads.functions import POSITIONAL, SYNTACTIC
-from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, encoder_heads
+from specialized_heads.report.data import Tables, encoder_heads, parted
 from specialized_heads.report.voita import paper, sweep
 
 LINE, TALLEST = 0.1, 4.6  # inches: of a line in a cell; of a column, above which cells become lower
@@ -52,11 +51,8 @@ def _names(head: dict) -> list[str]:
         if function == POSITIONAL:
             names.append(style.minus(f"position {head['positional_offset']:+.0f}").replace("+0", "0"))
         elif function == SYNTACTIC:
-            for name in sorted(head["relations"], key=lambda name: -head[f"{name}_margin"]):
-                relation, direction = next(
-                    (name.removesuffix(f"_{end}"), end) for end in DIRECTIONS if name.endswith(end)
-                )
-                names.append(f"{relation} {paper.direction_label(relation, direction)}")
+            by_margin = sorted(head["relations"], key=lambda name: -head[f"{name}_margin"])
+            names += [f"{relation} {paper.direction_label(relation, end)}" for relation, end in map(parted, by_margin)]
         else:
             names.append(function)
     return names
@@ -83,7 +79,7 @@ def draw(cells: pd.DataFrame) -> Figure:
             style.function_cell(axes, heads["functions"].iloc[0].split("; "), **box)
             if size >= SMALLEST_TEXT:
                 style.cell_text(axes, x, place - 0.5, texts[model, place], size=size)
-    labels = [f"{column['heads'].iloc[0]}\n{_target(column.iloc[0], len(columns))}" for column in columns.values()]
+    labels = [sweep.column_label(column.iloc[0], len(columns)) for column in columns.values()]
     axes.set_xticks(range(len(columns)), labels)
     axes.tick_params(axis="x", length=0)
     # Few columns keep the width of a cell instead of stretching over the page.
@@ -91,12 +87,8 @@ def draw(cells: pd.DataFrame) -> Figure:
     axes.set(xlim=(-0.5 - spare, len(columns) - 0.5 + spare), ylim=(0, most), xlabel="encoder heads retained")
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    note = f"; {sweep.NO_PRUNED}" if cells[["lam", "target_heads"]].isna().all(axis=None) else ""
-    axes.set_title(
-        style.wrap(
-            f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain{note}", inches=style.DOUBLE - 0.5
-        )
-    )
+    title = f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain"
+    axes.set_title(style.wrap(title, inches=style.DOUBLE - 0.5))
     style.function_legend(drawn)
     return drawn
 
@@ -108,9 +100,3 @@ def _text(cell: pd.DataFrame) -> str:
         return f"{len(cell)}\nother"
     first, more = head["names"].split("; ")[:SHOWN], head["names"].count(";") + 1 - SHOWN
     return "\n".join([f"{head['layer']}-{head['head']}" + (f" (+{more})" if more > 0 else ""), *first])
-
-
-def _target(model: pd.Series, columns: int) -> str:
-    """The label of a model's target, on two lines where columns are narrow."""
-    label = sweep.label(model["lam"], model["target_heads"])
-    return label.replace(" ", "\n") if columns > 12 else label

@@ -5,7 +5,7 @@ target, and its range reaches from the lowest to the highest seed. The two kinds
 that has both draws two series, each starting at the baseline. Tables show mean and standard deviation over seeds instead.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 
 import numpy as np
@@ -16,10 +16,9 @@ from matplotlib.lines import Line2D
 from scipy.stats import norm
 
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import INTERVAL, Evidence, against_controls
+from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, against_controls
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
-NO_HEADS = "no heads to ablate in these models"
 TARGET = ["kind", "lam", "target_heads"]
 ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series by λ
 ASKED_LABEL = "pruned to a number of heads"
@@ -35,12 +34,18 @@ def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
     """
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
     rows = pd.concat([scores[scores["kind"] == "baseline"], pruned]) if len(pruned) else pruned
-    totals = rows[["encoder_heads", "decoder_heads", "cross_heads"]].sum(axis=1)
+    totals = rows[TOTALS].sum(axis=1)
     return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals)
 
 
 def over_seeds(
-    rows: pd.DataFrame, values: Sequence[str], keys: Sequence[str] = TARGET, *, sort: bool = True, p_values: str = ""
+    rows: pd.DataFrame,
+    values: Sequence[str],
+    keys: Sequence[str] = TARGET,
+    *,
+    sort: bool = True,
+    p_values: str = "",
+    first: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Average these values over seeds, from one row per seed and key.
 
@@ -48,23 +53,23 @@ def over_seeds(
         rows, values, keys: the table, its columns to average, and those that tell points apart.
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
+        first: columns of which the first seed's value is kept.
 
     Returns:
-        one row per key: the keys, seeds (how many), and each value's mean and range, `_low` to `_high`; an interval that the rows
-        have under these names replaces the range of a single seed. With `p_values`, also p_value (`p_of_seeds`).
+        one row per key: the keys, seeds (how many), `first`, and each value's mean, standard deviation (`_sd`) and range, `_low`
+        to `_high`; an interval that the rows have under these names replaces the range of a single seed. With `p_values`, also
+        p_value (`p_of_seeds`).
     """
     groups = rows.groupby(list(keys), dropna=False, sort=sort)
     seeds = groups.size()
-    columns = {"seeds": seeds}
+    columns = {"seeds": seeds} | {name: groups[name].first() for name in first}
     for name in values:
-        columns |= {name: groups[name].mean(), f"{name}_low": groups[name].min(), f"{name}_high": groups[name].max()}
-        for end in (f"{name}_low", f"{name}_high"):
-            if end in rows:
-                columns[end] = columns[end].where(seeds > 1, groups[end].max())
+        columns |= {name: groups[name].mean(), f"{name}_sd": groups[name].std()}
+        for end, other in {f"{name}_low": groups[name].min(), f"{name}_high": groups[name].max()}.items():
+            columns[end] = other.where(seeds > 1, groups[end].max()) if end in rows else other
     if p_values:
-        columns["p_value"] = pd.Series(
-            [p_of_seeds(same["p_value"], same[p_values]) for _, same in groups], index=seeds.index, dtype=float
-        )
+        each = [p_of_seeds(same["p_value"], same[p_values]) for _, same in groups]
+        columns["p_value"] = pd.Series(each, index=seeds.index, dtype=float)
     return pd.DataFrame(columns).reset_index()
 
 
@@ -103,17 +108,16 @@ def target(lam: float, heads: float) -> str:
     return f"λ {lam:g}" if pd.notna(lam) else f"{heads:.0f} {'head' if heads == 1 else 'heads'}"
 
 
-def label(lam: float, heads: float) -> str:
-    """A model's target as the label of a column, above or below the number of heads that are left."""
-    if pd.notna(lam):
-        return f"λ {lam:g}"
-    return f"target: {heads:.0f}" if pd.notna(heads) else "none pruned"
+def column_label(model: pd.Series, columns: int) -> str:
+    """The heads that are left in a model above its target, as the label of one of so many columns."""
+    lam, asked = model["lam"], model["target_heads"]
+    label = f"target: {asked:.0f}" if pd.notna(asked) else f"λ {lam:g}" if pd.notna(lam) else "none pruned"
+    return f"{model['heads']}\n" + (label.replace(" ", "\n") if columns > 10 else label)
 
 
-def heads_text(models: pd.DataFrame) -> str:
-    """Heads of the three types as `14/31/30`; over several seeds their means, with one digit where they differ."""
-    means = [models[f"{kind}_heads"].astype(float) for kind in style.TYPES]
-    return "/".join(f"{m.mean():.0f}" if m.nunique() < 2 else f"{m.mean():.1f}" for m in means)
+def heads_text(means: Mapping[str, float]) -> str:
+    """Heads of the three types, or their means over seeds, as `14/31/30`."""
+    return "/".join(f"{round(means[total], 1):g}" for total in TOTALS)
 
 
 def value_text(
@@ -178,26 +182,19 @@ def panel_per_corpus(
     return drawn, list(zip(panels, corpora.values(), strict=True))
 
 
-def both_kinds(points: pd.DataFrame) -> bool:
-    """Whether there are both models pruned by λ and models pruned to a number of heads."""
-    return bool(points["lam"].notna().any() and points["target_heads"].notna().any())
-
-
-def split(points: pd.DataFrame, look: style.Series, *, both: bool) -> Iterator[tuple[pd.DataFrame, style.Series]]:
-    """The series to draw the points of one corpus, type or group as, each with its look.
-
-    `both`: whether the figure has both kinds of target (`both_kinds`); otherwise there is one series.
-    """
+def split(points: pd.DataFrame, look: style.Series) -> Iterator[tuple[pd.DataFrame, style.Series]]:
+    """The series to draw the points of one corpus, type or group as, by number of heads and by λ, each with its look."""
     asked, baseline = points["target_heads"].notna(), points["kind"] == "baseline"
-    if both and asked.any():
+    if asked.any():
         yield points[asked | baseline], look._replace(**ASKED)
-    if not both or not asked[~baseline].all():
-        yield points[~asked] if both else points, look
+    if not asked.any() or not asked[~baseline].all():
+        yield points[~asked], look
 
 
-def key(*, both: bool) -> list[Line2D]:
-    """The legend entry of models pruned to a number of heads, where there are others."""
-    return [style.key(style.Series(style.PAPER_COLOUR, "", **ASKED), ASKED_LABEL)] if both else []
+def key(points: pd.DataFrame) -> list[Line2D]:
+    """The legend entry of models pruned to a number of heads, where there are some."""
+    asked = style.key(style.Series(style.PAPER_COLOUR, "", **ASKED), ASKED_LABEL)
+    return [asked] if points["target_heads"].notna().any() else []
 
 
 def hollow_key(reference: str = "reference", **look: str) -> Line2D:

@@ -8,6 +8,7 @@ paper's rows follow ours.
 import pandas as pd
 
 from specialized_heads.report import style
+from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import paper, sweep
 
@@ -22,7 +23,6 @@ SEVERAL = (
 )
 SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised"]
 KEYS = ["scope", "lam", "target_heads", "seed"]
-TOTALS = ["encoder_heads", "decoder_heads", "cross_heads"]
 SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
 COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *SCRATCH.values()]
 
@@ -57,12 +57,10 @@ def _reported(corpus: str, bleu: float) -> pd.DataFrame:
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """The table as text, the seeds of a model in one row; columns for seeds and scopes only where there are several."""
-    groups = rows.groupby(
-        ["corpus", "kind", "scope", "lam", "target_heads", rows["seed"].notna()], dropna=False, sort=False
-    )
     # The paper's models have no target to tell them apart: each is a row.
-    models = [[same] if ours else [same.iloc[[n]] for n in range(len(same))] for (*_, ours), same in groups]
-    cells = pd.DataFrame([_row(same) for group in models for same in group])
+    reported = rows["seed"].isna()
+    keys = ["corpus", "kind", "scope", "lam", "target_heads", reported.cumsum().where(reported, 0)]
+    cells = pd.DataFrame([_row(same) for _, same in rows.groupby(keys, dropna=False, sort=False)])
     if cells["seeds"].isin(["", "1"]).all():
         cells = cells.drop(columns="seeds")
     return cells.drop(columns="scope") if rows["scope"].replace("", pd.NA).nunique() < 2 else cells
@@ -89,7 +87,7 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
         else first["kind"],
         "scope": first["scope"],
         "seeds": str(len(same)) if ours else "",
-        "enc/dec/cross": sweep.heads_text(same),
+        "enc/dec/cross": sweep.heads_text(same[TOTALS].mean()),
         **dict(zip(("BLEU", "tok.", "p"), scores(""), strict=True)),
         **dict(zip(("BLEU from scratch", "tok. (scratch)", "p (scratch)"), scores("scratch_"), strict=True)),
     }
