@@ -20,6 +20,8 @@ def test_every_model_is_a_point_and_every_head_is_counted_once(make) -> None:
     tables = make.tables(heads={"EN-FR": models})
     rows = front.numbers(tables._replace(models=tables.models.assign(bleu=[27.0, 26.5, 25.0])))
     left, right = (rows[rows["panel"] == panel] for panel in ("left", "right"))
+    reported, left = (left[(left["kind"] == "reported") == theirs] for theirs in (True, False))
+    assert reported["retained"].tolist() == [106, 100, 75, 58, 36, 26, 104, 61, 28]  # of 144
     assert left["scope"].tolist() == ["encoder", "encoder", "all", "all"]
     assert left[["retained", "bleu"]].values.tolist() == [[48, 27.0], [35, 26.5], [48, 27.0], [16, 25.0]]
     for scope, own in right.groupby("scope"):

@@ -1,8 +1,9 @@
 """The study at a glance: what pruning costs in BLEU, beside the functions of the heads that are left (sections 6.2 and 6.3).
 
-Left, the models pruned with each scope over the number of heads of all three attention types: the difference in BLEU from the
-reference, with its 95% interval, as in figure 7; a hollow marker differs from the reference at p < 0.05. Right, one row per model
-of the first seed: its heads by attention type, coloured by function, in frames as long as the unpruned model has heads.
+Left, the models pruned with each scope over the share of heads of all three attention types that is left: the difference in BLEU
+from the reference, with its 95% interval, as in figure 7; a hollow marker differs from the reference at p < 0.05. The paper's
+models (section 6.2.1, table 2) are beside ours, against their baselines and in the colours of the two scopes. Right, one row per
+model of the first seed: its heads by attention type, coloured by function, in frames as long as the unpruned model has heads.
 """
 
 import pandas as pd
@@ -12,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, stack
-from specialized_heads.report.voita import sweep
+from specialized_heads.report.voita import paper, sweep
 
 NONE = "none found"
 COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}
@@ -20,8 +21,8 @@ ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name no
 LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
 POINTS = [
-    "scope", "kind", "lam", "target_heads", "seeds", "retained", "retained_low", "retained_high", "bleu", "bleu_low", "bleu_high",
-    "difference", "difference_low", "difference_high", "p_value", "reference",
+    "corpus", "scope", "kind", "lam", "target_heads", "seeds", "retained", "share", "share_low", "share_high", "bleu", "bleu_low",
+    "bleu_high", "difference", "difference_low", "difference_high", "p_value", "reference",
 ]  # fmt: skip
 KEYS = ["scope", "lam", "target_heads", "seed"]
 
@@ -30,19 +31,45 @@ def numbers(tables: Tables) -> pd.DataFrame:
     """The rows of both panels, of the first corpus that is pruned."""
     corpus = tables.swept("encoder", "all")
     scores = tables.of(corpus).models
-    panels = {"left": points(scores), "right": survivors(tables, corpus)}
-    return pd.concat([rows.assign(panel=panel, corpus=corpus) for panel, rows in panels.items()], ignore_index=True)
+    panels = {"left": points(scores, corpus), "right": survivors(tables, corpus).assign(corpus=corpus)}
+    return pd.concat([rows.assign(panel=panel) for panel, rows in panels.items()], ignore_index=True)
 
 
-def points(scores: pd.DataFrame) -> pd.DataFrame:
-    """The left panel: one row per scope and target (`sweep.over_seeds`); retained: heads of all types."""
+def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
+    """The left panel: one row per scope and target (`sweep.over_seeds`), then the paper's models.
+
+    retained: heads of all types; share: of those of the baseline.
+    """
     frames = []
     for scope in LOOKS:
         models, reference = sweep.against_reference(scores, scope=scope)
-        models = models.assign(retained=models["all_heads"] - models["pruned"])
-        means = sweep.over_seeds(models, ["bleu", "difference", "retained"], p_values="difference")
-        frames.append(means.assign(scope=scope, reference=reference))
+        retained = models["all_heads"] - models["pruned"]
+        models = models.assign(retained=retained, share=retained / models["all_heads"])
+        means = sweep.over_seeds(models, ["bleu", "difference", "retained", "share"], p_values="difference")
+        frames.append(means.assign(corpus=corpus, scope=scope, reference=reference))
+    if any(map(len, frames)):
+        frames.append(pd.DataFrame(reported()).assign(kind="reported", reference="baseline"))
     return stack(frames, POINTS)
+
+
+def reported() -> list[dict[str, object]]:
+    """The paper's models: heads left of all types, of which encoder pruning leaves the other two types whole."""
+    rows = [("encoder", each.corpus, each.heads + 2 * paper.HEADS_PER_TYPE, -each.loss) for each in paper.FIGURE7]
+    rows += [
+        ("all", each.corpus, each.encoder + each.decoder + each.cross, each.pruned - paper.BASELINE_BLEU[each.corpus])
+        for each in paper.TABLE2
+    ]
+    whole = len(style.TYPES) * paper.HEADS_PER_TYPE
+    return [
+        {
+            "scope": scope,
+            "corpus": corpus,
+            "retained": heads,
+            "share": heads / whole,
+            "difference": round(difference, 2),
+        }
+        for scope, corpus, heads, difference in rows
+    ]
 
 
 def survivors(tables: Tables, corpus: str) -> pd.DataFrame:
@@ -81,14 +108,15 @@ def draw(rows: pd.DataFrame) -> Figure:
     several = curve["seeds"].max() > 1
     left.set_title("What pruning costs" + sweep.seeds_note(curve))
     right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
-    handles = [*_key(), sweep.hollow_key(), *sweep.key(curve)]
+    marks = [style.key(style.Series(style.PAPER_COLOUR, marker, "none"), name) for name, marker in paper.MARKERS.items()]
+    handles = [*_key(), sweep.hollow_key(), *sweep.key(curve), *marks]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn
 
 
 def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     """Differences against the heads that are left. The rows beside it name the two series."""
-    scopes = style.by(curve, "scope")
+    scopes = style.by(curve[curve["kind"] != "reported"], "scope")
     axes.axhline(0, **style.REFERENCE)
     place = {"xy": (0.02, 0), "xycoords": ("axes fraction", "data"), "xytext": (0, 2), "textcoords": "offset points"}
     names = {scope: sweep.reference_text(own) for scope, own in scopes.items()}
@@ -97,10 +125,16 @@ def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     axes.annotate(text, size=6.5, color=style.PAPER_COLOUR, **place)
     for scope, points_of_scope in scopes.items():
         for series, look in sweep.split(points_of_scope, LOOKS[scope]):
-            sweep.line(axes, series.iloc[::-1], x="retained", y="difference", look=look)
-    most = curve["retained"].max()
-    axes.set(xlim=(-0.02 * most, 1.03 * most), xlabel="heads retained, of all types", ylabel="BLEU − reference")
-    axes.grid(axis="y")
+            sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=look)
+    for point in curve[curve["kind"] == "reported"].itertuples():
+        look = {
+            "marker": paper.MARKERS[point.corpus],
+            "markersize": 6,
+            "color": LOOKS[point.scope].colour,
+            "alpha": 0.6,
+        }
+        axes.plot(point.share, point.difference, **look)
+    style.share_axis(axes, xlabel="heads retained, share of all types", ylabel="BLEU − reference")
     sweep.widen(axes)
 
 
