@@ -108,7 +108,7 @@ def flags(wildcards, input, output):
 
 def figure_flags(wildcards, input, output):
     """The command line of a figure or table: the five tables, what else it reads, and where it writes."""
-    more = [part for name in figures.BY_STEM[wildcards.stem].files(experiment) for part in (f"--{name}", *input[name])]
+    more = [part for name in figures.BY_STEM[wildcards.stem].files for part in (f"--{name}", *input[name])]
     return ["--data", os.path.dirname(input.data[0]), *more, "--output", output.csv.removesuffix(".csv")]
 
 
