@@ -126,7 +126,7 @@ def test_an_edit_remakes_what_its_code_made(finished, edit: Callable, module: st
     assert {rule for rule, _ in finished.stale()} == rules
 
 
-@pytest.mark.parametrize("name", ["figure7", "table1"])
+@pytest.mark.parametrize("name", ["figure7", "table2"])
 def test_an_edit_of_a_figure_draws_it_alone(finished, edit: Callable, name: str) -> None:
     edit(finished, f"report/voita/{name}.py")
     assert {Path(path).stem for _, path in finished.stale()} == {name, "environment"}  # which is made last
