@@ -119,7 +119,6 @@ def test_a_changed_resource_makes_the_text_of_a_module_stale(importer: Path, pro
 
 def test_the_text_of_a_bert_is_found_by_a_module(importer: Path, project: Workflow) -> None:
     bert = yaml.safe_load((project.root / "config/bert_small.yaml").read_text(encoding="utf-8"))
-    bert["classification"]["text"] = ["libreoffice_en_ru"]
     values = {"heads": bert | {"experiment": "imported"}}
     (importer / "config.yaml").write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
 
