@@ -21,7 +21,6 @@ from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_e
 from specialized_heads.languages import without_region
 from specialized_heads.model.decoding import in_batches, translate_all
 
-FORMATS = ("ctranslate2", "hf")
 CHECK, README = "check.json", "README.md"
 EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them
 

@@ -43,8 +43,6 @@ def quantities(card: dict[str, Any], counts: dict[str, Any]) -> Iterator[tuple[s
         if step == "cleaning":
             for change, pairs in counts["changed_in_cleaning"].items():
                 yield step, f"changed: {change.replace('_', ' ')}", pairs
-    for reason, sentences in counts.get("analysis_text", {}).items():
-        yield "analysis text", reason.replace("_", " "), sentences
     for split in SPLITS:
         sizes = counts["splits"][split]
         yield split, "pairs", sizes["pairs"]

@@ -48,28 +48,17 @@ def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
         means = sweep.over_seeds(models, ["bleu", "difference", "retained", "share"], p_values="difference")
         frames.append(means.assign(corpus=corpus, scope=scope, reference=reference))
     if any(map(len, frames)):
-        frames.append(pd.DataFrame(reported()).assign(kind="reported", reference="baseline"))
+        frames.append(reported())
     return stack(frames, POINTS)
 
 
-def reported() -> list[dict[str, object]]:
-    """The paper's models: heads left of all types, of which encoder pruning leaves the other two types whole."""
-    rows = [("encoder", each.corpus, each.heads + 2 * paper.HEADS_PER_TYPE, -each.loss) for each in paper.FIGURE7]
-    rows += [
-        ("all", each.corpus, each.encoder + each.decoder + each.cross, each.pruned - paper.BASELINE_BLEU[each.corpus])
-        for each in paper.TABLE2
-    ]
-    whole = len(style.TYPES) * paper.HEADS_PER_TYPE
-    return [
-        {
-            "scope": scope,
-            "corpus": corpus,
-            "retained": heads,
-            "share": heads / whole,
-            "difference": round(difference, 2),
-        }
-        for scope, corpus, heads, difference in rows
-    ]
+def reported() -> pd.DataFrame:
+    """The paper's models; pruning of the encoder leaves the other two types whole."""
+    rows = [("encoder", row.corpus, row.heads + 2 * paper.HEADS_PER_TYPE, -row.loss) for row in paper.FIGURE7]
+    rows += [("all", row.corpus, row.encoder + row.decoder + row.cross, row.difference) for row in paper.TABLE2]
+    models = pd.DataFrame(rows, columns=["scope", "corpus", "retained", "difference"])
+    share = models["retained"] / (len(style.TYPES) * paper.HEADS_PER_TYPE)
+    return models.assign(share=share, kind="reported", reference="baseline")
 
 
 def survivors(tables: Tables, corpus: str) -> pd.DataFrame:
@@ -108,7 +97,9 @@ def draw(rows: pd.DataFrame) -> Figure:
     several = curve["seeds"].max() > 1
     left.set_title("What pruning costs" + sweep.seeds_note(curve))
     right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
-    marks = [style.key(style.Series(style.PAPER_COLOUR, marker, "none"), name) for name, marker in paper.MARKERS.items()]
+    marks = [
+        style.key(style.Series(style.PAPER_COLOUR, marker, "none"), name) for name, marker in paper.MARKERS.items()
+    ]
     handles = [*_key(), sweep.hollow_key(), *sweep.key(curve), *marks]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn
@@ -127,13 +118,8 @@ def _curve(axes: Axes, curve: pd.DataFrame) -> None:
         for series, look in sweep.split(points_of_scope, LOOKS[scope]):
             sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=look)
     for point in curve[curve["kind"] == "reported"].itertuples():
-        look = {
-            "marker": paper.MARKERS[point.corpus],
-            "markersize": 6,
-            "color": LOOKS[point.scope].colour,
-            "alpha": 0.6,
-        }
-        axes.plot(point.share, point.difference, **look)
+        look = {"marker": paper.MARKERS[point.corpus], "markersize": 6, "color": LOOKS[point.scope].colour}
+        axes.plot(point.share, point.difference, alpha=0.6, **look)
     style.share_axis(axes, xlabel="heads retained, share of all types", ylabel="BLEU − reference")
     sweep.widen(axes)
 
