@@ -119,11 +119,6 @@ def score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     return _preprocess(experiment, corpus) | {"language": experiment.corpora[corpus].target_language}
 
 
-def speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    batches = experiment.for_corpus(corpus).pruning.speed
-    return _sections(experiment, corpus, "decoding") | {"batches": batches, "device": experiment.device}
-
-
 def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
     """`alone`: also with each head alone in its layer."""
     return translate(experiment, corpus=corpus) | {"alone": alone}
