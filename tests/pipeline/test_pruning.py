@@ -17,7 +17,7 @@ OF_BERT = set(
     )
 )
 NOT_HERE = {"parser_models", "given_bpe", "given_baseline", "fetch_model", "import_model"} | OF_BERT
-BASES = {"stage", "training"}  # of other rules
+BASES = {"stage", "resumable", "training"}  # of other rules
 SMOKE_ALONE = {"relevance_by_rule", "view_heads", "viewer_index"}
 
 

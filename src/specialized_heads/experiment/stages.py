@@ -9,6 +9,7 @@ from typing import Any
 
 from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
 from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.inputs import stanza_models
 from specialized_heads.experiment.kept import bert_folder, imported_folder
 from specialized_heads.experiment.models import viewed
 from specialized_heads.experiment.names import Target
@@ -122,6 +123,10 @@ def score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
 def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
     """`alone`: also with each head alone in its layer."""
     return translate(experiment, corpus=corpus) | {"alone": alone}
+
+
+def parser_models(experiment: Experiment, /, **_: str) -> Settings:
+    return {"models": stanza_models(experiment)}
 
 
 def parse(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
