@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("test", type=Path, help="Parquet file with the columns source and target")
     parser.add_argument("exported", type=Path, nargs="+", help="folders that the rule `export` has written")
     options = parser.parse_args()
-    facts = machine.describe("cpu", torch.get_num_threads(), command=["python", *sys.argv])
+    facts = machine.describe(torch.get_num_threads(), command=["python", *sys.argv])
     texts, references = (pq.read_table(options.test)[side].to_pylist() for side in ("source", "target"))
     with tempfile.TemporaryDirectory() as temporary:
         systems: list[tuple[str, Translator, Search, Path]] = []
