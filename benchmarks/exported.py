@@ -24,22 +24,14 @@ sys.path.append(str(Path(__file__).parents[1]))
 from benchmarks.engine import machine
 from benchmarks.engine.report import table
 from specialized_heads.evaluation.significance import bleu
-from specialized_heads.exchange.ctranslate import computed
-from specialized_heads.exchange.export_to import Comparison, export_to
+from specialized_heads.exchange.export_to import export_to
 from specialized_heads.export import Translator, load_exported
 from specialized_heads.model.decoding import translate
 
 BATCHES = {1: 10, 16: 1, 64: 1}  # sentences per batch: one sentence of how many is translated
 TYPES = ("float32", "int8")
 ROUNDS = 3
-HEAD = (
-    "heads",
-    "engine",
-    "size, MB",
-    "BLEU",
-    *(f"sentences/s, batch {size}" for size in BATCHES),
-    "other translations",
-)
+HEAD = ("heads", "engine", "size, MB", "BLEU", *(f"sentences/s, batch {size}" for size in BATCHES))
 Search = Callable[[list[list[int]], int], list[list[int]]]  # translations of sentences, so many in a batch; all are ids
 
 
@@ -54,11 +46,9 @@ def here(translator: Translator) -> Search:
     return search
 
 
-def under_ctranslate2(folder: Path, translator: Translator, quantization: str) -> Search:
+def under_ctranslate2(folder: Path, translator: Translator) -> Search:
     """Translation by CTranslate2, each of whose threads translates batches of its own, the fastest way for small models."""
-    engine = ctranslate2.Translator(
-        str(folder), compute_type=computed(quantization), inter_threads=torch.get_num_threads(), intra_threads=1
-    )
+    engine = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
     settings, pieces = translator.decoding, translator.source.id_to_piece
     number_of = translator.target.piece_to_id
 
@@ -79,39 +69,31 @@ def megabytes(folder: Path) -> str:
     return f"{sum(path.stat().st_size for path in folder.glob('model.*') if path.suffix != '.json') / 1e6:.1f}"
 
 
-def others(comparison: Comparison | None) -> str:
-    """Sentences with another translation than ours, and why."""
-    if comparison is None:
-        return ""
-    kinds = {name: getattr(comparison, name) for name in ("rounding", "better", "worse")}
-    return ", ".join(f"{number} {name}" for name, number in kinds.items() if number) or "0"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("test", type=Path, help="Parquet file with the columns source and target")
     parser.add_argument("exported", type=Path, nargs="+", help="folders that the rule `export` has written")
     options = parser.parse_args()
-    facts = machine.describe("cpu", torch.get_num_threads(), command=["python", *sys.argv])
+    facts = machine.describe(torch.get_num_threads(), command=["python", *sys.argv])
     texts, references = (pq.read_table(options.test)[side].to_pylist() for side in ("source", "target"))
     with tempfile.TemporaryDirectory() as temporary:
-        systems: list[tuple[Path, str, Translator, Search, Path, Comparison | None]] = []
+        systems: list[tuple[str, Translator, Search, Path]] = []
         for number, exported in enumerate(options.exported):
             translator = load_exported(exported, device="cpu")
-            systems.append((exported, "ours", translator, here(translator), exported, None))
+            systems.append(("ours", translator, here(translator), exported))
             for quantization in TYPES:
                 folder = Path(temporary, f"{number}_{quantization}")
-                comparison = export_to(exported, folder, to="ctranslate2", quantization=quantization, texts=texts)
-                search = under_ctranslate2(folder, translator, quantization)
-                systems.append((exported, f"CTranslate2 {quantization}", translator, search, folder, comparison))
-        encoded = systems[0][2].encode(texts)  # all have the same vocabulary
+                export_to(exported, folder, to="ctranslate2", quantization=quantization)
+                search = under_ctranslate2(folder, translator)
+                systems.append((f"CTranslate2 {quantization}", translator, search, folder))
+        encoded = translator.encode(texts)  # all have the same vocabulary
         order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
         sources = [encoded[i] for i in order]
         seconds: dict[tuple[int, int], list[float]] = {}
         scores = {}
         for round_ in range(ROUNDS):
             for number in np.roll(range(len(systems)), round_):
-                _, _, translator, search, _, _ = systems[number]
+                _, translator, search, _ = systems[number]
                 search(sources[:8], 8)
                 for size, every in BATCHES.items():
                     started = time.perf_counter()
@@ -123,19 +105,18 @@ def main() -> None:
                 scores[number] = metric.corpus_score(lines, [[references[i] for i in order]]).score
                 machine.say(f"round {round_ + 1}/{ROUNDS}, system {number + 1}/{len(systems)}")
         rows = []
-        for number, (_, engine, translator, _, folder, comparison) in enumerate(systems):
+        for number, (engine, translator, _, folder) in enumerate(systems):
             architecture = translator.model.architecture
             kept = (architecture.encoder, architecture.decoder, architecture.cross)
             heads = "; ".join(" ".join(str(len(layer)) for layer in layers) for layers in kept)
             speeds = [f"{np.median(seconds[number, size]):,.0f}" for size in BATCHES]
-            rows.append((heads, engine, megabytes(folder), f"{scores[number]:.2f}", *speeds, others(comparison)))
+            rows.append((heads, engine, megabytes(folder), f"{scores[number]:.2f}", *speeds))
     print("# Exported models\n\nMade by `benchmarks/exported.py`, whose first lines say what is measured.\n")
     print(table(("", ""), [(f"**{name}**", value) for name, value in facts.items()]))
     print(
         "\nHeads: those of each layer, in encoder self-attention; decoder self-attention; cross-attention. CTranslate2 has one "
         "number of heads per stack and pads smaller layers. Size: of the weights and what describes them. Speeds: medians of "
-        f"{ROUNDS} rounds. Other translations: of {len(texts):,} sentences, those that differ from ours because rounding decides "
-        "between equal hypotheses, and those that our model scores better or worse than its own.\n"
+        f"{ROUNDS} rounds.\n"
     )
     print(table(HEAD, rows))
 

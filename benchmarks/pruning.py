@@ -5,8 +5,8 @@
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 Each recipe differs from the first in the keys that name it, and prunes the same baseline (seed 1) with the pipeline's own stage.
-`seed` draws order, dropout and gate noise anew, `gate_seed` gate noise alone. λ 0 shows what the same updates give without
-pruning. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes.
+`seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning. A finished run is a line of
+pruning.jsonl and is not repeated; a killed one resumes.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, pairwise, product
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +32,20 @@ ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "benchmarks" / "pruning"
 ABOUT = __doc__.split("\n\n")[-1].strip()
 SAMPLES = 1000  # random choices of heads
+LANGUAGE = "de"
 DECODING = {"beam": 4, "max_length_ratio": 2.0}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a run trains with; `rate` is a share of the baseline's learning rates."""
+    """What a run trains with, beside the training of the baseline."""
 
     scope: str = "encoder"
     lam: float = 0.012
     updates: int = 3000
-    rate: float = 1.0
-    optimizer: str = "muon"
     gate_rate: float = 0.05
-    dropout: float = 0.1
     batch_tokens: int = 3000
-    join: int = 3
     seed: int = 1
-    gate_seed: int | None = None
 
     @property
     def name(self) -> str:
@@ -60,54 +56,43 @@ class Recipe:
     def settings(self, training: dict[str, Any]) -> dict[str, Any]:
         """Those of the stage `prune`, from the training of the baseline, which may have keys that are gone."""
         training = {name: value for name, value in training.items() if name in Training.model_fields}
-        changed = {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
-        changed |= {name: getattr(self, name) for name in ("updates", "optimizer", "batch_tokens", "join")}
-        changed |= {"warmup": min(training["warmup"], self.updates // 10), "log_every": self.updates // 60}
-        gates = {"scope": self.scope, "lam": self.lam, "gate_learning_rate": self.gate_rate}
-        others = {"target_heads": None, "device": "cpu"}
-        own = {name: getattr(self, name) for name in ("seed", "gate_seed", "dropout")}
-        return {"training": training | changed} | gates | others | own
+        training |= {"updates": self.updates, "batch_tokens": self.batch_tokens, "log_every": self.updates // 60}
+        training |= {"warmup": min(training["warmup"], self.updates // 10)}
+        gates = {"scope": self.scope, "lam": self.lam, "gate_learning_rate": self.gate_rate, "target_heads": None}
+        return {"training": training, "seed": self.seed, "dropout": 0.1, "device": "cpu"} | gates
 
 
 FIRST = Recipe()
 SHORT = replace(FIRST, updates=600, gate_rate=0.1)  # near the default experiment
-# One key at a time, with λ 0 beside each that changes the updates themselves; then λ, scope, and seeds.
-UPDATES = [{"updates": 600}, {"updates": 1500}, {"rate": 0.4}, {"optimizer": "adam"}, {"join": 1}]
-UPDATES += [{"batch_tokens": 1500}, {"dropout": 0.0}, {"updates": 8000}]
-GATES = [{"gate_rate": rate} for rate in (0.02, 0.1, 0.01)]
-SEEDS = [{"seed": 2}, {"gate_seed": 2}, {"seed": 3}, {"seed": 4}, {"seed": 5}]
-SWEEP = [{"lam": 0.03}, {"lam": 0.006}, {"scope": "all", "lam": 0.01}, {"scope": "all", "lam": 0.02}]
 RECIPES = [
     *(SHORT, replace(SHORT, scope="all", lam=0.01), replace(SHORT, lam=0.03), replace(SHORT, updates=400)),
     *(replace(SHORT, batch_tokens=1500), *(replace(SHORT, seed=seed) for seed in (2, 3, 4, 5))),
-    *(FIRST, replace(FIRST, lam=0.0)),
-    *(replace(FIRST, **change) for change in GATES[:2] + UPDATES[:5] + SEEDS[:3] + SWEEP),
-    *(replace(FIRST, **change) for change in UPDATES[5:] + SEEDS[3:] + GATES[2:]),
-    *(replace(FIRST, **change, lam=0.0) for change in [*UPDATES, {"scope": "all"}]),
+    *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02)),
+    *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
 ]
 
 
-def stage(module: str, threads: int, *, log: Path, settings: dict[str, Any], **files: Path) -> None:
-    """Run a stage of the pipeline in a process of its own."""
+def stage(module: str, *, log: Path, settings: dict[str, Any], **files: Path) -> None:
+    """Run a stage of the pipeline in a process of its own, with one thread."""
     command = [sys.executable, "-m", f"specialized_heads.{module}", "--settings", json.dumps(settings)]
     command += [part for name, path in files.items() for part in (f"--{name}", str(path))]
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with open(log, "a", encoding="utf-8") as stream:
         subprocess.run(command, stdout=stream, stderr=stream, env=environment, check=True)
 
 
-def translate(model: Path, corpus: Path, language: str, threads: int, *, log: Path) -> list[str]:
+def translate(model: Path, corpus: Path, *, log: Path) -> list[str]:
     """Translations of the test set, made once."""
     output = model.parent / "translation.txt"
     if not output.exists():
-        settings = {"decoding": DECODING, "preprocess": "none", "language": language, "device": "cpu"}
+        settings = {"decoding": DECODING, "preprocess": "none", "language": LANGUAGE, "device": "cpu"}
         files = {"model": model, "tokens": corpus / "tokens" / "test.safetensors", "bpe": corpus / "bpe.target.model"}
         files |= {"output": output, "tokenised": model.parent / "tokenised.txt"}
-        stage("evaluation.translate", threads, log=log, settings=settings, **files)
+        stage("evaluation.translate", log=log, settings=settings, **files)
     return output.read_text(encoding="utf-8").splitlines()
 
 
-def run(recipe: Recipe, study: Path, language: str, threads: int) -> dict[str, Any]:
+def run(recipe: Recipe, study: Path) -> dict[str, Any]:
     """Prune by this recipe, and measure what comes out."""
     corpus, baseline = study / "corpus", study / "models" / "baseline" / "seed1" / "model.safetensors"
     folder = study / "recipes" / recipe.name.replace(", ", "_").replace(" ", "")
@@ -118,13 +103,12 @@ def run(recipe: Recipe, study: Path, language: str, threads: int) -> dict[str, A
         training = json.loads(baseline.with_suffix(".json").read_text(encoding="utf-8"))["training"]["training"]
         tokens = {split: corpus / "tokens" / f"{split}.safetensors" for split in ("train", "dev")}
         files |= tokens | {"baseline": baseline, "state": folder / "state"}
-        stage("pruning.prune", threads, log=log, settings=recipe.settings(training), **files)
+        stage("pruning.prune", log=log, settings=recipe.settings(training), **files)
     gates = json.loads(files["gates"].read_text(encoding="utf-8"))
     records = [json.loads(line) for line in files["records"].read_text(encoding="utf-8").splitlines()]
     references = pq.read_table(corpus / "test.parquet", columns=["target"])["target"].to_pylist()
-    whole = translate(baseline, corpus, language, threads, log=log)
-    pruned = translate(files["output"], corpus, language, threads, log=log)
-    full, [score], _ = compare(whole, [pruned], references, language=language, lowercase=False)
+    whole, pruned = (translate(model, corpus, log=log) for model in (baseline, files["output"]))
+    full, [score], _ = compare(whole, [pruned], references, language=LANGUAGE, lowercase=False)
     kept = [f"{row['type']} {row['layer']}-{row['head']}" for row in gates["rows"] if row["kept"]]
     return asdict(recipe) | {
         "kept": kept,
@@ -157,7 +141,7 @@ def overlap(kept: list[set[str]]) -> tuple[float, float]:
 
 
 def report(rows: list[dict[str, Any]]) -> str:
-    """The results as Markdown: a row per recipe, then nesting along λ and overlap over seeds."""
+    """The results as Markdown: a row per recipe, then the overlap over seeds."""
     by_recipe = {recipe_of(row): row for row in rows}
     lines = [
         "| recipe | heads left | gates decided | development loss | at λ 0 | BLEU | difference [95%] | p | difference at λ 0 |",
@@ -166,31 +150,23 @@ def report(rows: list[dict[str, Any]]) -> str:
     for recipe in RECIPES:
         if recipe.lam == 0 or recipe not in by_recipe:
             continue
-        row, plain = by_recipe[recipe], by_recipe.get(replace(recipe, lam=0.0, gate_rate=0.05, seed=1, gate_seed=None))
+        row, plain = by_recipe[recipe], by_recipe.get(replace(recipe, lam=0.0, gate_rate=0.05, seed=1))
         kinds = Counter(head.split()[0] for head in row["kept"])
         cells = [recipe.name, "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope]), f"{row['decided']:.0%}"]
         cells += [f"{row['dev_loss']:.3f}", f"{plain['dev_loss']:.3f}" if plain else "", f"{row['bleu']:.1f}"]
         cells += [f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]", f"{row['p_value']:.3f}"]
         lines.append(f"| {' | '.join([*cells, f'''{plain['difference']:+.1f}''' if plain else ''])} |")
-    swept = [row for row in rows if row["lam"] > 0 and recipe_of(row) == replace(FIRST, lam=row["lam"])]
-    swept.sort(key=lambda row: row["lam"])
-    nested = [f"{len(set(b['kept']) & set(a['kept']))} of {len(b['kept'])}" for a, b in pairwise(swept)]
-    lambdas = ", ".join(f"{row['lam']:g}" for row in swept)
-    if nested:
-        lines += ["", f"Along λ {lambdas}, heads of each model that the one before has too: {', '.join(nested)}."]
-    for base, name in product((SHORT, FIRST), ("seed", "gate_seed")):
-        alike = [row for recipe, row in by_recipe.items() if recipe == replace(base, **{name: getattr(recipe, name)})]
-        if len(alike) > 1:
-            found, chance = overlap([set(row["kept"]) for row in alike])
-            what = f"{len(alike)} runs of {base.updates} updates that differ in {name}"
-            lines += ["", f"Overlap of {what}: Jaccard {found:.2f}, by chance {chance:.2f}."]
+    alike = [set(row["kept"]) for recipe, row in by_recipe.items() if recipe == replace(SHORT, seed=recipe.seed)]
+    if len(alike) > 1:
+        found, chance = overlap(alike)
+        what = f"{len(alike)} runs of {SHORT.updates} updates that differ in seed"
+        lines += ["", f"Overlap of {what}: Jaccard {found:.2f}, by chance {chance:.2f}."]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("study", type=Path, help="results of an experiment for one corpus, with a baseline of seed 1")
-    parser.add_argument("--language", default="de", help="of the translations")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, with one thread each")
     options = parser.parse_args()
     lines = OUTPUT.with_suffix(".jsonl")
@@ -205,7 +181,7 @@ def main() -> None:
     finished = {recipe_of(row) for row in read()}
 
     def measure(recipe: Recipe) -> None:
-        row = run(recipe, options.study, options.language, 1)
+        row = run(recipe, options.study)
         with open(lines, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
         write()

@@ -26,8 +26,8 @@ PROJECT = PYPROJECT["project"]
 DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 # What `make test` installs.
 TESTED = [name for needed in EXTRAS.values() for name in needed]
-# Each needs an extra, and says so if it is missing.
-OPTIONAL = {SOURCES / "exchange" / "ctranslate.py", SOURCES / "exchange" / "generate.py"}
+# It needs an extra, and says so if that is missing.
+OPTIONAL = {SOURCES / "exchange" / "ctranslate.py"}
 EACH_ENVIRONMENT = pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.stem)
 
 

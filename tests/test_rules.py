@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 RULE = r"^ *(?:use rule (\w+) as |rule ?)(\w*)(?: with)?:\n(.*?)(?=^ *(?:use )?rule\b|\Z)"
 FILES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
 FOUND = [found for text in FILES for found in re.findall(RULE, text, flags=re.MULTILINE | re.DOTALL)]
-BASES = ("", "stage", "training")
+BASES = ("", "stage", "resumable", "training")
 RULES = {name: rule for old, name, rule in FOUND if old in BASES and name}
 # A rule that is another one with other files runs the same module.
 RULES = {name: rule if old in BASES else RULES[old] for old, name, rule in FOUND if name not in BASES[1:]}

@@ -7,8 +7,7 @@
 
 Every system trains in a separate process, with the same Python and PyTorch. Rounds are
 interleaved (A B C A B C ...), and a system does nothing while another is measured, so that what else the machine does
-meets them all alike. Tables give the median of the rounds and their range. A peer that is not installed is left out,
-and the report says so.
+meets them all alike. Tables give the median of the rounds and their range.
 """
 
 import argparse
@@ -20,31 +19,30 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from benchmarks.engine import report
 from benchmarks.engine.machine import describe, say
 from benchmarks.engine.worker import SYSTEMS, TITLES
 from benchmarks.engine.workload import SIZES, Workload, make
 
 ROOT = Path(__file__).parents[2]
+BATCH_TOKENS = 4000  # per update
 
 
 class Process:
     """A system in a separate process; see `worker`."""
 
-    def __init__(self, name: str, workload: Workload, *, device: str, threads: int) -> None:
+    def __init__(self, name: str, workload: Workload, *, threads: int) -> None:
         counts = {variable: str(threads) for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.engine.worker", name, workload.folder, device, str(threads)],
+            [sys.executable, "-m", "benchmarks.engine.worker", name, workload.folder, str(threads)],
             cwd=ROOT,
             env={**os.environ, **counts},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.missing = self.answer().get("missing")
+        self.answer()  # once it has started, it does nothing
 
     def ask(self, task: str, **arguments: Any) -> Any:
         """Let the process do a task, and wait for its answer."""
@@ -65,28 +63,19 @@ class Process:
 
 def main() -> None:
     options = arguments()
-    machine = describe(options.device, options.threads, command=["python -m benchmarks.engine", *sys.argv[1:]])
+    machine = describe(options.threads, command=["python -m benchmarks.engine", *sys.argv[1:]])
     rows: list[dict[str, Any]] = []
-    missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in options.sizes:
-            workload = make(SIZES[name], Path(folder) / name, batch_tokens=options.batch_tokens, updates=32)
-            compare(workload, options, rows, missing)
-            report.write(options.output, rows, machine=machine, missing=missing)  # what is known so far
-    report.write(options.output, rows, machine=machine, missing=missing)
+            workload = make(SIZES[name], Path(folder) / name, batch_tokens=BATCH_TOKENS, updates=32)
+            rows += compare(workload, options)
+            report.write(options.output, rows, machine=machine)  # what is known so far
 
 
-def compare(
-    workload: Workload, options: argparse.Namespace, rows: list[dict[str, Any]], missing: dict[str, str]
-) -> None:
+def compare(workload: Workload, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Training of all systems at one size, and the machine's own rate of matrix products."""
-    size, processes = workload.size.name, []
-    for name in ["ceiling", *options.systems]:
-        process = Process(name, workload, device=options.device, threads=options.threads)
-        if process.missing:
-            missing[TITLES[name]] = process.missing
-        else:
-            processes.append(process)
+    size, rows = workload.size.name, []
+    processes = [Process(name, workload, threads=options.threads) for name in ["ceiling", *options.systems]]
     for number in range(options.rounds):
         columns = {"size": size, "round": number + 1}
         for process in processes:
@@ -98,26 +87,18 @@ def compare(
                 rows.append({"part": "train", **columns, "system": TITLES[process.name], **row})
     for process in processes:
         process.close()
+    return rows
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--sizes", nargs="*", choices=list(SIZES), help="default: all on a CPU, base on a GPU")
+    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=6.0, help="of training per round (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores, %(default)s")
-    parser.add_argument("--batch-tokens", type=int, help="per update (default: 4000 on a CPU, 16000 on a GPU)")
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/engine", help="without suffix")
-    options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: PyTorch sees no GPU")
-    if options.sizes is None:
-        options.sizes = list(SIZES) if options.device == "cpu" else ["base"]
-    if options.batch_tokens is None:
-        options.batch_tokens = 4000 if options.device == "cpu" else 16000
-    return options
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

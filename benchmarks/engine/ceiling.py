@@ -2,7 +2,7 @@
 
 The products are those of one update at their own shapes: for every weight matrix the forward product and the two of the
 backward pass, each timed by itself, several times, the best counting. The ceiling is the operations of all of them divided
-by the sum of their best times. On a CPU each product is tried with all threads inside of it and with an equal share of
+by the sum of their best times. Each product is tried with all threads inside of it and with an equal share of
 the rows on each of as many threads, in one piece and in blocks of 512 rows.
 """
 
@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.engine.workload import Size, Workload
 
-CPU_ROWS = 1024  # enough for the full rate of a core; more would only take longer
+ROWS = 1024  # at most; enough for the full rate of a core; more would only take longer
 REPEATS = 5
 BLOCK = 512  # rows
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -35,29 +35,23 @@ def products(size: Size) -> list[tuple[int, int, int]]:
     ]
 
 
-def product_rates(workload: Workload, *, device: str, threads: int) -> list[dict[str, Any]]:
+def product_rates(workload: Workload, *, threads: int) -> list[dict[str, Any]]:
     """Operations per second of all products together, by precision and number of threads."""
-    rows = sum(map(workload.target_tokens, workload.train)) // len(workload.train)
-    if device == "cpu":
-        rows = min(rows, CPU_ROWS)
+    rows = min(ROWS, sum(map(workload.target_tokens, workload.train)) // len(workload.train))
     rates = []
     for precision, dtype in PRECISIONS.items():
-        for used in sorted({1, threads}) if device == "cpu" else [threads]:
+        for used in sorted({1, threads}):
             operations = seconds = 0.0
             for inputs, outputs, number in products(workload.size):
                 operations += number * 6.0 * rows * inputs * outputs
-                seconds += number * best_times(rows, inputs, outputs, dtype=dtype, device=device, threads=used)
+                seconds += number * best_times(rows, inputs, outputs, dtype=dtype, threads=used)
             rates.append({"precision": precision, "threads": used, "rate": operations / seconds})
     return rates
 
 
-def best_times(rows: int, inputs: int, outputs: int, *, dtype: torch.dtype, device: str, threads: int) -> float:
+def best_times(rows: int, inputs: int, outputs: int, *, dtype: torch.dtype, threads: int) -> float:
     """Seconds of forward product, gradient of the input and gradient of the weights, each the best of several."""
-    x = torch.randn(rows, inputs, device=device).to(dtype)
-    y = torch.randn(rows, outputs, device=device).to(dtype)
-    w = torch.randn(outputs, inputs, device=device).to(dtype)
-    if device == "cuda":
-        return sum(best(run, device) for run in (lambda: x @ w.T, lambda: y @ w, lambda: y.T @ x))
+    x, y, w = (torch.randn(*size).to(dtype) for size in ((rows, inputs), (rows, outputs), (outputs, inputs)))
     torch.set_num_threads(threads)
     shares = [(rows * n // threads, rows * (n + 1) // threads) for n in range(threads)]
     total = 0.0
@@ -69,7 +63,7 @@ def best_times(rows: int, inputs: int, outputs: int, *, dtype: torch.dtype, devi
                 lambda p=product: list(pool.map(lambda share: p(slice(*share)), shares)),
                 lambda p=product: list(pool.map(partial(in_blocks, p), shares)),
             )
-            total += min(best(way, device) for way in ways)
+            total += min(map(best, ways))
     return total
 
 
@@ -78,15 +72,11 @@ def in_blocks(product: Callable[[slice], Any], share: tuple[int, int]) -> None:
         product(slice(start, min(start + BLOCK, share[1])))
 
 
-def best(run: Callable[[], Any], device: str) -> float:
+def best(run: Callable[[], Any]) -> float:
     """Seconds of the fastest of several runs."""
     times = []
     for _ in range(REPEATS):
-        if device == "cuda":
-            torch.cuda.synchronize()
         started = time.perf_counter()
         run()
-        if device == "cuda":
-            torch.cuda.synchronize()
         times.append(time.perf_counter() - started)
     return min(times)

@@ -8,20 +8,16 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import torch
-
 PACKAGES = ("torch", "transformers", "ctranslate2")
 
 
-def describe(device: str, threads: int, *, command: list[str]) -> dict[str, str]:
+def describe(threads: int, *, command: list[str]) -> dict[str, str]:
     """Facts about machine and run, in the order in which the report shows them."""
     facts = {
         "command": " ".join([command[0], *map(shlex.quote, command[1:])]),
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "instructions": ", ".join(instructions()) or platform.machine(),
     }
-    if device == "cuda":
-        facts["GPU"] = torch.cuda.get_device_name()
     facts["threads"] = str(threads)
     facts["load before the run"] = f"{os.getloadavg()[0]:.2f} (average number of running processes in the last minute)"
     facts["versions"] = ", ".join([f"Python {platform.python_version()}", *filter(None, map(package, PACKAGES))])

@@ -22,8 +22,8 @@ from specialized_heads.training.batching import make_batch
 
 
 class System:
-    def __init__(self, workload: Workload, *, device: str, threads: int) -> None:
-        self.workload, self.device = workload, torch.device(device)
+    def __init__(self, workload: Workload, *, threads: int) -> None:
+        self.workload = workload
         torch.set_num_threads(threads)
         logging.set_verbosity_error()
 
@@ -32,11 +32,10 @@ class System:
 
     def prepare(self, variant: str) -> None:
         self.precision, attention = variant.split()
-        self.model = build(self.workload, attention=attention).to(self.device).train()
+        self.model = build(self.workload, attention=attention).train()
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
         store = self.workload.store
-        batches = {numbers[0]: make_batch(store, np.array(numbers)) for numbers in self.workload.train}
-        self.padded = {first: batch.to(self.device) for first, batch in batches.items()}
+        self.padded = {numbers[0]: make_batch(store, np.array(numbers)) for numbers in self.workload.train}
 
     def update(self, batch: list[int]) -> None:
         padded = self.padded[batch[0]]
@@ -65,7 +64,7 @@ class System:
     def autocast(self) -> Any:
         if self.precision == "fp32":
             return nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return torch.autocast("cpu", dtype=torch.bfloat16)
 
 
 def build(workload: Workload, *, attention: str) -> MarianMTModel:

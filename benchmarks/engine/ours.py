@@ -1,8 +1,7 @@
 """This engine, run through the same code as in the pipeline.
 
-Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the pipeline. On a CPU an
-update is as many micro-batches as there are threads (the sentences of the batch in turn), each on its own thread; on
-a GPU it is one.
+Training: `training.loop._Run.step`, which makes the padded batches from the token store, as in the pipeline. An update is as
+many micro-batches as there are threads (the sentences of the batch in turn), each on its own thread.
 """
 
 import os
@@ -34,9 +33,8 @@ PLAN = Plan(
 
 
 class System:
-    def __init__(self, workload: Workload, *, device: str, threads: int) -> None:
-        self.workload, self.device = workload, torch.device(device)
-        self.parallel = 1 if self.device.type == "cuda" else threads  # micro-batches of an update
+    def __init__(self, workload: Workload, *, threads: int) -> None:
+        self.workload, self.parallel = workload, threads  # as many micro-batches in an update
         prepare_cpu()
 
     def variants(self) -> list[str]:
@@ -44,7 +42,7 @@ class System:
 
     def prepare(self, variant: str) -> None:
         torch.set_num_threads(1)
-        model = load(self.workload.weights, dropout=DROPOUT, device=self.device).train()
+        model = load(self.workload.weights, dropout=DROPOUT).train()
         data = load_data(self.workload.tokens, self.workload.tokens)
         plan = PLAN.model_copy(update={"precision": variant})
         self.run = _Run(

@@ -32,11 +32,12 @@ fastest.
 into the model's operations. Operations per update, by formula: 6 x (weights of the encoder x source tokens + weights of
 decoder and softmax x target tokens), where the key and value matrices of cross-attention count with the source, plus 12 x
 width x layers x (pairs of query and key); no embeddings, no padding, nothing that is computed twice. This engine in
-float32, as on a processor without bf16 instructions, is compared with the machine's float32 rate.
+float32, as on a processor without bf16 instructions, is compared with the machine's float32 rate. *Hours* are those of
+the paper's {updates:,} updates of {source_tokens:,} source tokens at that speed.
 """
 
 
-def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict[str, str]) -> None:
+def write(path: Path, rows: list[Row], *, machine: dict[str, str]) -> None:
     """Write both files; `path` is theirs without suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -45,15 +46,7 @@ def write(path: Path, rows: list[Row], *, machine: dict[str, str], missing: dict
         writer.writeheader()
         writer.writerows({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows)
     sections = [INTRODUCTION, table(("", ""), [(f"**{key}**", value) for key, value in machine.items()])]
-    sections += [f"Not installed, so not measured: {name} ({reason})." for name, reason in missing.items()]
-    for part in (training, ceilings):
-        sections += part(rows)
-    if "GPU" not in machine:
-        sections.append(
-            "## On a GPU\n\nThis machine has none, so nothing here was measured on one. `python -m benchmarks.engine --device"
-            " cuda` trains Transformer base with batches of 16,000 tokens, with the clock read after"
-            " `torch.cuda.synchronize()`, and fills the same tables."
-        )
+    sections += [*training(rows), *ceilings(rows)]
     path.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")
 
 
@@ -65,14 +58,12 @@ def wrapped(section: str) -> str:
 
 def training(rows: list[Row]) -> list[str]:
     measured = [row for row in rows if row["part"] == "train"]
-    if not measured:
-        return []
     per_update = median(row["tokens"] / row["updates"] for row in measured)
-    paper = any(row["size"] == "base" for row in measured)
     lines = []
     for size, system, group in groups(measured):
         speed = [row["tokens"] / row["seconds"] for row in group]
         share = [utilisation(row, rows) for row in group]
+        hours = UPDATES * SOURCE_TOKENS * target_per_source(group) / median(speed) / 3600
         cells = (
             describe_size(SIZES[size]),
             system,
@@ -80,23 +71,14 @@ def training(rows: list[Row]) -> list[str]:
             spread(speed, "{:,.0f}"),
             spread(share, "{:.0%}"),
         )
-        hours = UPDATES * SOURCE_TOKENS * target_per_source(group) / median(speed) / 3600
-        lines.append(cells + paper * (f"{hours:,.0f}" if size == "base" else "",))
-    head = ("model", "system", "fastest as", "target tokens/s", "utilisation") + paper * (
-        "hours for the paper's baseline",
-    )
-    text = TRAINING.format(batch=f"about {per_update:,.0f} target tokens")
-    if paper:
-        text += (
-            f"*Hours* are those of the paper's {UPDATES:,} updates of {SOURCE_TOKENS:,} source tokens at that speed."
-        )
-    return [text, table(head, lines)]
+        lines.append((*cells, f"{hours:,.0f}" if size == "base" else ""))
+    head = ("model", "system", "fastest as", "target tokens/s", "utilisation", "hours for the paper's baseline")
+    batch = f"about {per_update:,.0f} target tokens"
+    return [TRAINING.format(batch=batch, updates=UPDATES, source_tokens=SOURCE_TOKENS), table(head, lines)]
 
 
 def ceilings(rows: list[Row]) -> list[str]:
     measured = [row for row in rows if row["part"] == "ceiling"]
-    if not measured:
-        return []
     columns = sorted({(row["precision"], row["threads"]) for row in measured})
     lines = []
     for size in dict.fromkeys(row["size"] for row in measured):
@@ -115,15 +97,14 @@ def ceilings(rows: list[Row]) -> list[str]:
 
 
 def utilisation(row: Row, rows: list[Row]) -> float:
-    """Share of the machine's rate that a training measurement reaches; NaN where the rate was not measured.
+    """Share of the machine's rate that a training measurement reaches.
 
     The rate is the fastest of both precisions, but for this engine in float32, which is compared with that of float32.
     """
     rates = [r for r in rows if r["part"] == "ceiling" and r["size"] == row["size"]]
     if row["system"] == TITLES["ours-fp32"]:
         rates = [r for r in rates if r["precision"] == "fp32"]
-    ceilings = [r["rate"] for r in rates]
-    return row["flops"] / row["seconds"] / max(ceilings) if ceilings else float("nan")
+    return row["flops"] / row["seconds"] / max(r["rate"] for r in rates)
 
 
 def target_per_source(group: list[Row]) -> float:
@@ -144,11 +125,10 @@ def describe_size(size: Size) -> str:
     return f"{size.name}: {size.layers}+{size.layers} layers, width {size.width}, {size.vocabulary:,} subwords"
 
 
-def spread(values: list[float], form: str = "{:,.1f}") -> str:
+def spread(values: list[float], form: str) -> str:
     """Median (lowest to highest)."""
-    if len(values) == 1:
-        return form.format(values[0])
-    return f"{form} ({form} to {form})".format(median(values), min(values), max(values))
+    middle, low, high = map(form.format, (median(values), min(values), max(values)))
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def table(head: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:

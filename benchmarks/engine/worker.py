@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from benchmarks.engine.ceiling import product_rates
 from benchmarks.engine.workload import Workload
 
@@ -33,20 +31,15 @@ TITLES = {
 
 
 def main() -> None:
-    name, folder, device, threads = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    name, folder, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print to standard output
     workload = Workload.read(folder)
-    machine = {"device": device, "threads": threads}
-    tasks: dict[str, Callable[..., Any]] = {"ceiling": partial(product_rates, workload, **machine)}
+    tasks: dict[str, Callable[..., Any]] = {"ceiling": partial(product_rates, workload, threads=threads)}
     if name in SYSTEMS:
         module, kind = SYSTEMS[name]
-        try:
-            system = getattr(importlib.import_module(f"benchmarks.engine.{module}"), kind)
-        except ImportError as error:
-            print(json.dumps({"missing": str(error)}), file=answers, flush=True)
-            return
-        tasks = {"train": Measured(system(workload, **machine), workload, device).train}
+        system = getattr(importlib.import_module(f"benchmarks.engine.{module}"), kind)
+        tasks = {"train": Measured(system(workload, threads=threads), workload).train}
     print(json.dumps({}), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
@@ -56,8 +49,8 @@ def main() -> None:
 class Measured:
     """A system and the variant in which it turned out fastest."""
 
-    def __init__(self, system: Any, workload: Workload, device: str) -> None:
-        self.system, self.workload, self.device = system, workload, device
+    def __init__(self, system: Any, workload: Workload) -> None:
+        self.system, self.workload = system, workload
         self.trained = ""
 
     def train(self, *, seconds: float) -> dict[str, Any]:
@@ -65,11 +58,11 @@ class Measured:
         system, workload = self.system, self.workload
         if not self.trained:
             self.trained = self.fastest(system.variants(), lambda: system.update(workload.train[0]))
-        done, started = 0, self.clock()
-        while done == 0 or self.clock() - started < seconds:
+        done, started = 0, time.perf_counter()
+        while done == 0 or time.perf_counter() - started < seconds:
             system.update(workload.train[done % len(workload.train)])
             done += 1
-        elapsed = self.clock() - started
+        elapsed = time.perf_counter() - started
         batches = [workload.train[number % len(workload.train)] for number in range(done)]
         return {
             "variant": self.trained,
@@ -86,19 +79,14 @@ class Measured:
         for variant in variants:
             self.system.prepare(variant)
             run()
-            started = self.clock()
+            started = time.perf_counter()
             run()
-            times[variant] = self.clock() - started
+            times[variant] = time.perf_counter() - started
         best = min(times, key=times.__getitem__)
         if best != variants[-1]:
             self.system.prepare(best)
             run()
         return best
-
-    def clock(self) -> float:
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter()
 
 
 if __name__ == "__main__":

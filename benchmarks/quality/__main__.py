@@ -33,15 +33,16 @@ from benchmarks.quality.systems import SYSTEMS, Corpus
 from benchmarks.quality.trainings import LONGEST, Trainings
 
 ROOT = Path(__file__).parents[2]
+OUTPUT = ROOT / "benchmarks" / "quality"  # without suffix
 ABOUT = __doc__.split("\n\n")[2:]  # without the title and the commands
 ROUNDS, TIMED = 3, 20  # rounds of the timing, and updates in each
 
 
-def seconds_per_update(names: list[str], corpus: Path) -> dict[str, list[float]]:
+def seconds_per_update(corpus: Path) -> dict[str, list[float]]:
     """Seconds per update of each system, by round, each time in a process of its own."""
-    seconds: dict[str, list[float]] = {name: [] for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in SYSTEMS}
     for number in range(ROUNDS):
-        for name in names:
+        for name in SYSTEMS:
             say(f"round {number + 1}: {SYSTEMS[name].title}")
             command = [sys.executable, "-m", "benchmarks.quality", str(corpus), "--time", name]
             done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
@@ -63,30 +64,23 @@ def time_updates(name: str, corpus: Corpus) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("corpus", type=Path, help="folder with bpe.target.model, test.parquet and tokens/")
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2], help="others count if they are done")
     parser.add_argument("--longest", type=int, default=LONGEST, help="updates of the longest schedule to train")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument(
-        "--train-only", action="store_true", help="do not measure seconds; for a machine with other work"
-    )
     parser.add_argument("--time", choices=SYSTEMS, help=argparse.SUPPRESS)  # one round of one system, for the parent
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/quality", help="path without suffix")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     corpus = Corpus(options.corpus)
     if options.time:
         print(time_updates(options.time, corpus))
         return
-    facts = describe("cpu", options.threads, command=["python -m benchmarks.quality", *sys.argv[1:]])
-    kept = Trainings(corpus, options.output.with_suffix(".csv"))
+    facts = describe(options.threads, command=["python -m benchmarks.quality", *sys.argv[1:]])
+    kept = Trainings(corpus, OUTPUT.with_suffix(".csv"))
     trainings = {}
-    for name in options.systems:
+    for name in SYSTEMS:
         seeds = sorted({*options.seeds, *(result.seed for result in kept.done if result.system == name)})
         trainings[name] = [kept.lengths(name, seed, longest=options.longest) for seed in seeds]
-    if not options.train_only:
-        seconds = seconds_per_update(options.systems, options.corpus.resolve())
-        report(options.output, ABOUT, trainings, seconds, facts)
+    report(OUTPUT, ABOUT, trainings, seconds_per_update(options.corpus.resolve()), facts)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from pathlib import Path
 from statistics import median
 
-from benchmarks.engine.report import table, wrapped
+from benchmarks.engine.report import spread, table, wrapped
 from benchmarks.quality.systems import SYSTEMS
 from benchmarks.quality.trainings import BLEU, LOSS, Result, updates_until
 
@@ -27,27 +27,18 @@ def report(
     rows, points = [], []
     for name, by_seed in trainings.items():
         pace = median(seconds[name]) / 60  # minutes per update
-        cells = [SYSTEMS[name].title, f"{by_seed[0][0].learning_rate:g}", ranged(seconds[name], 3)]
+        cells = [SYSTEMS[name].title, f"{by_seed[0][0].learning_rate:g}", spread(seconds[name], "{:.3f}")]
         for quantity, goal in (("dev_loss", LOSS), ("bleu", BLEU)):
             lengths = [updates_until(results, quantity, goal) for results in by_seed]
             known = [length * pace for length in lengths if length is not None]
             longest = max(results[-1].updates for results in by_seed)
             missed = f"not in {longest * pace:.1f}"
-            cells.append(ranged(known, 1) if len(known) == len(lengths) else missed)
+            cells.append(spread(known, "{:.1f}") if len(known) == len(lengths) else missed)
         rows.append(cells)
         for results in by_seed:
             for result in results:
-                minutes = f"{result.updates * pace:.1f}"
-                points.append(
-                    [
-                        SYSTEMS[name].title,
-                        result.seed,
-                        result.updates,
-                        minutes,
-                        f"{result.dev_loss:.3f}",
-                        f"{result.bleu:.1f}",
-                    ]
-                )
+                reached = f"{result.updates * pace:.1f}", f"{result.dev_loss:.3f}", f"{result.bleu:.1f}"
+                points.append([SYSTEMS[name].title, result.seed, result.updates, *reached])
     header = ("system", "learning rate", "seconds per update", f"minutes to loss {LOSS}", f"minutes to {BLEU:g} BLEU")
     sections = [
         "# Time to quality",
@@ -60,9 +51,3 @@ def report(
         table(("system", "seed", "updates", "minutes", "development loss", "BLEU"), points),
     ]
     output.with_suffix(".md").write_text("\n\n".join(map(wrapped, sections)) + "\n", encoding="utf-8")
-
-
-def ranged(values: list[float], digits: int) -> str:
-    """Median and range."""
-    low, middle, high = (f"{value:.{digits}f}" for value in (min(values), median(values), max(values)))
-    return middle if low == high else f"{middle} ({low} to {high})"

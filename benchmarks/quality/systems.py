@@ -134,21 +134,19 @@ def train_marian(corpus: Corpus, rate: float, updates: int, seed: int) -> Traini
     with tempfile.TemporaryDirectory() as folder:
         workload = Workload(size, Path(folder), train=batches, seed=seed)
         workload.tokens.symlink_to(corpus.tokens("train").resolve())
-        system = marian.System(workload, device="cpu", threads=torch.get_num_threads())
+        system = marian.System(workload, threads=torch.get_num_threads())
         system.prepare("bf16 eager")
         random, order = np.random.default_rng(seed), []
+        schedule = {
+            "schedule": "linear",
+            "factor": rate,
+            "warmup": warmup(updates),
+            "updates": updates,
+            "width": size.width,
+        }
         for update in range(1, updates + 1):
             order = order or random.permutation(len(batches)).tolist()
-            system.set_rate(
-                learning_rate(
-                    update,
-                    schedule="linear",
-                    factor=rate,
-                    warmup=warmup(updates),
-                    updates=updates,
-                    width=size.width,
-                )
-            )
+            system.set_rate(learning_rate(update, **schedule))
             system.update(batches[order.pop()])
             yield
         return system.trained()
@@ -158,9 +156,5 @@ SYSTEMS = {
     "fast": System("this engine, for a low loss", partial(train_ours, recipe="fast"), (1e-2, 2e-2, 4e-2)),
     "ours": System("this engine, shipped recipe", partial(train_ours, recipe="shipped"), (4e-3, 1e-2)),
     "paper": System("this engine, the paper's recipe", partial(train_ours, recipe="paper"), (4e-3, 1e-2, 2e-2)),
-    "marian": System(
-        "Marian in transformers",
-        train_marian,
-        (1e-3, 2e-3),
-    ),
+    "marian": System("Marian in transformers", train_marian, (1e-3, 2e-3)),
 }

@@ -44,7 +44,6 @@ def main() -> None:
     argument("output", type=Path, metavar="FOLDER", help="folder to write")
     argument("--to", choices=("ctranslate2", "hf"), required=True, help="hf: transformers")
     argument("--quantization", choices=QUANTIZATIONS, default="float32", help="type of CTranslate2's weights")
-    argument("--check", type=Path, metavar="FILE", help="sentences whose translations are compared with ours")
     argument = command("analyse", _analyse, help="write the table of heads and the attention viewer for a text")
     argument("model", type=Path, metavar="MODEL", help="folder of an exported, published or kept model")
     argument("--text", type=Path, help="source sentences, one per line (default: those of --trees)")
@@ -164,11 +163,9 @@ def _describe(args: argparse.Namespace) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
-    from specialized_heads.corpus.readers.local import text_lines
     from specialized_heads.exchange.export_to import export_to
 
-    texts = list(text_lines(args.check)) if args.check else []
-    print(export_to(args.model, args.output, to=args.to, quantization=args.quantization, texts=texts))
+    print(export_to(args.model, args.output, to=args.to, quantization=args.quantization))
 
 
 def _analyse(args: argparse.Namespace) -> None:

@@ -187,7 +187,7 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
     assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "index", "models", "ablation"} <= made(
         experiment
     )
-    assert not made(experiment) & {"speed", "relevance", "tasks", "emergence"}
+    assert not made(experiment) & {"relevance", "tasks", "emergence"}
     plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
     assert not plain & {"moments", "criteria", "controls", "ablation", "gates"}
     of_pruning = {"front", "figure8", "figure10", "table2", "drift", "survival"}

@@ -17,8 +17,8 @@ OF_BERT = set(
     )
 )
 NOT_HERE = {"parser_models", "given_bpe", "given_baseline", "fetch_model", "import_model"} | OF_BERT
-BASES = {"stage", "training"}  # of other rules
-SMOKE_ALONE = {"measure_speed", "relevance_by_rule", "view_heads", "viewer_index"}
+BASES = {"stage", "resumable", "training"}  # of other rules
+SMOKE_ALONE = {"relevance_by_rule", "view_heads", "viewer_index"}
 
 
 @pytest.fixture(scope="module")

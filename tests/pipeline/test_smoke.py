@@ -99,7 +99,7 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
         f"{corpus}/heads/pruned/{name}",
         f"viewer/{corpus}/pruned/{name}",
     }
-    assert {rule for rule, _ in stale} - of_models == REPORT | {"measure_speed", "viewer_index", "configuration"}
+    assert {rule for rule, _ in stale} - of_models == REPORT | {"viewer_index", "configuration"}
     assert {path for rule, path in stale if rule == "gather"} == {f"data/{table}.parquet" for table in OF_MODELS}
 
 
@@ -107,7 +107,7 @@ def test_another_setting_of_decoding_translates_again_and_trains_nothing(finishe
     values = finished.settings()
     values["decoding"]["beam"] = 3
     stale = {rule for rule, _ in finished.configured(values).stale()}
-    assert stale == REPORT | {"translate", "score", "measure_speed", "configuration"}
+    assert stale == REPORT | {"translate", "score", "configuration"}
 
 
 def test_another_title_draws_again_and_computes_nothing(finished) -> None:

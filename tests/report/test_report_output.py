@@ -64,7 +64,7 @@ def test_every_result_is_made_in_all_its_formats_with_any_title(result: Result, 
     if "corpus" in rows and len(rows):
         assert rows["corpus"].str.contains(NASTY, regex=False).any() or set(rows["corpus"]) <= {"EN-RU", "Halves"}
     # Without the files that they read beside the tables, some have nothing to show.
-    assert len(rows) > 0 or {"data_card", "persons", "figure5", "speed", "task_speed"} & {Path(result.stem).name}
+    assert len(rows) > 0 or {"data_card", "persons", "figure5", "task_speed"} & {Path(result.stem).name}
 
 
 @EACH
@@ -72,7 +72,7 @@ def test_every_result_can_be_asked_for_where_nothing_is_pruned(result: Result, b
     written(stage, bare, result)
 
 
-@pytest.mark.parametrize("module", ["beyond.controls", "michel.alone", "beyond.speed"])
+@pytest.mark.parametrize("module", ["beyond.controls", "michel.alone"])
 def test_a_table_says_that_it_has_nothing_to_show(bare, stage, module: str) -> None:
     bare = bare._replace(models=bare.models.assign(kind="checkpoint"))
     assert "| nothing to show |" in stage(module, bare, kind="tables").with_suffix(".md").read_text()

@@ -158,7 +158,7 @@ def with_all_of_pruning(workflow: Workflow) -> Workflow:
     short = whole | {"title": "-Short {sentences}", "prune": False, "filters": {"max_words": 5}}
     values["corpora"] = {"tatoeba_en_fr": whole, "short": short}
     values["training"] |= {"updates": 30}
-    values["pruning"] |= {"encoder": [], "all": [100], "heads": [3], "heads_all": [6], "updates": 20, "speed": []}
+    values["pruning"] |= {"encoder": [], "all": [100], "heads": [3], "heads_all": [6], "updates": 20}
     values["pruning"] |= {"retrain_updates": 10, "controls": ["regularised", "count"]}
     values["ablation"] = {"single": True, "systematic": True, "moments": [10]}
     values["comparison"] = {"criteria": ["gates", "importance", "random"]}

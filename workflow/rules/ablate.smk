@@ -18,7 +18,7 @@ use rule stage as importance with:
         **stage("pruning.importance", stages.device),
 
 
-rule ablate:
+use rule resumable as ablate with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -31,19 +31,8 @@ rule ablate:
         "results/{experiment}/{corpus}/logs/ablate_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/ablate_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("pruning.ablation"),
-        flags=flags,
-        settings=settings(stages.ablate, alone=True),
-        # Beside the output, which Snakemake deletes when a job fails.
-        state=subpath(output[0], strip_suffix=".parquet"),
-    message:
-        "ablating the heads of {wildcards.model} of {wildcards.corpus}, one by one; progress in {log}"
-    shell:
-        "python -m specialized_heads.pruning.ablation {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("pruning.ablation", stages.ablate, alone=True),
 
 
 use rule ablate as ablate_second with:
@@ -61,11 +50,9 @@ use rule ablate as ablate_second with:
         "results/{experiment}/{corpus}/benchmarks/ablate_second_{model}_seed{seed}.tsv"
     params:
         settings=settings(stages.ablate, alone=False),
-    message:
-        "ablating the heads of {wildcards.model} of {wildcards.corpus} on the development set; progress in {log}"
 
 
-rule prune_systematically:
+use rule resumable as prune_systematically with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -79,15 +66,5 @@ rule prune_systematically:
         "results/{experiment}/{corpus}/logs/prune_systematically_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_systematically_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("pruning.systematic"),
-        flags=flags,
-        settings=settings(stages.translate),
-        state=subpath(output[0], strip_suffix=".parquet"),
-    message:
-        "removing heads of {wildcards.model} of {wildcards.corpus} in order of importance; progress in {log}"
-    shell:
-        "python -m specialized_heads.pruning.systematic {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("pruning.systematic", stages.translate),

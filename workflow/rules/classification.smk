@@ -38,9 +38,6 @@ use rule training as pretrain_bert with:
     threads: 2
     params:
         **stage("classification.pretrain", stages.pretrain),
-        state=subpath(output.records, parent=True),
-    message:
-        "pre-training a BERT; progress in {log}"
 
 
 # The encoder of all tasks, of another project.
@@ -142,9 +139,6 @@ use rule training as train_classifier with:
         corpus=TASKS,
     params:
         **stage("classification.finetune", stages.classifier),
-        state=subpath(output.records, parent=True),
-    message:
-        "fine-tuning BERT on {wildcards.corpus}; progress in {log}"
 
 
 use rule stage as score_task with:
@@ -166,7 +160,7 @@ use rule stage as score_task with:
         **stage("classification.score", stages.task_score),
 
 
-rule ablate_task:
+use rule resumable as ablate_task with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -179,18 +173,8 @@ rule ablate_task:
         "results/{experiment}/{corpus}/benchmarks/ablate_task_{model}_seed{seed}.tsv"
     wildcard_constraints:
         corpus=TASKS,
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("classification.ablation"),
-        flags=flags,
-        settings=settings(stages.ablate_task, alone=True),
-        state=subpath(output[0], strip_suffix=".parquet"),
-    message:
-        "ablating the heads of {wildcards.model} of {wildcards.corpus}, one by one; progress in {log}"
-    shell:
-        "python -m specialized_heads.classification.ablation {params.flags:q} --state {params.state:q}.state"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("classification.ablation", stages.ablate_task, alone=True),
 
 
 use rule ablate_task as ablate_task_second with:
@@ -206,8 +190,6 @@ use rule ablate_task as ablate_task_second with:
         "results/{experiment}/{corpus}/benchmarks/ablate_task_second_{model}_seed{seed}.tsv"
     params:
         settings=settings(stages.ablate_task, alone=False),
-    message:
-        "ablating the heads of {wildcards.model} of {wildcards.corpus} on a second set; progress in {log}"
 
 
 use rule ablate_task as prune_task_systematically with:
@@ -224,8 +206,6 @@ use rule ablate_task as prune_task_systematically with:
         "results/{experiment}/{corpus}/benchmarks/prune_task_systematically_{model}_seed{seed}.tsv"
     params:
         settings=settings(stages.task_score),
-    message:
-        "removing heads of {wildcards.model} of {wildcards.corpus} in order of importance; progress in {log}"
 
 
 use rule stage as measure_task_speed with:

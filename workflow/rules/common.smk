@@ -79,20 +79,9 @@ def unmoved(files):
     return local(files) if IMPORTED and files in SUPPLIED else files
 
 
-def files_of_corpus(wildcards, input):
-    """The files that a corpus is read from: inputs, or what `download` has fetched beside a card that is one."""
-    files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
-    return [given if given.endswith(file) else file for file, given in zip(files, input)]
-
-
 def settings(function, **more):
     """The settings of a job as JSON: what a function of `experiment.stages` returns for its wildcards."""
     return lambda wildcards: json.dumps(function(experiment, **wildcards, **more), ensure_ascii=False)
-
-
-def constant(**values):
-    """Settings that are the same for all jobs, as a function: in text, Snakemake would take {name} for a wildcard."""
-    return lambda wildcards: json.dumps(values, ensure_ascii=False)
 
 
 def flags(wildcards, input, output):
@@ -104,6 +93,13 @@ def flags(wildcards, input, output):
     named = [*input.items(), *output.items(), *([("output", output[0])] if unnamed else [])]
     files = [(name, [file] if isinstance(file, str) else list(file)) for name, file in named]
     return [part for name, group in files if group for part in (f"--{name.replace('_', '-')}", *group)]
+
+
+def corpus_flags(wildcards, input, output):
+    """The files that a corpus is read from, too: inputs, or what `download` has fetched beside a card that is one."""
+    files = inputs.corpus_files(experiment, corpus=wildcards.corpus, resources=RESOURCES)
+    files = [given if given.endswith(file) else file for file, given in zip(files, input)]
+    return [*flags(wildcards, input, output), "--resource", *files]
 
 
 def figure_flags(wildcards, input, output):
@@ -130,6 +126,6 @@ def launcher(wildcards, resources):
     return several if processes > 1 else "python -m"
 
 
-def stage(module, function, /, **more):
-    """Parameters of a stage: its module, the hash of the code, and the settings."""
-    return {"module": module, "code": code(module), "settings": settings(function, **more)}
+def stage(module, function, /, data=(), **more):
+    """Parameters of a stage: its module, the hash of the code and of what else it reads beside it, and the settings."""
+    return {"module": module, "code": code(module, data=data), "settings": settings(function, **more)}

@@ -34,6 +34,3 @@ use rule training as finetune with:
         "results/{experiment}/{corpus}/benchmarks/finetune_{criterion}_{scope}_heads{heads}_seed{seed}.tsv"
     params:
         **stage("pruning.finetune", stages.finetune),
-        state=subpath(output.records, parent=True),
-    message:
-        "training the {wildcards.heads} {wildcards.scope} heads of {wildcards.corpus} that {wildcards.criterion} keeps; progress in {log}"

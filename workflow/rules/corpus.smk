@@ -1,7 +1,7 @@
 # From the text of a source to token ids: raw -> clean -> split -> BPE -> tokens.
 
 
-rule corpus_raw:
+use rule stage as corpus_raw with:
     input:
         planned(inputs.corpus_cards, resources=RESOURCES),
     output:
@@ -11,18 +11,13 @@ rule corpus_raw:
         "results/{experiment}/{corpus}/logs/corpus_raw.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/corpus_raw.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
+        module="corpus.raw",
         code=lambda w: code("corpus.raw", f"corpus.readers.{experiment.corpora[w.corpus].source.kind}"),
-        flags=flags,
-        files=files_of_corpus,
+        flags=corpus_flags,
         settings=settings(stages.raw),
         # The rows of the table of datasets: a change of another row makes this corpus no different.
         datasets=lambda w: [str(dataset) for dataset in inputs.datasets(experiment, w.corpus)],
-    shell:
-        "python -m specialized_heads.corpus.raw {params.flags:q} --resource {params.files:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 use rule stage as corpus_clean with:

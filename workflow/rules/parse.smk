@@ -1,7 +1,7 @@
 # Dependency trees of the analysis sentences, and how often a fixed offset finds their relations (section 5.2).
 
 
-rule parser_models:
+use rule stage as parser_models with:
     output:
         "results/{experiment}/parser_models.json",
     log:
@@ -13,15 +13,11 @@ rule parser_models:
     conda:
         "../../envs/parsing.yaml"
     params:
-        code=code("parsing.stanza_engine"),
-        flags=flags,
+        **stage("parsing.stanza_engine", stages.parser_models),
         lists=inputs.stanza_lists(experiment),
-        settings=constant(models=inputs.stanza_models(experiment)),
-    shell:
-        "python -m specialized_heads.parsing.stanza_engine {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule parse:
+use rule stage as parse with:
     input:
         planned(inputs.parser_description, resources=RESOURCES),
         text=rules.corpus_split.output.analysis,
@@ -37,11 +33,7 @@ rule parse:
         "../../envs/parsing.yaml"
     threads: 2
     params:
-        code=code("parsing.parse"),
-        flags=flags,
-        settings=settings(stages.parse),
-    shell:
-        "python -m specialized_heads.parsing.parse {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("parsing.parse", stages.parse),
 
 
 use rule stage as relations with:

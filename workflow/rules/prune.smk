@@ -21,6 +21,3 @@ use rule training as prune with:
         corpus=STUDIES,
     params:
         **stage("pruning.prune", stages.prune),
-        state=subpath(output.records, parent=True),
-    message:
-        "pruning {wildcards.scope} heads of {wildcards.corpus} with {wildcards.target}; progress in {log}"

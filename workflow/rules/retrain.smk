@@ -17,9 +17,6 @@ use rule training as train_from_scratch with:
         "results/{experiment}/{corpus}/benchmarks/train_from_scratch_{scope}_{target}_seed{seed}.tsv"
     params:
         **stage("training.train", stages.from_scratch),
-        state=subpath(output.records, parent=True),
-    message:
-        "training the heads of {wildcards.scope} {wildcards.target} of {wildcards.corpus} from scratch; progress in {log}"
 
 
 use rule train_from_scratch as train_count with:
@@ -33,8 +30,6 @@ use rule train_from_scratch as train_count with:
         "results/{experiment}/{corpus}/benchmarks/train_count_{scope}_{target}_seed{seed}.tsv"
     params:
         settings=settings(stages.from_scratch, evenly=True),
-    message:
-        "training as many heads as {wildcards.scope} {wildcards.target} of {wildcards.corpus} from scratch; progress in {log}"
 
 
 use rule training as train_regularised with:
@@ -53,6 +48,3 @@ use rule training as train_regularised with:
         "results/{experiment}/{corpus}/benchmarks/train_regularised_{scope}_{target}_seed{seed}.tsv"
     params:
         **stage("pruning.prune", stages.regularised),
-        state=subpath(output.records, parent=True),
-    message:
-        "training {wildcards.corpus} with gates and {wildcards.scope} {wildcards.target} from scratch; progress in {log}"

@@ -1,4 +1,4 @@
-# Translate the test set with every model and score it; measure how fast pruned models are.
+# Translate the test set with every model and score it.
 
 
 use rule stage as translate with:
@@ -34,20 +34,3 @@ use rule stage as score with:
         "scores"
     params:
         **stage("evaluation.score", stages.score),
-
-
-use rule stage as measure_speed with:
-    input:
-        baseline=rules.train_baseline.output[0],
-        pruned=planned(inputs.timed_models),
-        tokens=rules.ablate.input.tokens,
-    output:
-        "results/{experiment}/{corpus}/speed.seed{seed}.parquet",
-    log:
-        "results/{experiment}/{corpus}/logs/measure_speed_seed{seed}.log",
-    benchmark:
-        "results/{experiment}/{corpus}/benchmarks/measure_speed_seed{seed}.tsv"
-    # All cores: nothing else may run while time is measured.
-    threads: workflow.resource_settings.cores or 1
-    params:
-        **stage("evaluation.speed", stages.speed),

@@ -1,4 +1,4 @@
-# What stages share: nearly every other rule is one of these two with its own files and settings.
+# What stages share: nearly every other rule is one of these with its own files and settings.
 
 
 rule stage:
@@ -12,16 +12,25 @@ rule stage:
         "python -m specialized_heads.{params.module:q} {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule training:
+# A stage that resumes from its state, which lies beside the outputs: Snakemake deletes these when a job fails.
+rule resumable:
     log:
-        "results/training.log",
-    priority: 1  # before the short jobs, which fill the cores at the end
+        "results/resumable.log",
     conda:
         "../../envs/pipeline.yaml"
-    threads: 1
     params:
         flags=flags,
-        launcher=launcher,
+        launcher="python -m",
+        state=subpath(output[0], strip_suffix=".parquet"),
+    message:
+        "making {output[0]}; progress in {log}"
     shell:
         "{params.launcher} specialized_heads.{params.module:q} {params.flags:q} --state {params.state:q}.state"
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule resumable as training with:
+    priority: 1  # before the short jobs, which fill the cores at the end
+    params:
+        launcher=launcher,
+        state=subpath(output.records, parent=True),

@@ -1,5 +1,4 @@
-# The baseline, and its checkpoints. The state of a training that can be resumed lies beside the declared outputs, which Snakemake
-# deletes when a job fails.
+# The baseline, and its checkpoints.
 
 
 use rule training as train_baseline with:
@@ -18,13 +17,10 @@ use rule training as train_baseline with:
     threads: 2
     params:
         **stage("training.train", stages.baseline),
-        state=subpath(output.records, parent=True),
-    message:
-        "training the baseline of {wildcards.corpus}; progress in {log}"
 
 
 # A model on the Hugging Face hub.
-rule fetch_model:
+use rule stage as fetch_model with:
     output:
         f"{DOWNLOADS}/models/{{name}}/card.json",
     log:
@@ -32,15 +28,11 @@ rule fetch_model:
     wildcard_constraints:
         name="[^/]+",
     localrule: True
-    conda:
-        "../../envs/pipeline.yaml"
     resources:
         downloads=1,
     params:
-        flags=flags,
+        module="exchange.fetch_model",
         settings=settings(inputs.fetch_settings, root=PROJECT),
-    shell:
-        "python -m specialized_heads.exchange.fetch_model {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # A model of another project, or one that was exported.

@@ -1,7 +1,7 @@
 # Attention maps, labels and trees of a model, in a page that works from disk.
 
 
-rule view_heads:
+use rule stage as view_heads with:
     input:
         rules.importance.input[0],
         model=rules.importance.input.model,
@@ -18,17 +18,11 @@ rule view_heads:
         "results/{experiment}/{corpus}/logs/view_heads_{model}_seed{seed}.log",
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/view_heads_{model}_seed{seed}.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("viewer.page", data=("page.html", "page.css", "page.js", "table.js", "lines.js")),
-        flags=flags,
-        settings=settings(stages.view),
-    shell:
-        "python -m specialized_heads.viewer.page {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("viewer.page", stages.view, data=("page.html", "page.css", "page.js", "table.js", "lines.js")),
 
 
-rule viewer_index:
+use rule stage as viewer_index with:
     input:
         planned(inputs.viewed_files, pattern=inputs.PAGE),
         heads=planned(inputs.viewed_files, pattern=inputs.HEADS),
@@ -38,11 +32,5 @@ rule viewer_index:
         "results/{experiment}/logs/viewer_index.log",
     benchmark:
         "results/{experiment}/benchmarks/viewer_index.tsv"
-    conda:
-        "../../envs/pipeline.yaml"
     params:
-        code=code("viewer.index", data=("page.css",)),
-        flags=flags,
-        settings=settings(stages.view_index),
-    shell:
-        "python -m specialized_heads.viewer.index {params.flags:q} --settings {params.settings:q} > {log:q} 2>&1"
+        **stage("viewer.index", stages.view_index, data=("page.css",)),

@@ -1,8 +1,8 @@
 """Stage: sentences per second with and without half of the heads, by sentences per batch (Michel et al. 2019, table 4).
 
 The least important half of the heads is removed from the weights. Both models take turns; the median and the range over the
-rounds are written. As in `evaluation.speed`, the rule reserves all cores and the stage computes in one thread. On a CPU it counts
-the time that this thread computes, which other programs on the machine affect little.
+rounds are written. The rule reserves all cores, so that no other job of the pipeline runs at the same time, but computes in one
+thread. On a CPU it counts the time that this thread computes, which other programs on the machine affect little.
 """
 
 import copy
@@ -16,7 +16,6 @@ import torch
 
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
-from specialized_heads.evaluation import speed
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
 from specialized_heads.pruning.scopes import remove_heads
@@ -51,7 +50,10 @@ class Settings(stage.Section):
 
 def clock(device: torch.device) -> float:
     """Time in seconds: of this thread on a CPU; of the clock on a GPU, once its work is done."""
-    return time.thread_time() if device.type == "cpu" else speed.clock(device)
+    if device.type == "cpu":
+        return time.thread_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 @torch.inference_mode()
@@ -73,7 +75,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     order = ranking(read_table(files.importance).to_pandas(), "all")
     pruned = copy.deepcopy(model)
     remove_heads(pruned, set(order[: math.floor(REMOVED * len(order))]))
-    name = speed.device_name(model.device)
+    name = "CPU, 1 thread" if model.device.type == "cpu" else torch.cuda.get_device_name(model.device)
     rows = []
     for size in settings.batches:
         # Whole batches only; a small set is repeated.

@@ -4,12 +4,9 @@ CTranslate2 has one number of heads per stack. Layers with fewer heads are padde
 cost as much as real ones.
 """
 
-from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import ctranslate2
 import numpy as np
 import torch
 from ctranslate2.specs import common_spec, transformer_spec
@@ -92,11 +89,6 @@ def copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
         theirs.linear[-1].bias = array(ours.output_bias)
 
 
-def computed(quantization: str) -> str:
-    """The type in which this processor computes with such weights."""
-    return quantization if quantization in ctranslate2.get_supported_compute_types("cpu") else "default"
-
-
 def copy_norm(theirs: Any, ours: nn.Module) -> None:
     theirs.gamma, theirs.beta = array(ours.weight), array(ours.bias)
 
@@ -108,28 +100,3 @@ def copy_linear(theirs: Any, ours: nn.Linear) -> None:
 def array(tensor: Tensor) -> np.ndarray:
     """A copy, since quantisation scales arrays in place."""
     return tensor.detach().float().numpy().copy()
-
-
-def translator(
-    folder: Path, *, tags: list[str], compute_type: str, beam: int, max_length_ratio: float
-) -> Callable[[list[list[str]]], list[list[str]]]:
-    """What translates pieces of sentences, source tags included, with a written model; translations begin with `tags`."""
-    engine = ctranslate2.Translator(str(folder), compute_type=compute_type)
-
-    def translate(sources: list[list[str]]) -> list[list[str]]:
-        outputs: list[list[str]] = []
-        for length, same in groupby(sources, key=len):  # a batch has one limit, which depends on the length
-            batch = list(same)
-            results = engine.translate_batch(
-                batch,
-                target_prefix=[tags] * len(batch) if tags else None,
-                max_batch_size=64,
-                beam_size=beam,
-                min_decoding_length=0,
-                max_input_length=0,
-                max_decoding_length=int(max_length_ratio * length) + 10,
-            )
-            outputs += [result.hypotheses[0] for result in results]
-        return outputs
-
-    return translate

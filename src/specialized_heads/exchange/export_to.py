@@ -1,28 +1,15 @@
-"""Write an exported model in the format of another engine, and check that its translations agree with ours.
+"""Write an exported model in the format of another engine.
 
-A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Face transformers, with its tokenisers, a README and
-`check.json`, which compares its translations of a text with ours.
+A folder made by the rule `export` becomes one for CTranslate2 or for Hugging Face transformers, with its tokenisers and a README.
 """
 
-import os
-import shutil
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-
-import torch
 
 from specialized_heads import __version__, stage
 from specialized_heads.exchange import huggingface
 from specialized_heads.exchange.tokenisers import write_tokenisers
-from specialized_heads.export import LONGEST, SOURCE, TARGET, Translator, load_exported
+from specialized_heads.export import SOURCE, TARGET, Translator, load_exported
 from specialized_heads.languages import without_region
-from specialized_heads.model.decoding import in_batches, translate_all
-
-CHECK, README = "check.json", "README.md"
-EQUAL = 1e-3  # difference of two hypotheses' scores, nats per token, below which rounding decides between them
 
 WRITTEN = """# {name}
 
@@ -32,8 +19,6 @@ Translates from {source} to {target}. Written by specialized-heads {version} for
 {code}
 print({undo})
 ```
-
-{check}
 """
 
 HF_CODE = """import transformers
@@ -61,74 +46,25 @@ text = " ".join(MosesTokenizer("{source}").tokenize(text, escape=False)).lower()
 UNDO = 'MosesDetokenizer("{target}").detokenize(translation.split(), unescape=False)'
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Translations of a text by both engines.
-
-    same: sentences with the same pieces; rounding: with others whose score under our model differs by less than `EQUAL`;
-    better, worse: those that our model scores higher or lower than its own.
-    """
-
-    sentences: int
-    same: int
-    rounding: int
-    better: int
-    worse: int
-
-    def __str__(self) -> str:
-        if not self.sentences:
-            return "Not compared with the original: no text was given."
-        return (
-            f"Of {self.sentences:,} sentences, {self.same:,} have the same translation as in the original; in {self.rounding:,} "
-            f"rounding decides between hypotheses of equal score; in {self.better:,} the search finds a better hypothesis, in "
-            f"{self.worse:,} a worse one, as the original model scores them."
-        )
-
-
-def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float32", texts: list[str]) -> Comparison:
-    """Write an exported model for `ctranslate2` or `hf` to a folder, which must not exist or hold an earlier export.
-
-    `texts`: sentences whose translations are compared.
-    """
+def export_to(folder: Path, output: Path, *, to: str, quantization: str = "float32") -> Path:
+    """Write an exported model for `ctranslate2` or `hf` to a folder, which must be new or empty; returns its README."""
     translator = load_exported(folder, device="cpu")
-    _check_free(output)
-    tags = len(translator.model.architecture.tokens.source_tags)
-    sources = [ids for ids in translator.encode(texts) if tags < len(ids) <= LONGEST]
-    if left_out := len(texts) - len(sources):
-        said = "%d of %d lines are empty or have more than %d subwords, and are not compared"
-        stage.log.warning(said, left_out, len(texts), LONGEST)
-    # An earlier export stays until this one is complete.
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export") as made:
-        place = Path(made, output.name)
-        place.mkdir()
-        run = (_write_ctranslate2 if to == "ctranslate2" else _write_hf)(translator, place, quantization=quantization)
-        comparison = _compare(translator, sources, run(sources) if sources else [])
-        stage.write_file(place / README, _readme(translator, to=to, quantization=quantization, comparison=comparison))
-        written = {"files": sorted(path.name for path in place.iterdir())}
-        origin = {"original": str(folder), "to": to, "quantization": quantization}
-        stage.write_json(place / CHECK, origin | vars(comparison) | written)
-        shutil.rmtree(output, ignore_errors=True)
-        place.rename(output)
-    return comparison
-
-
-def _check_free(output: Path) -> None:
-    """Make the parents of the folder; a `UserError` if it holds anything but an earlier export."""
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        names = {path.name for path in output.iterdir()} if os.path.lexists(output) else set()
+        output.mkdir(parents=True, exist_ok=True)
+        names = sorted(path.name for path in output.iterdir())
     except OSError as error:
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name a new folder") from None
-    earlier = stage.read_json(output / CHECK).get("files", []) if CHECK in names else []
-    if others := names - {CHECK, *earlier}:
-        raise stage.UserError(f"{output}: holds other files ({min(others)}); name a new folder")
+    if names:
+        raise stage.UserError(f"{output}: holds other files ({names[0]}); name a new folder")
+    if to == "ctranslate2":
+        _write_ctranslate2(translator, output, quantization=quantization)
+    else:
+        _write_hf(translator, output, quantization=quantization)
+    stage.write_file(output / "README.md", _readme(translator, to=to, quantization=quantization))
+    return output / "README.md"
 
 
-Run = Callable[[list[list[int]]], list[list[int]]]
-
-
-def _write_ctranslate2(translator: Translator, output: Path, *, quantization: str) -> Run:
-    """Write a model for CTranslate2; returns what translates with it."""
+def _write_ctranslate2(translator: Translator, output: Path, *, quantization: str) -> None:
     try:
         from specialized_heads.exchange import ctranslate
     except ImportError:
@@ -136,60 +72,21 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     a = translator.model.architecture
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
-    number_of = {piece: number for number, piece in enumerate(target)}
     ctranslate.write(translator.model, output, source=source, target=target, quantization=quantization)
     for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
         stage.write_file(output / name, processor.serialized_model_proto())
-    settings = translator.decoding.model_dump() | {"compute_type": ctranslate.computed(quantization)}
-    translate = ctranslate.translator(output, tags=[target[number] for number in a.tokens.target_tags], **settings)
-
-    def run(sources: list[list[int]]) -> list[list[int]]:
-        outputs = translate([[source[number] for number in ids] for ids in sources])
-        return [[number_of[piece] for piece in hypothesis] for hypothesis in outputs]
-
-    return partial(in_batches, run)
 
 
-def _write_hf(translator: Translator, output: Path, *, quantization: str) -> Run:
-    """Write a model for transformers; returns what translates with them, or as this project reads them without transformers."""
+def _write_hf(translator: Translator, output: Path, *, quantization: str) -> None:
     if quantization != "float32":
         raise stage.UserError("--quantization: transformers holds float32 weights; quantise for CTranslate2")
     a = translator.model.architecture
+    huggingface.write_folder(translator.model, output, beam=translator.decoding.beam)
     protos = [processor.serialized_model_proto() for processor in (translator.source, translator.target)]
-    settings = translator.decoding.model_dump()
-    huggingface.write_folder(translator.model, output, beam=settings["beam"])
     write_tokenisers(*protos, output, tokens=a.tokens, marian=a.post_norm)
-    try:
-        from specialized_heads.exchange.generate import generator
-    except ImportError:  # no transformers
-        return partial(translate_all, huggingface.load_folder(output, a.tokens), **settings)
-    return partial(in_batches, generator(output, eos=a.tokens.eos, max_length_ratio=settings["max_length_ratio"]))
 
 
-def _compare(translator: Translator, sources: list[list[int]], theirs: list[list[int]]) -> Comparison:
-    ours = translate_all(translator.model, sources, **translator.decoding.model_dump())
-    counts: dict[str, int] = dict.fromkeys(("same", "rounding", "better", "worse"), 0)
-    for source, our, their in zip(sources, ours, theirs, strict=True):
-        if our == their:
-            counts["same"] += 1
-            continue
-        difference = _score(translator, source, their) - _score(translator, source, our)
-        counts["rounding" if abs(difference) < EQUAL else "better" if difference > 0 else "worse"] += 1
-    return Comparison(sentences=len(sources), **counts)
-
-
-@torch.inference_mode()
-def _score(translator: Translator, source: list[int], target: list[int]) -> float:
-    """The score of a hypothesis in beam search: log P / n, in nats."""
-    model, tokens = translator.model, translator.model.architecture.tokens
-    given = torch.tensor([[tokens.start, *target]])
-    logits = model.logits(model(torch.tensor([[*source, tokens.eos]]), given))[0].log_softmax(-1)
-    labels = torch.tensor([*target, tokens.eos])
-    each = logits[torch.arange(len(labels)), labels][len(tokens.target_tags) :]
-    return float(each.sum() / len(labels))
-
-
-def _readme(translator: Translator, *, to: str, quantization: str, comparison: Comparison) -> str:
+def _readme(translator: Translator, *, to: str, quantization: str) -> str:
     card, tokens = translator.card, translator.model.architecture.tokens
     source_tags = [translator.source.id_to_piece(number) for number in tokens.source_tags]
     target_tags = [translator.target.id_to_piece(number) for number in tokens.target_tags]
@@ -215,5 +112,4 @@ def _readme(translator: Translator, *, to: str, quantization: str, comparison: C
         engine=engine,
         code=code,
         undo=UNDO.format(**languages) if paper else "translation",
-        check=comparison,
     )

@@ -14,7 +14,7 @@ from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS
 from specialized_heads.experiment.models import corpora, emerging, models, paths, runs, tasks, viewed
 from specialized_heads.experiment.names import SCOPES, Target
-from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources, timed
+from specialized_heads.experiment.tables import TABLES, ablated, by_rule, sources
 
 SPEED = "{corpus}/speed.seed{seed}.parquet"
 
@@ -136,7 +136,6 @@ RESULTS = [
     Result("figures/gates", "beyond.gates", PRUNING, "Gates during pruning", _any("pruned")),
     Result("tables/controls", "beyond.controls", PRUNING, "Controls", _any("count", "regularised")),
     Result("figures/criteria", "beyond.criteria", PRUNING, "Criteria", _any("cut")),
-    Result("tables/speed", "beyond.speed", PRUNING, "Speed", timed, {"speed": (SPEED, timed)}),
     Result("figures/ablation", "michel.ablation", MICHEL, "Single heads", _ablated("single")),
     Result("tables/alone", "michel.alone", MICHEL, "One head alone in its layer", _ablated("single")),
     Result("figures/ablation_sets", "michel.ablation_sets", MICHEL, "Single heads on two test sets", _ablated("single")),

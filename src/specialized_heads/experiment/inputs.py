@@ -11,7 +11,7 @@ from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_file
 from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
-from specialized_heads.experiment.models import Run, paths, runs, viewed
+from specialized_heads.experiment.models import Run, paths, viewed
 from specialized_heads.experiment.names import Name, Target
 from specialized_heads.stage import UserError, file_hash
 
@@ -189,12 +189,6 @@ def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, 
     """The translation that a model's is compared with; none for the baseline itself."""
     compared = [] if model == "baseline" else [Run(corpus, "baseline", int(seed))]
     return paths(experiment, MODEL + "translation.txt", compared)
-
-
-def timed_models(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> list[str]:
-    """The encoder-pruned models of a corpus, whose speed is compared with the baseline's."""
-    timed = runs(experiment, [corpus], "pruned", scopes=["encoder"], seeds=[int(seed)])
-    return paths(experiment, MODEL + "model.safetensors", timed)
 
 
 def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str, **_: str) -> list[str]:

@@ -56,19 +56,13 @@ def models(experiment: Experiment, corpus: str, *kinds: str, scopes: Iterable[st
     return [str(name) for name in names]
 
 
-def runs(
-    experiment: Experiment,
-    names: Iterable[str],
-    *kinds: str,
-    seeds: Iterable[int] | None = None,
-    scopes: Iterable[str] = SCOPES,
-) -> list[Run]:
+def runs(experiment: Experiment, names: Iterable[str], *kinds: str, seeds: Iterable[int] | None = None) -> list[Run]:
     """The models of these kinds and corpora, one per seed; `seeds`: those of the experiment unless given."""
     return [
         Run(corpus, model, seed)
         for corpus in names
         for seed in (experiment.seeds if seeds is None else seeds)
-        for model in models(experiment, corpus, *kinds, scopes=scopes)
+        for model in models(experiment, corpus, *kinds)
     ]
 
 

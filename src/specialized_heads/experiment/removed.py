@@ -40,6 +40,7 @@ KEYS = {  # by section and key
     "source.group_by": "pairs of OPUS are grouped by sentence; for documents, set kind: local",
     "vocabulary.shared": "each side has a vocabulary; imported models bring their own",
     "model.tied": "no embeddings are shared; imported models bring their own",
+    "pruning.speed": "the speed of pruned models is in benchmarks/exported.md",
     "heads.syntactic_margin": "an accuracy of 0.1 above the fixed offset makes a head syntactic",
     "heads.bootstrap": "intervals have 1000 resamples",
     "baseline.analysis": "`specialized-heads analyse` takes a kept baseline and trees of another text",

@@ -134,9 +134,6 @@ class Pruning(Section):
         description="further from-scratch models for the configurations in retrain (footnote 8); regularised: with gates and "
         "penalty from random initialisation; count: as many heads, spread evenly over the layers",
     )
-    speed: list[Annotated[int, Field(ge=1)]] = Field(
-        [], description="sentences per batch at which the speed of encoder-pruned models is measured"
-    )
 
     @model_validator(mode="after")
     def _together(self) -> "Pruning":

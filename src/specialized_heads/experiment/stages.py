@@ -9,6 +9,7 @@ from typing import Any
 
 from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
 from specialized_heads.experiment.configuration import Experiment
+from specialized_heads.experiment.inputs import stanza_models
 from specialized_heads.experiment.kept import bert_folder, imported_folder
 from specialized_heads.experiment.models import viewed
 from specialized_heads.experiment.names import Target
@@ -119,14 +120,13 @@ def score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
     return _preprocess(experiment, corpus) | {"language": experiment.corpora[corpus].target_language}
 
 
-def speed(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    batches = experiment.for_corpus(corpus).pruning.speed
-    return _sections(experiment, corpus, "decoding") | {"batches": batches, "device": experiment.device}
-
-
 def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bool) -> Settings:
     """`alone`: also with each head alone in its layer."""
     return translate(experiment, corpus=corpus) | {"alone": alone}
+
+
+def parser_models(experiment: Experiment, /, **_: str) -> Settings:
+    return {"models": stanza_models(experiment)}
 
 
 def parse(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:

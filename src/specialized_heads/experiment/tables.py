@@ -4,7 +4,7 @@ from typing import Any
 
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.inputs import HEADS, MODEL
-from specialized_heads.experiment.models import Run, corpora, emerging, models, paths, runs, tasks
+from specialized_heads.experiment.models import Run, corpora, emerging, paths, runs, tasks
 from specialized_heads.experiment.names import KINDS, TRAINED
 from specialized_heads.heads.functions import BY_NAME, LEAST_ARCS, SYNTACTIC
 
@@ -84,9 +84,3 @@ def _facts(experiment: Experiment, corpus: str, table: str) -> dict[str, Any]:
         case "relations":
             return {"least_arcs": LEAST_ARCS, "syntactic_margin": BY_NAME[SYNTACTIC].threshold}
     return {}
-
-
-def timed(experiment: Experiment) -> list[str]:
-    """The corpora whose encoder-pruned models' speed is measured."""
-    pruned = [name for name in corpora(experiment, pruned=True) if experiment.for_corpus(name).pruning.speed]
-    return [name for name in pruned if models(experiment, name, "pruned", scopes=["encoder"])]

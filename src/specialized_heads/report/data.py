@@ -83,10 +83,10 @@ def load(folders: Sequence[Path]) -> Tables:
     return Tables(**frames)
 
 
-def joined(paths: dict[str, Path], columns: Sequence[str], name: str = "corpus") -> pd.DataFrame:
-    """These columns of several files, one below the other; the column `name` has the title of each file's corpus or task."""
-    frames = [read_table(path, columns=columns).to_pandas().assign(**{name: title}) for title, path in paths.items()]
-    return stack(frames, [name, *columns])
+def joined(paths: dict[str, Path], columns: Sequence[str]) -> pd.DataFrame:
+    """These columns of several files, one below the other; the column `task` has the title of each file's task."""
+    frames = [read_table(path, columns=columns).to_pandas().assign(task=title) for title, path in paths.items()]
+    return stack(frames, ["task", *columns])
 
 
 def first_seed(rows: pd.DataFrame) -> pd.DataFrame:

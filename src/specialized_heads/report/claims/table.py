@@ -41,7 +41,7 @@ CAPTION = (
 
 def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
     """`judged` of the evidence of each corpus and task; `speed`: the file of each task whose speed is measured."""
-    return judged(every_evidence(tables, joined(speed, SPEED, "task")))
+    return judged(every_evidence(tables, joined(speed, SPEED)))
 
 
 def every_evidence(tables: Tables, speed: pd.DataFrame) -> list[Evidence]:

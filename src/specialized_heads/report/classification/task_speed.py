@@ -21,7 +21,7 @@ CAPTION = (
 
 def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
     """The rows of `speed.parquet` of each task, with the gain that the paper reports for the pruned model."""
-    rows = joined(speed, MEASURED, "task")
+    rows = joined(speed, MEASURED)
     return rows.assign(reported=rows["sentences"].map(paper.BERT_SPEED).where(rows["gain"].notna()))
 
 
