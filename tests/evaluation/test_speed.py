@@ -34,14 +34,6 @@ def test_batches_hold_sentences_of_all_lengths(store, sentences, size: int, coun
         assert all(np.ptp(tokens.source_lengths[batch]) >= 5 for batch in batches)
 
 
-def test_a_batch_nearly_as_large_as_the_set_leaves_out_sentences_of_all_lengths(store) -> None:
-    """As many of the longest as of the shortest ones."""
-    lengths = list(range(1, 31))
-    tokens = store([[5] * length for length in lengths], [[5]] * 30)
-    (batch,) = speed.batches_of(tokens, 20)
-    assert np.mean(tokens.source_lengths[batch]) == pytest.approx(np.mean(lengths), abs=1)
-
-
 def test_rows_from_models_to_the_table(tiny_model, token_file, sentences, call, tmp_path: Path) -> None:
     paths = []
     for number, kept in enumerate([{}, KEPT, KEPT, {"encoder": [[], []]}]):
