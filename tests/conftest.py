@@ -33,9 +33,7 @@ SLOW = {"cluster", "faults", "hostile", "pipeline", "viewer"}  # folders: whole 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make test` leaves to `make test-all`: the slow folders, except for what looks at the smoke experiment."""
     for item in items:
-        reads_smoke = (
-            item.path.name == "test_smoke.py" and "finished" not in item.fixturenames
-        )  # `finished` runs it again
+        reads_smoke = item.path.name == "test_smoke.py" and "finished" not in item.fixturenames  # which runs it again
         if item.path.parent.name in SLOW and not reads_smoke:
             item.add_marker("slow")
     items.sort(key=lambda item: item.path.name != "test_smoke.py")  # first, since it takes longest

@@ -60,14 +60,10 @@ def test_the_experiment_that_it_was_kept_from_is_given_it(values: dict[str, Any]
     ("path", "value", "said"),
     [
         ("vocabulary source", 900, "vocabulary.source differs .*config/from_scratch.yaml"),
-        ("model layers", 1, "model.layers differs"),
         ("model head_width", 4, "model.head_width differs"),
         ("training updates", 61, "training.updates differs"),
-        ("training optimizer", "muon", "training.optimizer differs"),
         (f"{CORPORA} filters", {"max_words": 9}, "filters.max_words differs"),
-        (f"{CORPORA} split", {"dev": 99, "test": 100, "analysis": 300}, "split.dev differs"),
         (f"{CORPORA} source", {"kind": "local", "path": "text.tsv"}, "source differs"),
-        (f"{CORPORA} source", {"kind": "embedded", "name": "tatoeba_en_de"}, "source.name differs"),
         (f"{CORPORA} target_language", "de", "target_language differs"),
         ("seeds", [1, 2], "no .*seed2 for seed 2"),
         ("heads checkpoints", [10, 20], r"no checkpoints; empty heads\.checkpoints"),
@@ -93,3 +89,14 @@ def test_a_bert_that_does_not_exist_is_an_error_that_names_the_key() -> None:
     values["classification"]["tasks"] = {"a": {"title": "t", "source": {"kind": "shift"}}}
     with pytest.raises(UserError, match="classification.model: there is no folder no/such/folder"):
         check(values)
+
+
+@pytest.mark.parametrize("section", ["vocabulary", "model"])
+def test_what_an_imported_model_brings_with_it_is_not_configured(values, tmp_path: Path, section: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/config.json").touch()
+    values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "theirs"}
+    own = {name: values.pop(name) for name in ("vocabulary", "model")}
+    check(values)
+    with pytest.raises(UserError, match=f"baseline: an imported model has its own {section}; remove {section}"):
+        check(values | {section: own[section]})

@@ -1,4 +1,4 @@
-"""GLUE's files in their real layouts, served on this machine, and every way in which they can be wrong."""
+"""GLUE's files in their real layouts, every way in which they can be wrong, and the made-up tasks."""
 
 import io
 import zipfile
@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from loopback import serving
 from pydantic import TypeAdapter
 
 from specialized_heads.classification import recipes
@@ -17,10 +16,9 @@ from specialized_heads.classification.glue import read_glue
 from specialized_heads.classification.recipes import Example
 from specialized_heads.classification.sentences import SETS, read_sentences
 from specialized_heads.corpus.fetch.datasets import glue_files
-from specialized_heads.corpus.fetch.download import Wanted, fetch
 from specialized_heads.experiment import inputs
 from specialized_heads.experiment.classification import TaskSource
-from specialized_heads.experiment.configuration import Experiment, load
+from specialized_heads.experiment.configuration import load
 from specialized_heads.stage import UserError
 
 PARSES = "\t( a ( b ) )" * 4
@@ -85,28 +83,21 @@ def packed(files: dict[str, str]) -> bytes:
 
 
 @pytest.mark.parametrize(("kind", "name"), [("mnli", "MNLI"), ("sst2", "SST-2"), ("cola", "CoLA")])
-def test_an_archive_is_fetched_and_read(tmp_path: Path, kind: str, name: str) -> None:
+def test_an_archive_is_read(tmp_path: Path, kind: str, name: str) -> None:
     (dataset,) = glue_files(kind)
-    with serving(packed(FILES[name]), path=f"/glue/data/{name}.zip") as server:
-        start = dataset.url.partition("/glue/")[0]
-        wanted = Wanted(url=dataset.url, downloads={"mirrors": {start: server.address}})
-        path = tmp_path / Path(dataset.file).name
-        fetch(path, card=tmp_path / "card.json", wanted=wanted)
+    assert dataset.url.endswith(f"/glue/data/{name}.zip")
+    path = tmp_path / Path(dataset.file).name
+    path.write_bytes(packed(FILES[name]))
     assert read_glue(source(kind), [path]) == EXPECTED[kind]
 
 
 def test_mrpc_is_two_text_files(tmp_path: Path) -> None:
-    datasets, paths = glue_files("mrpc"), []
-    with serving(MRPC.encode("utf-8")) as server:
-        for dataset in datasets:
-            path = tmp_path / Path(dataset.file).name
-            mirrors = {dataset.url.rpartition("/")[0]: server.address}
-            fetch(path, card=path.with_suffix(".json"), wanted=Wanted(url=dataset.url, downloads={"mirrors": mirrors}))
-            paths.append(path)
+    paths = [tmp_path / Path(dataset.file).name for dataset in glue_files("mrpc")]
     assert [path.name for path in paths] == ["msr_paraphrase_train.txt", "msr_paraphrase_test.txt"]
-    sets = read_glue(source("mrpc"), paths)
+    for path in paths:
+        path.write_text(MRPC, encoding="utf-8")
     expected = [Example('He called "it" so.', "So he called it.", 1), Example("a", "b", 0)]
-    assert sets == {"train": expected, "test": expected}
+    assert read_glue(source("mrpc"), paths) == {"train": expected, "test": expected}
 
 
 @pytest.mark.parametrize(
@@ -134,25 +125,12 @@ def test_examples_are_held_out_once() -> None:
         hold_out(examples, 20)
 
 
-@pytest.fixture
-def experiment() -> Experiment:
+def test_what_is_fetched_follows_from_the_configuration() -> None:
     tasks = {kind: {"title": kind, "source": {"kind": kind}} for kind in ("mnli", "mrpc")}
-    return load({"experiment": "e", "classification": {"model": "bert-base-uncased", "tasks": tasks}})
-
-
-def test_what_is_fetched_follows_from_the_configuration(experiment: Experiment) -> None:
-    assert sorted(inputs.fetched(experiment)) == [
-        "glue/MNLI.zip",
-        "glue/msr_paraphrase_test.txt",
-        "glue/msr_paraphrase_train.txt",
-    ]
+    experiment = load({"experiment": "e", "classification": {"model": "bert-base-uncased", "tasks": tasks}})
+    files = ["glue/MNLI.zip", "glue/msr_paraphrase_test.txt", "glue/msr_paraphrase_train.txt"]
+    assert sorted(inputs.fetched(experiment)) == files
     assert inputs.task_archive(experiment, corpus="mnli", cards=True) == ["data/glue/MNLI.zip.json"]
-    assert inputs.task_archive(experiment, corpus="mrpc") == [
-        "data/glue/msr_paraphrase_train.txt",
-        "data/glue/msr_paraphrase_test.txt",
-    ]
-    (folder,) = inputs.hub_models(experiment, root=".")
-    assert str(folder) == "data/models/bert-base-uncased"
     assert inputs.imported_files(experiment, root=".") == ["data/models/bert-base-uncased/card.json"]
     assert inputs.second_set(experiment, corpus="mnli", instead="dev")[0].endswith("/second.safetensors")
     assert inputs.second_set(experiment, corpus="mrpc", instead="dev")[0].endswith("/dev.safetensors")

@@ -85,13 +85,3 @@ def test_an_imported_model_is_analysed_pruned_and_exported(experiment) -> None:
         assert agrees(project.root / engine, texts, original=results / exported)
     model, _ = read_model(project.root / "hf")  # again dense, with heads of zeros
     assert sum(map(len, model.architecture.encoder)) == 8
-
-
-def test_what_an_imported_model_brings_with_it_is_not_configured(experiment) -> None:
-    project, values = experiment
-    for section, key in (("vocabulary", "source"), ("model", "layers")):
-        run = project.configured(values | {section: {key: 1000}}).run("--dry-run")
-        assert run.status == 1
-        assert (
-            f"corpora.{CORPUS}.baseline: an imported model has its own {section}; remove {section}.{key}" in run.printed
-        )

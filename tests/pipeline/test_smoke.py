@@ -73,13 +73,6 @@ def test_relevance_of_a_trained_model_is_kept_from_level_to_level(smoke, corpus:
         assert max(level["largest"] for level in levels.values()) < 1e-3
 
 
-def test_a_corpus_that_is_not_pruned_has_a_baseline_alone(smoke) -> None:
-    models = smoke.file("libreoffice_en_ru/models")
-    assert [path.name for path in models.iterdir()] == ["baseline"]
-    assert smoke.file("libreoffice_en_ru/heads/baseline/seed1.parquet").is_file()
-    assert read_json(models / "baseline/seed1/model.json")["training"]["training"]["updates"] == 20
-
-
 def test_there_is_nothing_to_do_after_a_run(smoke, finished) -> None:
     assert "Nothing to be done" in smoke.run("--dry-run").printed
     assert smoke.stale() == set()
@@ -103,13 +96,6 @@ def test_another_lambda_makes_its_model_and_what_shows_it(finished) -> None:
     assert {path for rule, path in stale if rule == "gather"} == {f"data/{table}.parquet" for table in OF_MODELS}
 
 
-def test_another_setting_of_decoding_translates_again_and_trains_nothing(finished) -> None:
-    values = finished.settings()
-    values["decoding"]["beam"] = 3
-    stale = {rule for rule, _ in finished.configured(values).stale()}
-    assert stale == REPORT | {"translate", "score", "configuration"}
-
-
 def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     values = finished.settings()
     values["corpora"]["libreoffice_en_ru"]["title"] = "EN-RU help"
@@ -130,10 +116,3 @@ def test_an_edit_remakes_what_its_code_made(finished, edit: Callable, module: st
 def test_an_edit_of_a_figure_draws_it_alone(finished, edit: Callable, name: str) -> None:
     edit(finished, f"report/voita/{name}.py")
     assert {Path(path).stem for _, path in finished.stale()} == {name, "environment"}  # which is made last
-
-
-def test_an_edit_of_the_training_loop_leaves_text_and_parses(finished, edit: Callable) -> None:
-    edit(finished, "training/loop.py")
-    stale = {rule for rule, _ in finished.stale()}
-    assert stale > TRAINING
-    assert not stale & {"corpus_raw", "corpus_clean", "corpus_split", "bpe", "tokens", "parse", "relations"}

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,48 +95,12 @@ def test_references_of_another_set_are_named(call, files) -> None:
         call(ablation, settings=DECODED | {"alone": False}, **files)
 
 
-def test_a_model_without_heads_has_no_rows(call, files, tiny_model) -> None:
-    model = tiny_model(vocabulary=59)
-    model.keep_heads({kind: [[], []] for kind in KINDS})
-    save(model, files["model"], training={})
-    call(ablation, settings=DECODED | {"alone": True}, **files)
-    assert pq.read_table(files["output"]).num_rows == 0
-
-
 @pytest.mark.parametrize(
     ("heads", "expected"),
     [(20, list(range(0, 21, 2))), (5, [0, 1, 2, 3, 4, 5]), (72, [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72]), (0, [0])],
 )
 def test_steps(heads: int, expected: list[int]) -> None:
     assert systematic.steps(heads) == expected  # tenths, halves rounded up
-
-
-def importances() -> pd.DataFrame:
-    columns = ["type", "layer", "head", "importance", "importance_normalised"]
-    rows = [
-        ("encoder", 1, 1, 3.0, 0.1),
-        ("encoder", 1, 2, 4.0, 0.9),
-        ("decoder", 2, 5, 0.5, 0.9),
-        ("decoder", 1, 1, 0.7, 0.2),
-        ("cross", 1, 3, 0.1, 1.0),
-    ]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def test_the_least_important_head_goes_first() -> None:
-    normalised = systematic.ranking(importances(), "all")
-    # Equal ones: encoder before decoder.
-    assert [heads[0] for heads in normalised] == ["encoder", "decoder", "encoder", "decoder", "cross"]
-    assert systematic.ranking(importances(), "decoder") == [("decoder", 1, 1), ("decoder", 2, 5)]
-    wanted = systematic.removals(importances())
-    rows = [(row["pruned"], row["removed"], row["heads"], row["share"]) for row, _ in wanted]
-    assert rows[:6] == [("all", number, 5, number / 5) for number in range(6)]
-    assert rows[6:] == [
-        *(("encoder", 0, 2, 0.0), ("encoder", 1, 2, 0.5), ("encoder", 2, 2, 1.0)),
-        *(("decoder", 0, 2, 0.0), ("decoder", 1, 2, 0.5), ("decoder", 2, 2, 1.0)),
-        *(("cross", 0, 1, 0.0), ("cross", 1, 1, 1.0)),
-    ]
-    assert wanted[2][1] == set(normalised[:2])
 
 
 def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token_file, tmp_path) -> None:
@@ -163,17 +126,3 @@ def importance_order(table: pd.DataFrame) -> list[tuple[str, int, int]]:
     rows = sorted(table.to_dict("records"), key=lambda row: row["importance_normalised"])
     assert len({row["importance_normalised"] for row in rows}) > 5
     return [(row["type"], row["layer"], row["head"]) for row in rows]
-
-
-def test_a_type_without_heads_has_one_step(files, call, tiny_model, token_file, sentences, tmp_path) -> None:
-    model = tiny_model(vocabulary=59)
-    model.keep_heads({"encoder": [[], []]})
-    save(model, files["model"], training={})
-    table = tmp_path / "importance.parquet"
-    dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
-    call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
-    call(systematic, settings=DECODED, importance=table, **files)
-    found = pd.read_parquet(files["output"])
-    row = found[found["pruned"] == "encoder"].squeeze()
-    assert (row["removed"], row["heads"], row["share"], row["delta"]) == (0, 0, 0.0, 0.0)
-    assert not np.isnan(found["bleu"]).any()

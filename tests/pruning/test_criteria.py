@@ -75,11 +75,12 @@ def run(call, tiny_model, tmp_path: Path) -> Callable[..., Transformer]:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Callable[[dict[tuple[str, int, int], float]], Path]:
-    """`table({("encoder", 1, 1): 0.5, ...})` as a file whose column is called relevance."""
+def table(tmp_path: Path) -> Callable[[list[float]], Path]:
+    """`table([0.5, ...])`: a file with the relevance of the first heads, in the order of types and layers."""
 
-    def write(values: dict[tuple[str, int, int], float]) -> Path:
-        rows = [(*head, value) for head, value in values.items()]
+    def write(values: list[float]) -> Path:
+        heads = heads_of(load(tmp_path / "baseline.safetensors").architecture, scope="all")
+        rows = [(*head, value) for head, value in zip(heads, values)]
         frame = pd.DataFrame(rows, columns=["type", "layer", "head", "relevance"])
         frame.sample(frac=1, random_state=3).to_parquet(tmp_path / "heads.parquet")
         return tmp_path / "heads.parquet"
@@ -87,23 +88,8 @@ def table(tmp_path: Path) -> Callable[[dict[tuple[str, int, int], float]], Path]
     return write
 
 
-ENCODER = {
-    ("encoder", 1, 1): 0.10,
-    ("encoder", 1, 3): 0.90,
-    ("encoder", 1, 4): 0.20,
-    ("encoder", 3, 1): 0.30,
-    ("encoder", 3, 2): 0.80,
-    ("encoder", 3, 3): 0.05,
-    ("encoder", 3, 4): 0.25,
-}
-OTHERS = {
-    ("decoder", 1, 2): 0.95,
-    ("decoder", 2, 1): 0.15,
-    ("decoder", 2, 2): -0.5,
-    ("cross", 1, 1): 0.5,
-    ("cross", 3, 4): 0.6,
-    ("cross", 3, 2): 0.7,
-}
+ENCODER = [0.1, 0.9, 0.2, 0.3, 0.8, 0.05, 0.25]
+OTHERS = [0.95, 0.15, -0.5, 0.5, 0.6, 0.7]
 
 
 def test_the_best_heads_of_the_encoder_stay_and_no_other_type_is_touched(run, table, tmp_path: Path) -> None:

@@ -19,21 +19,16 @@ from specialized_heads.training.batching import Batch, make_batch
 UNEVEN = {"encoder": [[1], [0, 1]], "decoder": [[], [1]], "cross": [[0, 1], [0]]}
 
 
-@pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Softmax and loss in the precision of the model; the project's own are always in float32."""
-
-    def loss(states, table, labels, *, bias, smoothing, ignore):
-        assert smoothing == 0
-        assert bias is None
+@pytest.mark.parametrize("pruned", [False, True])
+def test_the_derivative_by_the_mask_is_that_of_finite_differences(
+    tiny_model, sentences, store, monkeypatch: pytest.MonkeyPatch, pruned: bool
+) -> None:
+    def loss(states, table, labels, *, ignore, **_):
         return F.cross_entropy(states @ table.T, labels, ignore_index=ignore, reduction="sum")
 
+    # In the precision of the model; the project's own are always in float32.
     monkeypatch.setattr(attention, "softmax", lambda scores: torch.softmax(scores, -1))
     monkeypatch.setattr(objective, "cross_entropy", loss)
-
-
-@pytest.mark.parametrize("pruned", [False, True])
-def test_the_derivative_by_the_mask_is_that_of_finite_differences(tiny_model, sentences, store, exact, pruned) -> None:
     model = tiny_model().double()
     if pruned:
         model.keep_heads(UNEVEN)
@@ -73,20 +68,6 @@ def test_batches_do_not_show(tiny_model, sentences, store) -> None:
     for key, values in whole.items():
         assert small[key] == pytest.approx(values, rel=1e-4)
         assert (values > 0).all()
-
-
-def test_models_without_heads(tiny_model, sentences, store) -> None:
-    data = store(*sentences(5))
-    blind = tiny_model()
-    blind.keep_heads({"cross": [[], []]})
-    found = importance.importance(blind, data)
-    assert set(found) == {(kind, layer) for kind in ("encoder", "decoder") for layer in (0, 1)}
-    assert not found["encoder", 0].any()  # nothing of the encoder reaches the loss
-    assert found["decoder", 1].all()
-    assert all(row["importance_normalised"] == 0 for row in importance.table(blind, found) if row["type"] == "encoder")
-    none = tiny_model()
-    none.keep_heads({kind: [[], []] for kind in ("encoder", "decoder", "cross")})
-    assert importance.table(none, importance.importance(none, data)) == []
 
 
 def test_the_stage_writes_a_row_per_head_under_its_first_number(

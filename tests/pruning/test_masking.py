@@ -54,25 +54,6 @@ def test_masks_equal_removal(model: Transformer) -> None:
     assert all(attention.gate is None for attention in model.attentions())
 
 
-def test_no_mask_changes_nothing(model: Transformer) -> None:
-    plain = translate(model, SOURCES, **DECODING.model_dump())
-    assert translate_without(model, SOURCES, [NOTHING, NOTHING], decoding=DECODING) == [plain, plain]
-    assert translate(model, SOURCES, **DECODING.model_dump(), copies=2) == plain + plain
-    ones = [frozenset([("encoder", 9, 9)])]  # a head that the model has not
-    assert translate_without(model, SOURCES, ones, decoding=DECODING) == [plain]
-
-
-def test_the_encoder_runs_once_where_no_mask_touches_it(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = []
-    encode = Transformer.encode
-    monkeypatch.setattr(Transformer, "encode", lambda self, ids: rows.append(len(ids)) or encode(self, ids))
-    last = heads_of(model)[-1]  # of cross-attention
-    translate_without(model, SOURCES, [NOTHING, frozenset([last]), frozenset([last])], decoding=DECODING)
-    assert rows == [len(SOURCES)]
-    translate_without(model, SOURCES, [NOTHING, frozenset([heads_of(model)[0]])], decoding=DECODING)
-    assert rows == [len(SOURCES), 2 * len(SOURCES)]
-
-
 def test_passes_hold_every_removal_once_and_do_not_mix_encoder_and_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masking, "REMOVALS", 3)
     decoder = [frozenset([(kind, 1, head)]) for kind in ("decoder", "cross") for head in (1, 2)]
@@ -123,13 +104,7 @@ def test_the_state_survives_a_kill(model: Transformer, store, sentences, tmp_pat
 
 
 def test_the_fingerprint_covers_files_and_settings(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    one.write_text("1")
-    two.write_text("2")
-    stamps = {
-        masking.fingerprint(one, settings={"beam": 4}),
-        masking.fingerprint(two, settings={"beam": 4}),
-        masking.fingerprint(one, settings={"beam": 5}),
-        masking.fingerprint(one, two, settings={"beam": 4}),
-    }
-    assert len(stamps) == 4
+    (tmp_path / "file").write_text("1")
+    stamps = {masking.fingerprint(tmp_path / "file", settings={"beam": beam}) for beam in (4, 5)}
+    (tmp_path / "file").write_text("2")
+    assert len(stamps | {masking.fingerprint(tmp_path / "file", settings={"beam": 4})}) == 3

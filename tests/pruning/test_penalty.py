@@ -1,5 +1,7 @@
 """Penalty on the gates: control of λ towards a number of heads, and the fixed gates."""
 
+import re
+
 import pytest
 import torch
 
@@ -93,29 +95,20 @@ def test_no_remark_on_a_sound_result(gates: list[dict], target: dict) -> None:
 @pytest.mark.parametrize(
     ("gates", "target", "said"),
     [
-        (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, ["no gate closed at λ 0.0001", "larger λ", "set pruning.heads"]),
-        (
-            rows([-3.0, -1.0]),
-            {"lam": 100.0},
-            ["all 2 gates closed at λ 100;", "smaller λ", "pruning.gate_learning_rate", "pruning.heads"],
-        ),
+        (rows([3.0, 1.0, 2.5]), {"lam": 0.0001}, "no gate closed at λ 0.0001.*pruning.heads"),
+        (rows([-3.0, -1.0]), {"lam": 100.0}, "all 2 gates closed at λ 100;.*pruning.heads"),
         (
             rows([-3.0, -1.0], [-1.0, 4.0]),
             {"scope": "all", "lam": 0.02},
-            ["all gates of type encoder closed at λ 0.02;", "pruning.heads_all"],
+            "all gates of type encoder.*pruning.heads_all",
         ),
-        (rows([1.95, 2.1, 2.0], decided=0), {"lam": 0.01}, ["the gates hardly moved: log α is at most 0.10"]),
-        (rows([1.95, 2.1, 2.0], kept=1, decided=0), {"target_heads": 1}, ["the gates hardly moved"]),
-        (
-            rows([1.0] * 9 + [-2.0], kept=4),
-            {"target_heads": 4},
-            ["9 of 10 gates were open when 4 heads were chosen", "raise pruning.updates"],
-        ),
-        (rows([1.0] + [-2.0] * 9, kept=4), {"target_heads": 4}, ["1 of 10 gates", "raise pruning.updates"]),
-        (rows([-1.0, 3.0, 2.0], decided=2), {"lam": 0.01}, ["2 of 3 gates are decided"]),
-        (rows([-1.0, -2.0], decided=0), {"lam": 0.01}, ["all 2 gates closed", "; 0 of 2 gates are decided"]),
+        (rows([1.95, 2.1, 2.0], decided=0), {"lam": 0.01}, "the gates hardly moved: log α is at most 0.10"),
+        (rows([1.95, 2.1, 2.0], kept=1, decided=0), {"target_heads": 1}, "the gates hardly moved"),
+        (rows([1.0] * 9 + [-2.0], kept=4), {"target_heads": 4}, "9 of 10 gates were open.*pruning.updates"),
+        (rows([1.0] + [-2.0] * 9, kept=4), {"target_heads": 4}, "1 of 10 gates.*pruning.updates"),
+        (rows([-1.0, 3.0, 2.0], decided=2), {"lam": 0.01}, "2 of 3 gates are decided"),
+        (rows([-1.0, -2.0], decided=0), {"lam": 0.01}, "all 2 gates closed.*; 0 of 2 gates are decided"),
     ],
 )
-def test_gates_that_failed_are_remarked_on(gates: list[dict], target: dict, said: list[str]) -> None:
-    text = remark_on(gates, **target)
-    assert text.startswith(said[0]) and all(words in text for words in said), text
+def test_gates_that_failed_are_remarked_on(gates: list[dict], target: dict, said: str) -> None:
+    assert re.match(said, remark_on(gates, **target))

@@ -33,7 +33,7 @@ def pruned(
     """`pruned(lam=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the log."""
 
     def run(start: str = "baseline", **settings: object) -> tuple[Transformer, Transformer, list[dict], dict]:
-        save(tiny_model(), tmp_path / "baseline.safetensors", training={})
+        save(tiny_model(head_width=6), tmp_path / "baseline.safetensors", training={})
         files = outputs(tmp_path) | {"gates": tmp_path / "gates.json"}
         call(
             prune,
@@ -77,11 +77,6 @@ def test_a_huge_penalty_removes_all_heads_says_so_and_the_model_still_translates
     assert read_json(tmp_path / "gates.json")["collapse"].startswith(said)
     assert said in caplog.text
     assert len(translate(after, SOURCES, **DECODING)) == len(SOURCES)
-
-
-def test_more_penalty_opens_fewer_gates(pruned) -> None:
-    expected = [sum(row["p_open"] for row in pruned(scope="all", lam=lam)[2]) for lam in (1e-9, 3.0)]
-    assert expected[0] > expected[1] + 3
 
 
 def test_rows_of_the_gates_and_the_logged_loss_are_those_of_the_pruned_model(
@@ -129,12 +124,8 @@ def test_exactly_the_target_number_of_heads_stays_those_with_the_largest_log_alp
         assert sorted(kept) == sorted(row["log_alpha"] for row in rows)[len(rows) - count :]
         assert record["dev_loss"] == pytest.approx(evaluate(after, store(*sentences(10, seed=2))), rel=1e-5)
         written = read_json(tmp_path / "gates.json")
-        assert (written["scope"], written["lam"], written["target_heads"], written["kept"]) == (
-            scope,
-            None,
-            count,
-            count,
-        )
+        asked = [written[name] for name in ("scope", "lam", "target_heads", "kept")]
+        assert asked == [scope, None, count, count]
         assert written["decided"] == sum(row["decided"] for row in rows) / len(rows)
         assert written["gates_open"] == sum(row["log_alpha"] > 0 for row in rows)
         assert written["decided_after"] == 12
@@ -207,7 +198,7 @@ def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path) -> None:
     assert [(tmp_path / name).read_bytes() for name in names] == expected
 
 
-def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned, tmp_path: Path, monkeypatch) -> None:
+def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned, monkeypatch) -> None:
     seen = []
 
     def look(model: Transformer, settings: prune.Settings, files: object, **more: object) -> None:
@@ -223,14 +214,3 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned,
     assert all(torch.equal(weight, seen[0][name]) for name, weight in first.named_parameters())
     assert sum(map(len, after.architecture.encoder)) == sum(row["kept"] for row in rows) == 1
     assert all(changed(first, after).values())
-
-
-@pytest.mark.parametrize("target", [{"lam": 0.1}, {"lam": None, "target_heads": 0}])
-def test_a_model_without_any_heads_to_prune(pruned, tiny_model, monkeypatch: pytest.MonkeyPatch, target: dict) -> None:
-    bare = tiny_model()
-    bare.keep_heads({"encoder": [[], []]})
-    monkeypatch.setattr(prune, "load", lambda *_, **__: bare)
-    before, after, rows, _ = pruned(**target)
-    assert rows == []
-    assert after.architecture.encoder == ((), ())
-    assert torch.equal(before.output_embedding, after.output_embedding)

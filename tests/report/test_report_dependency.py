@@ -4,25 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import figure3, figure6, paper, table1
 from specialized_heads.report.voita.table1 import accuracies
 
 
-@pytest.fixture
-def known(make):
-    """`known(heads, relations)`: the tables of one corpus."""
-
-    def of(heads: pd.DataFrame | None = None, relations: pd.DataFrame | None = None) -> Tables:
-        given = {"heads": make.heads() if heads is None else heads}
-        given["relations"] = make.relations() if relations is None else relations
-        return make.tables(**{name: {"EN-FR": table} for name, table in given.items()})
-
-    return of
-
-
-def test_far_positions_are_counted_in_the_outermost_bars(known, make) -> None:
-    tables = known(relations=make.relations(empty=("amod",)))
+def test_far_positions_are_counted_in_the_outermost_bars(make) -> None:
+    relations = make.relations(empty=("amod",))
+    tables = make.tables(heads={"EN-FR": make.heads()}, relations={"EN-FR": relations})
     nsubj = tables.relations.iloc[0]
     counts = dict(zip(nsubj["offsets"], nsubj["counts"], strict=True))
     bars = figure3.numbers(tables)
@@ -36,10 +24,11 @@ def test_far_positions_are_counted_in_the_outermost_bars(known, make) -> None:
     assert not figure3.numbers(beyond)["baseline"].any()
 
 
-def test_the_best_head_is_the_most_accurate_and_labels_are_taken_as_they_are(known, make) -> None:
+def test_the_best_head_is_the_most_accurate_and_labels_are_taken_as_they_are(make) -> None:
     heads = make.heads()
     heads["relations"] = [["obj_dependent_to_head"] if kind == "encoder" else None for kind in heads["type"]]
-    scores = accuracies(known(heads)).query("not reported")
+    tables = make.tables(heads={"EN-FR": heads}, relations={"EN-FR": make.relations()})
+    scores = accuracies(tables).query("not reported")
     assert len(scores) == 24 * 8
     for (relation, direction), group in scores.groupby(["relation", "direction"]):
         best = group[group["best"]].squeeze()
@@ -64,9 +53,10 @@ def test_arcs_and_baselines_are_those_of_the_sentences_that_heads_were_scored_on
     assert line[["accuracy", "baseline", "best head", "arcs"]].tolist() == ["–", "–", "", "0"]
 
 
-def test_table1_puts_the_paper_beside_ours(known, make, stage) -> None:
+def test_table1_puts_the_paper_beside_ours(make, stage) -> None:
     names = ("dobj", "det")  # obj under a Stanford name, and a relation that the paper does not have
-    stem = stage("voita.table1", known(make.heads(relations=names), make.relations(relations=names)))
+    heads, relations = ({"EN-FR": made(relations=names)} for made in (make.heads, make.relations))
+    stem = stage("voita.table1", make.tables(heads=heads, relations=relations))
     rows = pd.read_csv(stem.with_suffix(".csv"))
     assert rows["corpus"].tolist() == ["EN-FR", paper.WMT, paper.SUBTITLES] * 2 + ["EN-FR"] * 2
     wmt = rows.loc[rows["corpus"] == paper.WMT, ["accuracy", "baseline"]]

@@ -80,13 +80,6 @@ def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     assert alone["syntactic margin, points"] == "+20 [15, 25] obj, head → dependent"
 
 
-def test_heads_without_a_function_get_a_reason() -> None:
-    rows = pd.DataFrame({"corpus": "mine", "seed": [1, 2], "updates": [400, 8000], "heads": 48, "labelled": [0, 7]})
-    few, many = functions.notes(rows)
-    assert few.startswith("mine, seed 1: 0 of 48 encoder heads have a function; most likely 400 updates")
-    assert many == "mine, seed 2: 7 of 48 encoder heads have a function."
-
-
 # The table of relevance by rule, from planted relevances.
 
 

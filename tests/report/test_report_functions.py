@@ -114,9 +114,8 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
     of_all = rows[rows["scope"] == "all"]
     assert of_all["counted"].tolist() == [False, False, True, True, True]
     text = survival.shown(rows)
-    assert text["model"].tolist() == ["λ 0.01"] * 2 + ["λ 0.1"] * 2 + ["all"] + ["λ 0.2*"] * 2 + ["58 heads"] * 2 + [
-        "all"
-    ]
+    names = [*["λ 0.01"] * 2, *["λ 0.1"] * 2, "all", *["λ 0.2*"] * 2, *["58 heads"] * 2, "all"]
+    assert text["model"].tolist() == names
     assert text.loc[2, ["left", "difference", "relevance"]].tolist() == ["0", "–", "–"]
     written = make.texts(survival.draw(rows))
     assert {"λ 0.01, seed 1: 10 left", "EN-FR, encoder heads pruned", "no difference to measure"} <= set(written)
@@ -153,3 +152,4 @@ def test_persons_of_subjects(tmp_path) -> None:
     assert english[["subjects", "untagged"]].drop_duplicates().values.tolist() == [[sum(expected.values()), 2]]
     lines = persons.shown(rows)
     assert lines["first person"].tolist() == [f"{400 / sum(expected.values()):.1f}"]
+    assert [note for note in persons.notes(rows) if "left out: de (de)" in note]  # no list of its pronouns

@@ -65,12 +65,7 @@ def test_models_have_their_scores_sizes_gates_and_keys(gathered) -> None:
     rows = gathered("models", files, {"{corpus}/models/{model}/seed{seed}/": owners})
 
     assert rows["kind"].tolist() == ["baseline", "checkpoint", "pruned", "baseline"]
-    assert rows["target_heads"].fillna(0).tolist() == [0, 0, 5, 0] and rows["update"].fillna(0).tolist() == [
-        0,
-        20,
-        0,
-        0,
-    ]
+    assert rows[["target_heads", "update"]].fillna(0).values.tolist() == [[0, 0], [0, 20], [5, 0], [0, 0]]
     assert rows["title"].tolist() == ["A"] * 3 + ["Halves"] and rows.loc[0, "beam"] == 4
     assert rows["updates"].tolist() == [30, 20, 30, 0]
     assert rows["dev_loss"].fillna(0).tolist() == [2.25, 0, 2.25, 2.25]

@@ -78,10 +78,9 @@ def test_a_table_says_that_it_has_nothing_to_show(bare, stage, module: str) -> N
     assert "| nothing to show |" in stage(module, bare, kind="tables").with_suffix(".md").read_text()
 
 
-@pytest.mark.parametrize("module", ["figure1", "figure6"])
-def test_bytes_do_not_depend_on_the_run(module: str, bare, stage, tmp_path: Path) -> None:
-    stage(f"voita.{module}", bare)
-    command = [sys.executable, "-m", "specialized_heads.report.make", f"specialized_heads.report.voita.{module}"]
+def test_bytes_do_not_depend_on_the_run(bare, stage, tmp_path: Path) -> None:
+    stage("voita.figure1", bare)
+    command = [sys.executable, "-m", "specialized_heads.report.make", "specialized_heads.report.voita.figure1"]
     made = []
     for run in ("1", "2"):
         path = os.pathsep.join(filter(None, sys.path))

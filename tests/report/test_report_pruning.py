@@ -1,9 +1,12 @@
-"""Gates over time, and the controls of pruning beside each other."""
+"""Pruned models beyond the papers: gates over time, controls, criteria side by side, and the study at a glance."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from specialized_heads.report.beyond import controls, gates
+from specialized_heads.report import style
+from specialized_heads.report.beyond import controls, criteria, front, gates
+from specialized_heads.report.claims.evidence import INTERVAL
 
 FULL = [8, 8]
 
@@ -46,3 +49,97 @@ def test_controls_stand_beside_their_pruned_model(make) -> None:
     assert text.loc[1, ["enc/dec/cross", "BLEU", "n"]].tolist() == ["7/16/2", "28.0 ± 0.5", "3"]
     alone = controls.shown(controls.numbers(tables._replace(models=tables.models.query("seed == 1"))))
     assert alone.loc[1, "BLEU"] == "27.5 [26.5, 28.5]" and "n" not in alone
+
+
+# Criteria: which models are a point, and what a point says.
+
+
+@pytest.fixture
+def compared(make):
+    """`compared(1, 2)`: the baselines of these seeds, models pruned to a count and by λ, cut models and fine-tuned ones."""
+
+    def tables(*seeds: int):
+        rows, full = [], [8, 8, 8]
+        for seed in seeds:
+            rows.append(make.model(seed=seed, loss=-0.2 * seed))
+            rows.append(make.model("pruned/encoder_lambda0.01", seed=seed, loss=25))  # by λ: no point of this figure
+            for scope, count in (("encoder", 16), ("encoder", 8), ("encoder", 2), ("all", 48), ("all", 24)):
+                same = {"kept": [[count], full, full] if scope == "encoder" else [[count // 3]] * 3, "seed": seed}
+                rows.append(make.model(f"pruned/{scope}_heads{count}", **same, loss=1 - count / 240))
+                for number, name in enumerate(("gates", "importance", "random"), start=1):
+                    cut, loss = f"{name}_{scope}_heads{count}", number * (72 - count) / 20 + 0.1 * seed**2
+                    rows.append(make.model(f"cut/{cut}", **same, loss=1 + loss))
+                    rows.append(make.model(f"finetuned/{cut}", **same, loss=0.5 + loss / 3))
+        return make.tables(models={"EN-FR": rows})
+
+    return tables
+
+
+def one(points: pd.DataFrame, **wanted: object) -> pd.Series:
+    return points[np.logical_and.reduce([points[name] == value for name, value in wanted.items()])].squeeze()
+
+
+def test_every_cut_and_fine_tuned_model_is_a_point_and_so_are_models_pruned_to_a_count(compared) -> None:
+    tables = compared(1)
+    points = criteria.numbers(tables)
+    cut = tables.models[tables.models["kind"] == "cut"]
+    without = points[~points["finetuned"] & (points["criterion"] != "baseline")]
+    expected = {(row.scope, row.criterion, row.target_heads): row.bleu for row in cut.itertuples()}
+    assert {(row.scope, row.criterion, row.heads): row.bleu for row in without.itertuples()} == expected
+    trained = points[points["finetuned"]]
+    assert len(trained) == len(expected) + 5  # three counts of encoder heads, two of all
+    point = one(trained, scope="encoder", criterion="pruned", heads=8)
+    assert point[["bleu", "bleu_low", "difference"]].tolist() == pytest.approx(
+        [29 + 8 / 240, 28 + 8 / 240, 8 / 240 - 1]
+    )
+    baselines = points[points["criterion"] == "baseline"]
+    assert baselines[["scope", "heads", "bleu"]].values.tolist() == [["encoder", 24, 30.2], ["all", 72, 30.2]]
+
+
+def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:
+    tables = compared(1, 2, 3)
+    own = (
+        tables.models["criterion"].eq("random") & tables.models["target_heads"].eq(2) & tables.models["kind"].eq("cut")
+    )
+    tables.models.loc[own, "p_value"] = [0.001, 0.2, 0.01]
+    points = criteria.numbers(tables)
+    point, bleu = one(points, finetuned=False, criterion="random", heads=2), tables.models.loc[own, "bleu"]
+    assert (point["seeds"], point["p_value"]) == (3, 0.2)
+    assert (point["bleu_low"], point["bleu_high"]) == (bleu.min(), bleu.max())
+    assert (point["bleu"], point["bleu_sd"]) == pytest.approx((bleu.mean(), bleu.std()))
+    assert point["difference"] == pytest.approx(bleu.mean() - 30)
+
+
+def test_pruned_models_stand_beside_fine_tuned_heads_of_gates_alone(compared) -> None:
+    tables = compared(1)
+    for column, value in {"kind": "finetuned", "criterion": "gates"}.items():
+        points = criteria.numbers(tables._replace(models=tables.models[tables.models[column] != value]))
+        assert len(points) and "pruned" not in set(points["criterion"])
+
+
+def test_every_model_is_a_point_and_every_head_is_counted_once(make) -> None:
+    heads = make.heads(2, 8)
+    heads.loc[(heads["type"] == "cross") & (heads["head"] == 1), "functions"] = pd.Series([["diagonal"]] * len(heads))
+    encoder, decoder, cross = (heads[heads["type"] == kind] for kind in style.TYPES)
+    models = {
+        "baseline": heads,
+        "pruned/encoder_lambda0.01": pd.concat([encoder.iloc[[0, 2, 8]], decoder, cross]),
+        "pruned/all_lambda0.01": pd.concat([decoder.iloc[:6], cross.iloc[:10]]),
+    }
+    tables = make.tables(heads={"EN-FR": models})
+    rows = front.numbers(tables._replace(models=tables.models.assign(bleu=[27.0, 26.5, 25.0])))
+    left, right = (rows[rows["panel"] == panel] for panel in ("left", "right"))
+    reported, left = (left[(left["kind"] == "reported") == theirs] for theirs in (True, False))
+    assert reported["retained"].tolist() == [106, 100, 75, 58, 36, 26, 104, 61, 28]  # of 144
+    assert left["scope"].tolist() == ["encoder", "encoder", "all", "all"]
+    assert left[["retained", "bleu"]].values.tolist() == [[48, 27.0], [35, 26.5], [48, 27.0], [16, 25.0]]
+    for scope, own in right.groupby("scope"):
+        counts = tables.heads.loc[tables.heads["scope"] == scope, "type"].value_counts()
+        assert own.groupby("type")["heads"].sum().to_dict() == {"encoder": 0} | counts.to_dict()
+    whole = right[right["scope"] == ""].set_index(["type", "functions"])["heads"]
+    assert whole["encoder", front.NONE] == (encoder["functions"].map(len) == 0).sum()
+    assert (whole["encoder", "positional; syntactic"], whole["cross", "diagonal"]) == (1, 2)
+    # The paired difference is that of the table of models; the baseline is the reference.
+    expected = tables.models[INTERVAL].fillna(0.0).iloc[[0, 1, 0, 2]]
+    np.testing.assert_array_equal(left[INTERVAL].to_numpy(float), expected.to_numpy(float))
+    assert {"EN-FR", "baseline, 27.0", "48", "35", "16", "λ 0.01"} <= set(make.texts(front.draw(rows)))

@@ -54,7 +54,6 @@ def test_environment_names_versions_and_code(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "src/specialized_heads").mkdir(parents=True)
     (tmp_path / "src/specialized_heads/__init__.py").touch()
     git("init", "-q")
-    assert environment.commit() == "not a git checkout"  # the module is not in the repository
     git("add", ".")
     git("commit", "-qm", "first")
     (tmp_path / "results").touch()

@@ -1,6 +1,5 @@
 """A headless Chromium, driven through chromedriver's own protocol (JSON over HTTP), so that no further package is needed."""
 
-import base64
 import json
 import os
 import re
@@ -61,11 +60,6 @@ class Browser:
         """The size of the page itself, also below the least width of a window."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": size})
-
-    def screenshot(self) -> bytes:
-        """The whole page as PNG."""
-        shot = {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": True}}
-        return base64.b64decode(self.call("POST", "/goog/cdp/execute", shot)["data"])
 
     def console(self, *levels: str) -> list[str]:
         """What the console said since it was last asked, errors of the security policy included."""

@@ -2,19 +2,18 @@
 
 import re
 import textwrap
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "specialized_heads"
-GENERATED = ("results", "data", "build")  # and hidden folders: what others put there is not ours
-FOLDERS = [
-    path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".") and path.name not in GENERATED
+FOLDERS = ("benchmarks", "config", "docs", "resources")
+PAGES = [
+    *ROOT.glob("*.md"),
+    ROOT / "results/README.md",
+    *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md")),
 ]
-PAGES = sorted(
-    [*ROOT.glob("*.md"), ROOT / "results" / "README.md", *(page for folder in FOLDERS for page in folder.rglob("*.md"))]
-)
+PAGES.sort()
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -45,11 +44,6 @@ def links(page: Path) -> list[str]:
 @cache
 def anchors(page: Path) -> set[str]:
     """The anchors that the headings of a page get where repositories are shown."""
-    seen: Counter[str] = Counter()
-    found = set()
-    for heading in re.findall(r"^#+ (.+)$", prose(page), flags=re.MULTILINE):
-        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
-        slug = re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
-        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
-        seen[slug] += 1
-    return found
+    headings = re.findall(r"^#+ (.+)$", prose(page), flags=re.MULTILINE)
+    texts = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-") for text in texts}

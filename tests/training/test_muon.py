@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from specialized_heads.training.muon import Muon, orthogonalise
+from specialized_heads.training.muon import Muon
 from specialized_heads.training.optimizers import is_layer_matrix, learning_rate
 
 SHAPES = [(12, 8), (8, 8), (8, 20), (12, 8), (1, 8)]
@@ -49,30 +49,11 @@ def test_muon_equals_the_reference_in_float32() -> None:
         assert torch.allclose(ours, exact, atol=2e-5)
 
 
-@pytest.mark.parametrize("shape", [(16, 16), (40, 8), (8, 40)])
-def test_singular_values_move_close_to_one_and_singular_vectors_stay(shape: tuple[int, int]) -> None:
-    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    result = orthogonalise(matrix)
-    u, s, vh = torch.linalg.svd(matrix, full_matrices=False)
-    kept = s > 0.02 * s.max()  # the iteration leaves tiny singular values small
-    values = (u.T @ result @ vh.T).diagonal()
-    assert kept.float().mean() > 0.9
-    assert 0.6 < values[kept].min() <= values[kept].max() < 1.3
-    assert torch.allclose((u * values) @ vh, result, atol=1e-4)
-    assert orthogonalise(torch.zeros(shape)).count_nonzero() == 0
-
-
 def test_muon_is_for_the_matrices_of_the_layers(tiny_model) -> None:
-    names = {name for name, parameter in tiny_model(layers=1).named_parameters() if is_layer_matrix(name, parameter)}
-    projections = {
-        f"{place}.{name}"
-        for place in ("encoder.0.attention", "decoder.0.attention", "decoder.0.cross")
-        for name in ("query", "key", "value", "output")
-    }
-    feed_forward = {
-        f"{side}.0.feed_forward.{name}.weight" for side in ("encoder", "decoder") for name in ("expand", "contract")
-    }
-    assert names == projections | feed_forward
+    parameters = dict(tiny_model(layers=1).named_parameters())
+    matrices = {name for name, parameter in parameters.items() if parameter.dim() == 2}
+    found = {name for name, parameter in parameters.items() if is_layer_matrix(name, parameter)}
+    assert matrices - found == {"source_embedding", "target_embedding", "output_embedding"} and found < matrices
 
 
 # The learning rate at known updates (appendix B.3).

@@ -47,8 +47,7 @@ def test_two_processes_prune_as_one(call, token_file, sentences, tiny_model, tmp
 
     def results(folder: Path, run: Callable[[dict[str, Path]], None]) -> tuple:
         folder.mkdir()
-        names = {"output": "model.safetensors", "records": "log.jsonl"}
-        names |= {"gates": "gates.json"}
+        names = {"output": "model.safetensors", "records": "log.jsonl", "gates": "gates.json"}
         outputs = {name: folder / file for name, file in names.items()}
         run({**inputs, **outputs, "state": folder / "state"})
         assert {path.name for path in folder.iterdir()} == {*names.values(), "model.json"}
