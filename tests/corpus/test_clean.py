@@ -1,5 +1,6 @@
 """Stage clean: each filter drops what it names and nothing else, counts add up, and groups follow shared sentences."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,6 @@ from specialized_heads.corpus import pairs
 from specialized_heads.stage import UserError
 
 GOOD = ("A cat sleeps.", "Un chat dort.")
-
-
-def above_zero(counts: dict[str, int]) -> dict[str, int]:
-    return {name: number for name, number in counts.items() if number}
 
 
 def texts(rows: list[tuple[str, ...]]) -> list[tuple[str, str]]:
@@ -33,7 +30,7 @@ def texts(rows: list[tuple[str, ...]]) -> list[tuple[str, str]]:
 )
 def test_each_filter(cleaned, bad: tuple[str, str], reason: str, filters: dict) -> None:
     kept, counts = cleaned(GOOD, bad, **filters)
-    assert (texts(kept), above_zero(counts["dropped_in_cleaning"])) == ([GOOD], {reason: 1})
+    assert (texts(kept), Counter(counts["dropped_in_cleaning"])) == ([GOOD], Counter([reason]))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +103,7 @@ def test_held_out_sets_of_the_source_lose_only_what_cannot_be_used(cleaned) -> N
     ]
     kept, counts = cleaned(*rows, max_words=5)
     assert [row[3] for row in kept] == ["", "dev", "dev", "test", "test", "dev", "analysis", "analysis"]
-    assert above_zero(counts["dropped_in_cleaning"]) == {"empty": 2, "too_long": 1}
+    assert Counter(counts["dropped_in_cleaning"]) == Counter(empty=2, too_long=1)
     # They keep their documents, and form no groups.
     assert [row[2] for row in kept] == ["a cat sleeps", "", "", "news", "", "", "", ""]
     assert counts["groups"] == 1
@@ -117,9 +114,6 @@ def test_a_set_of_the_source_that_the_filters_empty_is_an_error(cleaned) -> None
     long = ("A cat sleeps on the mat today.", "Un", "", "analysis")
     with pytest.raises(UserError, match="none of the 2 pairs of your analysis set passes the filters"):
         cleaned(GOOD, long, long, max_words=3)
-
-
-# The command
 
 
 def test_nothing_to_clean_and_nothing_left_are_mistakes(cleaned, tmp_path: Path) -> None:

@@ -1,9 +1,5 @@
 """Preprocessing: what Moses and lower case make of hard text, in each language, and the way back."""
 
-import subprocess
-import sys
-import unicodedata
-
 import pytest
 from sacremoses import MosesTokenizer
 
@@ -28,11 +24,7 @@ TEXTS = [
     [
         # An abbreviation is known by its capital; its full stop stays.
         ("en", "Mr. Smith's dog doesn't bite.", "mr. smith 's dog doesn 't bite ."),
-        ("en", "It costs 1,000.50 (or less)...", "it costs 1,000.50 ( or less ) ..."),
-        ("fr", "L'homme n'est pas là!", "l' homme n' est pas là !"),
         ("fr", "«Qu'est-ce que c'est?»", "« qu' est-ce que c' est ? »"),
-        ("ru", "Что-нибудь д'Артаньян?", "что-нибудь д ' артаньян ?"),
-        ("de", "Das kostet ca. 5 Euro.", "das kostet ca. 5 euro ."),
         ("fr_ca", "L'Inde et M. Roy.", "l' inde et m. roy ."),
         ("xx", "Some tongue, unknown.", "some tongue , unknown ."),
     ],
@@ -55,10 +47,8 @@ def test_full_stops_are_cut_off_as_moses_does(language: str) -> None:
     ("language", "text"),
     [
         ("en", "Mr. Smith's dog doesn't bite, does it?"),
-        ("en", 'He said: "go on!" (and went).'),
         ("fr", "L'homme n'est pas là, monsieur."),
         ("ru", "Я не знаю, что-то странное."),
-        ("de", "Das kostet ca. 5 Euro (oder mehr)."),
         ("ar", "نعم، سأذهب إلى السوق؛ هل تريد شيئا؟"),
         ("fa", "کتاب\u200cهای زیادی را خوانده\u200cام، می\u200cخوانی؟"),
         ("ur", "یہ ایک کتاب ہے۔ اور وہ؟"),
@@ -71,24 +61,6 @@ def test_undone_text_is_the_text_in_lower_case(language: str, text: str) -> None
     assert undo(processed, language=language, mode="paper") == [text.lower()]
 
 
-def test_undoing_takes_nothing_for_an_escape() -> None:
-    assert undo(["write &amp; there"], language="en", mode="paper") == ["write &amp; there"]
-
-
-def test_none_changes_nothing() -> None:
-    texts = [*TEXTS, unicodedata.normalize("NFD", "là")]
-    for function in (apply, undo):
-        assert function(iter(texts), language="en", mode="none") == texts
-
-
-def test_a_translation_may_be_empty_or_odd() -> None:
-    assert undo(["", "  ", "▁ a  b"], language="en", mode="paper") == ["", "", "▁ a b"]
-
-
-def test_moses_is_loaded_where_it_is_needed_only() -> None:
-    code = (
-        "import sys; from specialized_heads.corpus.preprocess import apply\n"
-        "apply(['A'], language='en', mode='none'); assert 'sacremoses' not in sys.modules\n"
-        "apply(['A'], language='en', mode='paper'); assert 'sacremoses' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_undoing_spaces_undoes_nothing_else() -> None:
+    texts = ["", "  ", "▁ a  b", "write &amp; there"]
+    assert undo(texts, language="en", mode="paper") == ["", "", "▁ a b", "write &amp; there"]

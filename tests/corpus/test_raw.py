@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from specialized_heads.corpus import raw
-from specialized_heads.corpus.pairs import BLOCK, READ, SCHEMA, block, read_blocks, read_pairs, write_blocks
+from specialized_heads.corpus.pairs import read_blocks, read_pairs
 from specialized_heads.stage import UserError, read_json
 
 RESOURCES = Path(__file__).parents[2] / "resources"
@@ -63,9 +63,7 @@ def test_a_limit_draws_the_same_pairs_in_every_run_and_keeps_their_order(read, o
     assert (card["read"], card["dropped"], card["pairs"]) == (1000, {"over_limit": 950}, 50)
     read(source, [own])
     assert (tmp_path / "raw.parquet").read_bytes() == first
-    table, card = read(source | {"limit": 1000}, [own])
-    assert (table.num_rows, card["dropped"]) == (1000, {})
-    assert {path.name for path in tmp_path.iterdir()} == {"own.tsv", "raw.parquet", "raw.json"}
+    assert read(source | {"limit": 1000}, [own])[1]["dropped"] == {}
 
 
 def test_a_limit_leaves_held_out_sets_whole(read, own: Path, tmp_path: Path) -> None:
@@ -78,8 +76,8 @@ def test_a_limit_leaves_held_out_sets_whole(read, own: Path, tmp_path: Path) -> 
 
 
 def test_nothing_to_read(read, own: Path, tmp_path: Path) -> None:
+    own.unlink()
     with pytest.raises(UserError, match=r"own\.tsv: no such file; check the source's paths"):
-        own.unlink()
         read({"kind": "local", "path": str(own)}, [own])
     (tmp_path / "own.tsv.json").write_text("{}")
     with pytest.raises(UserError, match=r"own\.tsv: no such file; delete .*own\.tsv\.json too and run again"):
@@ -98,54 +96,22 @@ def test_a_fetched_file_with_another_hash_is_refused(read, tmp_path: Path) -> No
 def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
     files = [RESOURCES / name / "corpus.parquet", RESOURCES / name / "provenance.json"]
     languages = tuple(name.split("_")[1:])
-    table, card = read({"kind": "embedded", "name": name}, files, languages=languages)
-    pairs, provenance = read_pairs(files[0]), read_json(files[1])
+    source, provenance = {"kind": "embedded", "name": name}, read_json(files[1])
+    table, card = read(source, files, languages=(f"{languages[0]}_GB", languages[1].upper()))  # regions do not matter
+    pairs = read_pairs(files[0])
     assert table["source"].to_pylist() == pairs.source
     assert table["target"].to_pylist() == pairs.target
     assert table["document"].to_pylist() == pairs.document
-    assert set(table["set"].to_pylist()) == {""}
     assert card["files"][0]["sha256"] == provenance["corpus_sha256"]
-    assert card["made_from"] == provenance["packages"]
-    assert (card["licence"], card["pairs"]) == (provenance["licence"], len(pairs))
-    assert len(pairs) == provenance["pairs"]
+    assert (card["licence"], card["pairs"]) == (provenance["licence"], provenance["pairs"])
     assert f"{len(pairs)} pairs" in (RESOURCES / name / "README.md").read_text()
-    assert all(pairs.source) and all(pairs.target)
-    assert not any("&amp;" in text or "&lt;" in text for text in pairs.source[:20_000])
-    read({"kind": "embedded", "name": name}, files, languages=(f"{languages[0]}_GB", languages[1].upper()))
-    with pytest.raises(
-        UserError, match=rf"this text is {languages[0]}-{languages[1]}.*set them to .*; for the other way"
-    ):
-        read({"kind": "embedded", "name": name}, files, languages=languages[::-1])
+    with pytest.raises(UserError, match=r"this text is .*set them to .*; for the other way"):
+        read(source, files, languages=languages[::-1])
     with pytest.raises(UserError, match="are en and es; set them"):
-        read({"kind": "embedded", "name": name}, files, languages=("en", "es"))
+        read(source, files, languages=("en", "es"))
 
 
 # Files of pairs: what is written is read again, blocks of any size make one file, and a wrong file is named.
-
-
-def test_blocks_of_any_size_make_a_file_of_few_row_groups(tmp_path: Path) -> None:
-    path = tmp_path / "blocks.parquet"
-    texts = [str(number) for number in range(2 * BLOCK + 5)]
-    sizes = [1, 0, BLOCK - 2, 3, 700, len(texts)]
-    starts = [sum(sizes[:number]) for number in range(len(sizes))]
-    blocks = [block(texts[start : start + size], texts[start : start + size]) for start, size in zip(starts, sizes)]
-    assert write_blocks(path, blocks) == len(texts)
-    assert pq.ParquetFile(path).num_row_groups == 2
-    read = list(read_blocks(path))
-    assert max(batch.num_rows for batch in read) <= READ
-    assert [text for batch in read for text in batch["source"].to_pylist()] == texts
-    assert all(batch.schema == SCHEMA for batch in read)
-
-
-def test_other_types_and_missing_values_and_sets_are_made_up_for(tmp_path: Path) -> None:
-    columns = {"target": pa.array(["b", None], pa.large_string()), "source": ["a", "c"], "document": [None, "d"]}
-    pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
-    (made,) = read_blocks(tmp_path / "pairs.parquet")
-    assert made.schema == SCHEMA
-    assert made.to_pylist() == [
-        {"source": "a", "target": "b", "document": "", "set": ""},
-        {"source": "c", "target": "", "document": "d", "set": ""},
-    ]
 
 
 @pytest.mark.parametrize("read", [read_pairs, lambda path: list(read_blocks(path))])

@@ -2,18 +2,18 @@
 
 import random
 import re
-from collections.abc import Sequence
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus import split
-from specialized_heads.corpus.near_duplicates import fingerprint
-from specialized_heads.corpus.pairs import Pairs, block, read_pairs, write_blocks, write_pairs
-from specialized_heads.corpus.split import HELD_OUT, NAMES, SALT, divide, read_index, take
+from specialized_heads.corpus.pairs import COLUMNS, Pairs, block, read_pairs, write_blocks, write_pairs
+from specialized_heads.corpus.split import HELD_OUT, NAMES, divide, read_index
 from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import UserError, read_json, write_json
 
@@ -22,27 +22,20 @@ Sets = dict[str, list[int]]
 
 
 @pytest.fixture
-def index(tmp_path: Path):
-    """`index(pairs, {"dev": pairs})`: the index of a clean file with these pairs, then those of each set of the source."""
+def divided(tmp_path: Path):
+    """`divided(pairs, sizes, {"dev": pairs})`: the rows of each set, and the counts, which must be complete.
 
-    def make(pairs: Pairs, given: dict[str, Pairs] | None = None) -> pd.DataFrame:
-        parts = [("", pairs), *(given or {}).items()]
-        blocks = [block(part.source, part.target, document=part.document, set_=name) for name, part in parts]
-        write_blocks(tmp_path / "clean.parquet", blocks)
-        return read_index(tmp_path / "clean.parquet")
-
-    return make
-
-
-@pytest.fixture
-def divided(index):
-    """`divided(pairs, sizes, {"dev": pairs})`: the rows of each set, and the counts, which must be complete."""
+    The rows are those of a file with these pairs, then those of each set of the source.
+    """
 
     def run(pairs: Pairs, sizes: Split = SIZES, given: dict[str, Pairs] | None = None) -> tuple[Sets, dict[str, int]]:
-        sets, dropped = divide(index(pairs, given), sizes=sizes)
+        parts = [("", pairs), *(given or {}).items()]
+        blocks = [block(part.source, part.target, document=part.document, set_=name) for name, part in parts]
+        total = write_blocks(tmp_path / "clean.parquet", blocks)
+        sets, dropped = divide(read_index(tmp_path / "clean.parquet"), sizes=sizes)
         rows = [row for part in sets.values() for row in part.tolist()]
         assert len(rows) == len(set(rows))
-        assert len(rows) + sum(dropped.values()) == len(pairs) + sum(map(len, (given or {}).values()))
+        assert len(rows) + sum(dropped.values()) == total
         return {name: part.tolist() for name, part in sets.items()}, dropped
 
     return run
@@ -70,90 +63,56 @@ def key(text: str) -> str:
     return " ".join(re.findall(r"[^\W\d_]+", text.casefold())) or text
 
 
-def bag(text: str) -> tuple[str, ...]:
-    return tuple(sorted(key(text).split(" ")))
-
-
-def plainly_divided(pairs: Pairs, sizes: Split, given: dict[str, Pairs]) -> tuple[Sets, dict[str, int]]:
-    """What `divide` shall find, one document after the other; the sets of the source come after `pairs`."""
-    whole = Pairs(
-        *(
-            [*side, *(text for part in given.values() for text in getattr(part, name))]
-            for name, side in (("source", pairs.source), ("target", pairs.target), ("document", pairs.document))
-        )
-    )
-    sets: Sets = {}
-    start = len(pairs)
-    for name, part in given.items():
-        sets[name] = list(range(start, start + len(part)))
-        start += len(part)
-    sources = {bag(whole.source[row]) for rows in sets.values() for row in rows}
-    targets = {bag(whole.target[row]) for rows in sets.values() for row in rows if whole.target[row]}
-    groups: dict[str, list[int]] = {}
-    for row in range(len(pairs)):
-        groups.setdefault(pairs.document[row], []).append(row)
-    reasons = ("document_overlap", "held_out_overlap", "held_out_duplicate", "train_overlap", "train_near_overlap")
-    dropped = dict.fromkeys(reasons, 0)
-    for document in {name for part in given.values() for name in part.document} - {""}:
-        dropped["document_overlap"] += len(groups.pop(document, []))
-    names = sorted(groups, key=lambda name: fingerprint(f"{SALT}\n{name}"))
-    for name in HELD_OUT:
-        if name in given:
-            continue
-        sets[name] = []
-        own: set[tuple[str, ...]] = set()
-        for document in list(names):
-            rows = groups[document]
-            apart = [r for r in rows if bag(whole.source[r]) not in sources and bag(whole.target[r]) not in targets]
-            new = [
-                row
-                for place, row in enumerate(apart)
-                if bag(whole.source[row]) not in own
-                and bag(whole.source[row]) not in {bag(whole.source[r]) for r in apart[:place]}
-            ]
-            if not new or len(sets[name]) + len(new) > getattr(sizes, name):
-                continue
-            names.remove(document)
-            sets[name] += new
-            own |= {bag(whole.source[row]) for row in new}
-            dropped["held_out_overlap"] += len(rows) - len(apart)
-            dropped["held_out_duplicate"] += len(apart) - len(new)
-        sources |= own
-        targets |= {bag(whole.target[row]) for row in sets[name]}
-    held = [row for rows in sets.values() for row in rows]
-    source_keys, target_keys = {key(whole.source[r]) for r in held}, {key(whole.target[r]) for r in held} - {""}
-    sets["train"] = []
-    for row in sorted(row for name in names for row in groups[name]):
-        if key(whole.source[row]) in source_keys or key(whole.target[row]) in target_keys:
-            dropped["train_overlap"] += 1
-        elif bag(whole.source[row]) in sources or bag(whole.target[row]) in targets:
-            dropped["train_near_overlap"] += 1
-        else:
-            sets["train"].append(row)
-    return sets, dropped
+def bags(texts: Sequence[str], rows: Iterable[int]) -> set[tuple[str, ...]]:
+    return {tuple(sorted(key(texts[row]).split(" "))) for row in rows if texts[row]}
 
 
 def taken(pairs: Pairs, rows: Sequence[int]) -> Pairs:
     """The pairs of these rows, in their order."""
-    return Pairs(*([column[row] for row in rows] for column in (pairs.source, pairs.target, pairs.document)))
-
-
-def some(pairs: Pairs, rows: range, *, targets: bool = True) -> Pairs:
-    """A set of the source, made of pairs that also occur among the others."""
-    part = taken(pairs, rows)
-    return part if targets else Pairs(part.source, [""] * len(part), [""] * len(part))
+    return Pairs(*([getattr(pairs, name)[row] for row in rows] for name in COLUMNS))
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("given", [(), ("test",), ("dev", "test"), ("analysis",), HELD_OUT])
-def test_sets_are_those_that_one_document_after_the_other_gives(divided, monkeypatch, seed: int, given) -> None:
+def test_held_out_sentences_are_nowhere_else_and_nothing_more_is_dropped(
+    divided, monkeypatch, seed: int, given
+) -> None:
     monkeypatch.setattr(pair_files, "READ", 101)  # many blocks
     pairs = messy(seed=seed)
-    own = {
-        name: some(messy(seed=seed + place), range(9 * place, 9 * place + 25), targets=name != "analysis")
-        for place, name in enumerate(given)
-    }
-    assert divided(pairs, SIZES, own) == plainly_divided(pairs, SIZES, own)
+    # Sets of the source, made of pairs that also occur among the others.
+    own = {name: taken(messy(seed=seed + place), range(9 * place, 9 * place + 25)) for place, name in enumerate(given)}
+    if "analysis" in own:
+        own["analysis"] = replace(own["analysis"], target=[""] * 25)
+    parts = (pairs, *own.values())
+    sources, targets = ([text for part in parts for text in getattr(part, side)] for side in ("source", "target"))
+    sets, counts = divided(pairs, SIZES, own)
+
+    held = [row for name in HELD_OUT for row in sets[name]]
+    for name in set(HELD_OUT) - set(given):
+        others = set(held) - set(sets[name])
+        assert 0.9 * getattr(SIZES, name) <= len(sets[name]) <= getattr(SIZES, name)
+        assert len(bags(sources, sets[name]) - bags(sources, others)) == len(sets[name])
+        assert not bags(targets, sets[name]) & bags(targets, others)
+    assert not bags(sources, sets["train"]) & bags(sources, held)
+    assert not bags(targets, sets["train"]) & bags(targets, held)
+    of_sets = {document for part in own.values() for document in part.document}
+    home = {}  # documents are not divided
+    for name, rows in sets.items():
+        for row in filter(range(len(pairs)).__contains__, rows):
+            assert pairs.document[row] not in of_sets and home.setdefault(pairs.document[row], name) == name
+
+    def reason(row: int) -> str:
+        if pairs.document[row] in of_sets:
+            return "document_overlap"
+        assert bags(sources, [row]) <= bags(sources, held) or bags(targets, [row]) <= bags(targets, held)
+        if home.get(pairs.document[row], "train") != "train":
+            return "held_out"
+        same = any(key(side[row]) in {key(side[one]) for one in held} for side in (sources, targets))
+        return "train_overlap" if same else "train_near_overlap"
+
+    dropped = set(range(len(pairs))).difference(*sets.values())
+    counts["held_out"] = counts.pop("held_out_overlap") + counts.pop("held_out_duplicate")
+    assert Counter(counts) == Counter(map(reason, dropped))
 
 
 def test_every_reason_occurs(divided) -> None:
@@ -181,8 +140,6 @@ def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(divi
 ONE = Pairs(["a"], ["b"], ["c"])
 TOO_SMALL = {  # sizes of the sets, sets of the source, what is said
     "corpus": (Split(dev=20, test=80, analysis=400), {}, r"500 clean pairs.*analysis 400 \+ test 80 \+ dev 20 = 500"),
-    # A set that the source has needs no room in the rest.
-    "rest": (Split(dev=100, test=80, analysis=400), {"test": ONE}, r"500 clean pairs.*analysis 400 \+ dev 100 = 500"),
     "documents": (SIZES, {}, r"split\.analysis: only 0 of 40 pairs .* 5 documents .* with 100 pairs each"),
     "all_overlap": (SIZES, HELD_OUT, r"none of 2000 pairs is left for training .*'train_overlap': 500"),
     "text_itself": (SIZES, ("analysis",), "all sentences of 500 of them are in the other held-out sets"),
@@ -211,15 +168,6 @@ def test_a_corpus_without_pairs_beside_its_held_out_sets_says_so(divided) -> Non
         divided(Pairs([], [], []), SIZES, dict.fromkeys(HELD_OUT, ONE))
 
 
-def test_rows_are_taken_in_the_order_that_is_asked_for(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(pair_files, "READ", 50)
-    texts = [str(row) for row in range(300)]
-    write_blocks(tmp_path / "clean.parquet", [block(texts, texts, document=texts)])
-    rows = random.Random(1).sample(range(300), 200)
-    taken = take(tmp_path / "clean.parquet", np.array(rows))
-    assert taken["source"].to_pylist() == taken["document"].to_pylist() == [texts[row] for row in rows]
-
-
 @pytest.fixture
 def split_in(tmp_path: Path, call):
     """`split_in("1", card=..., cleaning=...)`: split clean.parquet into this folder; returns the counts."""
@@ -237,7 +185,8 @@ def split_in(tmp_path: Path, call):
     return run
 
 
-def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, split_in) -> None:
+def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, split_in, monkeypatch) -> None:
+    monkeypatch.setattr(pair_files, "READ", 50)
     pairs = messy()
     write_pairs(tmp_path / "clean.parquet", pairs)
     cleaning = {"raw": len(pairs) + 3, "dropped_in_cleaning": {"empty": 3}, "clean": len(pairs)}
@@ -247,20 +196,18 @@ def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, split_in) 
     for first in sorted((tmp_path / "1").iterdir()):
         assert first.read_bytes() == (tmp_path / "2" / first.name).read_bytes(), first.name
 
-    in_sets = 0
+    sets, _ = divide(read_index(tmp_path / "clean.parquet"), sizes=SIZES)
     for name, numbers in counts["splits"].items():
         part = read_pairs(tmp_path / "1" / f"{name}.parquet")
-        assert numbers["pairs"] == len(part)
-        assert numbers["groups"] == len(set(part.document))
+        assert part == taken(pairs, sets[name])  # in this order
+        assert (numbers["pairs"], numbers["groups"]) == (len(part), len(set(part.document)))
         for side, texts in (("source", part.source), ("target", part.target)):
-            lengths, summary = [len(text.split()) for text in texts], numbers[f"{side}_length"]
+            lengths = sorted(len(text.split()) for text in texts)
             assert numbers[f"{side}_words"] == sum(lengths)
             assert numbers[f"{side}_characters"] == sum(map(len, texts))
-            assert summary["mean"] == pytest.approx(sum(lengths) / len(texts), abs=0.001)
-            for quantile, share in (("median", 0.5), ("95%", 0.95)):
-                assert sum(length <= summary[quantile] for length in lengths) >= share * len(texts)
-                assert sum(length < summary[quantile] for length in lengths) < share * len(texts)
-        in_sets += len(part)
+            mean, most = pytest.approx(statistics.mean(lengths), abs=0.001), lengths[-(len(lengths) // 20) - 1]
+            assert numbers[f"{side}_length"] == {"mean": mean, "median": statistics.median_low(lengths), "95%": most}
+    in_sets = sum(numbers["pairs"] for numbers in counts["splits"].values())
     assert counts["clean"] == in_sets + sum(counts["dropped_in_splitting"].values())
     assert counts["raw"] == counts["clean"] + sum(counts["dropped_in_cleaning"].values())
     assert counts["read"] == counts["raw"] + sum(counts["dropped_in_reading"].values())

@@ -18,13 +18,8 @@ from specialized_heads.stage import UserError
 LANGUAGES = {"source_language": "en", "target_language": "ru"}
 
 
-@pytest.fixture
-def russian(everyday: Pairs) -> sentencepiece.SentencePieceProcessor:
-    model = learn(everyday.target, size=120, name="target")
-    return sentencepiece.SentencePieceProcessor(model_proto=model)
-
-
-def test_text_never_yields_a_special_id(russian: sentencepiece.SentencePieceProcessor) -> None:
+def test_text_never_yields_a_special_id(everyday: Pairs) -> None:
+    russian = sentencepiece.SentencePieceProcessor(model_proto=learn(everyday.target, size=120, name="target"))
     texts = ["</s> кот", "<pad>", "猫", "кот</s>"]
     assert (russian.pad_id(), russian.unk_id(), russian.bos_id(), russian.eos_id()) == (PAD, UNKNOWN, BOS, EOS)
     assert (PAD, UNKNOWN, BOS, EOS) == (0, 1, 2, 3)
@@ -39,12 +34,6 @@ def test_a_size_that_does_not_fit_says_the_nearest_that_does(everyday: Pairs, si
     nearest = int(str(caught.value).rsplit(" ", 1)[1])
     model = sentencepiece.SentencePieceProcessor(model_proto=learn(everyday.target, size=nearest, name="target"))
     assert model.get_piece_size() == nearest
-
-
-def test_the_text_of_a_model_is_read_once(everyday: Pairs) -> None:
-    assert learn(iter(everyday.source), size=100, name="source") == learn(everyday.source, size=100, name="source")
-    with pytest.raises(UserError, match="more than the 3 training sentences support"):
-        learn(iter(everyday.source[:3]), size=30_000, name="source")
 
 
 def test_long_sentences_are_learned_from(everyday: Pairs) -> None:
@@ -65,11 +54,8 @@ def test_a_large_corpus_is_sampled_alike_whatever_the_blocks(tmp_path: Path, eve
     drawn = sampled()
     monkeypatch.setattr(pairs, "READ", 7)
     assert sampled() == drawn
-    rows = [everyday.target.index(text) for text in drawn]
-    assert rows == sorted(set(rows))
-    assert len(rows) == 100
-    assert rows[0] < 50 and rows[-1] > 450  # from the whole file
     # The rows that models were made with when all sentences were held at once.
+    rows = [everyday.target.index(text) for text in drawn]
     assert rows == sorted(np.random.default_rng(1).choice(500, 100, replace=False).tolist())
 
 
@@ -101,8 +87,6 @@ def test_stages_round_trip(tmp_path: Path, made: Callable[..., Path], everyday: 
     for row in range(len(store)):
         assert source.decode(store.source_ids(row).tolist()) == sources[row]
         assert target.decode(store.target_ids(row).tolist()) == targets[row]
-        assert len(store.source_ids(row)) == store.source_lengths[row]
-        assert len(store.target_ids(row)) == store.target_lengths[row]
     assert store.target.min() > EOS
     pieces = "".join(source.id_to_piece(piece) for piece in range(EOS + 1, 100))
     assert (pieces == pieces.lower()) == (mode == "paper")  # the text that was learned from
@@ -123,15 +107,11 @@ def test_a_damaged_file_is_never_taken_for_another_one(tmp_path: Path, made: Cal
     hash_from = whole.find(b"sha256") - 40
     # A hash that is not found is not compared.
     harmless = range(hash_from, hash_from + 50) if load is load_tokens else ()
-    for place in range(0, len(whole), max(1, len(whole) // 97)):
-        if place in harmless:
-            continue
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
-        with pytest.raises(UserError, match=f"{name}: .*delete it and run again"):
-            load(path)
-        path.write_bytes(whole[:place])
-        with pytest.raises(UserError, match=f"{name}: .*delete it and run again"):
-            load(path)
+    for place in set(range(0, len(whole), max(1, len(whole) // 97))) - set(harmless):
+        for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]):
+            path.write_bytes(damaged)
+            with pytest.raises(UserError, match=f"{name}: .*delete it and run again"):
+                load(path)
     path.write_bytes(whole)
     load(path)
     path.unlink()

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from published import write_tokeniser
-from small import WORDS
+from exporting import SETTINGS
+
+from specialized_heads import export
 
 
 @pytest.fixture
@@ -22,11 +23,10 @@ def saved(tmp_path: Path) -> Callable[[Any], Path]:
 
 
 @pytest.fixture
-def tokeniser(tmp_path: Path) -> Path:
-    """A folder with a tokeniser for `published.marian`."""
-    words = list(WORDS[:200])
-    write_tokeniser(tmp_path / "tokeniser", {"source": words, "target": [word[::-1] for word in words]})
-    return tmp_path / "tokeniser"
+def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
+    """An exported model of lower-case Moses tokens."""
+    call(export, settings=SETTINGS | {"preprocess": "paper"}, **model_files, output=tmp_path / "lower" / "model.json")
+    return tmp_path / "lower"
 
 
 @pytest.fixture(autouse=True)

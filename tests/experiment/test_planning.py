@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,26 @@ NAMES = {
 }
 
 
+@pytest.fixture
+def experiment() -> Experiment:
+    """A corpus that is pruned in every way, with two seeds, and one that is not."""
+    source = {"source": {"kind": "embedded", "name": "x"}, "target_language": "fr"}
+    return load(
+        {
+            "experiment": "e",
+            "seeds": [3, 4],
+            "corpora": {"a": source | {"title": "A"}, "b": source | {"title": "B", "prune": False}},
+            "model": {"layers": 2, "heads": 4, "width": 32},
+            "training": {"schedule": "linear", "updates": 100, "warmup": 10},
+            "pruning": {"encoder": [0.01, 1], "all": [1e-5], "heads": [6, 2, 4], "heads_all": [12]}
+            | {"updates": 50, "warmup": 5, "retrain_updates": 25}
+            | {"retrain": ["all", "encoder_heads6"], "controls": ["count"]},
+            "ablation": {"single": True, "systematic": True, "moments": [40]},
+            "comparison": {"criteria": ["gates", "importance", "relevance"], "finetune": False},
+        }
+    )
+
+
 @pytest.mark.parametrize("text", NAMES)
 def test_a_name_reads_back_as_what_was_written(text: str) -> None:
     assert str(NAMES[text]) == text
@@ -36,7 +57,6 @@ def test_a_name_reads_back_as_what_was_written(text: str) -> None:
 def test_the_key_columns_of_a_model_follow_from_its_name() -> None:
     keys = {"kind": "cut", "scope": "all", "lam": None, "target_heads": 12, "criterion": "gates", "update": None}
     assert columns("cut/gates_all_heads12", 3) == keys | {"seed": 3}
-    assert columns("checkpoint/update40")["update"] == 40 and columns("pruned/all_lambda1e-05")["lam"] == 1e-5
 
 
 @pytest.mark.parametrize("text", ["", "pruned", "pruned/decoder_heads6", "pruned/all_0.1", "../baseline"])
@@ -54,25 +74,13 @@ RETRAINED = ["encoder_heads6", "all_lambda1e-05", "all_heads12"]
 PRUNED = ["encoder_lambda0.01", "encoder_lambda1", "encoder_heads6", "encoder_heads2", "encoder_heads4", *RETRAINED[1:]]
 
 
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    [
-        ("pruned", PRUNED),
-        ("scratch", RETRAINED),
-        ("count", RETRAINED),
-        ("checkpoint", ["update40"]),
-        ("regularised", []),
-        ("finetuned", []),
-    ],
-)
-def test_models_of_a_kind(experiment: Experiment, kind: str, names: list[str]) -> None:
-    assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
-
-
-def test_criteria_are_compared_at_every_number_of_heads(experiment: Experiment) -> None:
-    cut = models(experiment, "a", "cut", scopes=["encoder"])
-    names = [f"{criterion}_encoder_heads{n}" for criterion in ("gates", "importance", "relevance") for n in (6, 2, 4)]
-    assert cut == [f"cut/{name}" for name in names]
+def test_models_of_a_kind(experiment: Experiment) -> None:
+    expected = {"pruned": PRUNED, "scratch": RETRAINED, "count": RETRAINED, "checkpoint": ["update40"]}
+    for kind, names in (expected | {"regularised": [], "finetuned": []}).items():
+        assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
+    # Criteria are compared at every number of heads.
+    cut = product(("gates", "importance", "relevance"), (6, 2, 4))
+    assert models(experiment, "a", "cut", scopes=["encoder"]) == [f"cut/{name}_encoder_heads{n}" for name, n in cut]
 
 
 def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -> None:
@@ -116,12 +124,7 @@ def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
 
 @pytest.mark.parametrize(
     ("criterion", "column", "table"),
-    [
-        ("gates", None, ""),
-        ("random", None, ""),
-        ("importance", "importance_normalised", "importance"),
-        ("relevance", "relevance", "heads"),
-    ],
+    [("gates", None, ""), ("importance", "importance_normalised", "importance"), ("relevance", "relevance", "heads")],
 )
 def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, column: str | None, table: str) -> None:
     job = JOB | {"criterion": criterion, "scope": "encoder", "heads": "6"}
@@ -134,19 +137,10 @@ def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, colum
 # Which source files a stage depends on.
 
 
-def names(module: str) -> set[str]:
-    return {file.relative_to(PACKAGE).as_posix() for file in files_of(module)}
-
-
 def test_imports_are_followed_and_the_keys_of_the_configuration_are_not() -> None:
-    found = names("pruning.prune")
+    found = {file.relative_to(PACKAGE).as_posix() for file in files_of("pruning.prune")}
     assert {"pruning/prune.py", "model/gates.py", "training/loop.py", "stage.py", "__init__.py"} <= found
-    assert not found & {
-        "experiment/sections.py",
-        "experiment/configuration.py",
-        "heads/measure.py",
-        "experiment/names.py",
-    }
+    assert not found & {"experiment/sections.py", "experiment/configuration.py", "heads/measure.py"}
 
 
 def test_the_hash_covers_data_files() -> None:
@@ -184,15 +178,13 @@ def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_se
 
 
 def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -> None:
-    assert {"figure1", "table2", "claims", "moments", "criteria", "controls", "index", "models", "ablation"} <= made(
-        experiment
-    )
-    assert not made(experiment) & {"relevance", "tasks", "emergence"}
+    whole = made(experiment)
     plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
-    assert not plain & {"moments", "criteria", "controls", "ablation", "gates"}
     of_pruning = {"front", "figure8", "figure10", "table2", "drift", "survival"}
-    assert not plain & {"figure2", "figure7", "figure9", *of_pruning} and {"figure1", "figure3", "relations"} <= plain
-    assert {"figure2", "figure7", "figure9", *of_pruning} <= made(experiment)
+    asked = {"figure2", "figure7", "figure9", "moments", "criteria", "controls", "ablation", *of_pruning}
+    assert {"figure1", "figure3", "relations"} <= plain and not plain & {"gates", *asked}
+    assert {"figure1", "claims", "index", "models", *asked} <= whole
+    assert not whole & {"relevance", "tasks", "emergence"}
     # With λ 0 alone, no model loses heads; with one scope, the figures of the other would be empty.
     one = experiment.model_dump(include={"experiment", "corpora"})
     none, some = (made(load(one | {"pruning": {"encoder": [0, *more], "all": [0]}})) for more in ([], [0.01]))
@@ -206,13 +198,6 @@ def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -
 def test_the_environment_waits_for_everything_else(experiment: Experiment) -> None:
     needs = figures.files(experiment, stem=figures.LAST)["needs"]
     assert set(needs) == set(everything(experiment)) - {"results/e/tables/environment.md"}
-
-
-def test_what_is_read_beside_the_tables_is_named_by_its_corpus(experiment: Experiment) -> None:
-    examples = ["results/e/a/heads/baseline/seed3.examples.json"]
-    assert figures.files(experiment, stem="figures/figure5") == {"examples": examples}
-    cards = figures.settings(experiment, stem="tables/data_card")["titles"]
-    assert cards == {"cards": ["A", "B"], "counts": ["A", "B"]}
 
 
 def test_the_tables_have_the_files_of_all_models(experiment: Experiment) -> None:

@@ -50,9 +50,6 @@ class Scene:
         with open(self.project.root / "printed", "w", encoding="utf-8") as stream:
             return self.project.start(f"results/smoke/{name}", stdout=stream, stderr=stream)
 
-    def printed(self) -> str:
-        return (self.project.root / "printed").read_text(encoding="utf-8")[-3000:]
-
     def stage(self, log: str, *, before: tuple[str, ...] = ()) -> tuple[int, str]:
         """Run the command of the job with this log without Snakemake; return its status and its output.
 

@@ -57,6 +57,6 @@ def test_a_job_that_outlives_its_scheduler_gives_way_to_the_next_one(scene) -> N
         (scene.faults / "go on").touch()
         wait_for(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE)
         assert STOPPED in log.read()
-    assert second.wait() == 0, scene.printed()
+    assert second.wait() == 0, (scene.project.root / "printed").read_text(encoding="utf-8")[-3000:]
     assert "resuming at update 2\n" in log_of(scene)
     assert scene.differences() == []

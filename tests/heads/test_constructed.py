@@ -14,7 +14,6 @@ import pytest
 import torch
 from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
-from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads import analyse, table
 from specialized_heads.model.architecture import KINDS, Architecture
 from specialized_heads.model.checkpoint import load_on, save
@@ -99,15 +98,10 @@ def follow(corpus: Corpus, relation: str, *, to_head: bool) -> Look:
     return look
 
 
-def ranks(corpus: Corpus) -> dict[int, int]:
-    """Places of the tokens by falling frequency, equally frequent ones by id."""
-    counts = Counter(token for ids in corpus.source_ids for token in ids)
-    ordered = sorted(range(VOCABULARY), key=lambda token: (-counts[token], token))
-    return {token: place for place, token in enumerate(ordered)}
-
-
 def test_encoder_heads(constructed, corpus: Corpus) -> None:
-    rank = ranks(corpus)
+    counts = Counter(token for ids in corpus.source_ids for token in ids)
+    by_frequency = sorted(range(VOCABULARY), key=lambda token: (-counts[token], token))
+    rank = {token: place for place, token in enumerate(by_frequency)}
 
     def rarest(number: int, piece: int) -> list[int]:
         places = [rank[token] for token in corpus.source_ids[number]]
@@ -177,25 +171,6 @@ def test_with_few_arcs_nothing_is_certain(constructed, corpus: Corpus, monkeypat
         assert rows["encoder"][0]["relations"] == ["nsubj_dependent_to_head"]
         assert rows["encoder"][0]["relations_certain"] == certain
         assert ("nsubj" in report["fewer_than_least_arcs"]) == (not certain)
-
-
-def test_the_accuracy_of_a_head_by_hand(constructed, corpus: Corpus) -> None:
-    """Every word looks at the word after it: its accuracy on each relation is how often the word stands there."""
-
-    def next_word(number: int, piece: int) -> list[int]:
-        words = corpus.sentences[number].words
-        own = next((place for place, pieces in enumerate(words) if piece in pieces), 0)
-        return words[min(own + 1, len(words) - 1)]
-
-    (head,) = constructed(encoder=[next_word])[0]["encoder"]
-    for relation in Heads().relations:
-        arcs = [arc for sentence in corpus.sentences.values() for arc in sentence.arcs if arc.relation == relation]
-        expected = {
-            "head_to_dependent": [arc.dependent == arc.head + 1 for arc in arcs],
-            "dependent_to_head": [arc.head == arc.dependent + 1 for arc in arcs],
-        }
-        for direction, right in expected.items():
-            assert head[f"{relation}_{direction}"] == pytest.approx(np.mean(right))
 
 
 def test_decoder_heads(constructed, corpus: Corpus) -> None:

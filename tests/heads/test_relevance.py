@@ -1,6 +1,5 @@
 """Relevance: propagation equals loops over single neurons written from the papers, for every rule; averages; the stage."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,11 @@ from scipy.stats import spearmanr
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads.relevance import average, measure
 from specialized_heads.heads.relevance.average import Average, average_relevance, stability
-from specialized_heads.heads.relevance.propagate import Relevance, propagate, through_linear
+from specialized_heads.heads.relevance.propagate import Relevance, propagate
 from specialized_heads.heads.relevance.rules import ABSENT, Rule
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import Activations, MultiHeadAttention
-from specialized_heads.model.checkpoint import load, save
+from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError, read_json
 from specialized_heads.training.batching import Batch, make_batch
@@ -34,10 +33,9 @@ def batch(data: TokenStore) -> Batch:
 
 
 PRUNED = {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0], [0, 1]]}  # heads to keep in `tiny_model`
-HALVES = Rule("alpha_beta", alpha=0.5)
 RULES = {
     "z_plus": Rule("z_plus"),
-    "halves": HALVES,
+    "halves": Rule("alpha_beta", alpha=0.5),
     "alpha 1.5": Rule("alpha_beta", alpha=1.5),
     "epsilon": Rule("epsilon", epsilon=0.05),
     "epsilon 0": Rule("epsilon"),
@@ -161,56 +159,17 @@ def test_every_head_and_step_equals_the_loops(tiny_model, data, kept: dict, rule
                 assert result.heads[key][0, step].tolist() == pytest.approx(heads, rel=1e-8, abs=1e-9), key
 
 
-def test_two_layers_by_hand() -> None:
-    """z = 2 h₁ - h₂, h₁ = x₁ - x₂ + 2 x₃, h₂ = x₁ + 2 x₂ at x = (2, 1, 1): h = (3, 4), z = 6 - 4.
-
-    Contributions to h₁ are 2, -1, 2 and to h₂ 2, 2, 0.
-    """
-    x, first, second = torch.tensor([[[2.0, 1, 1]]]), torch.tensor([[1.0, -1, 2], [1, 2, 0]]), torch.tensor([[2.0, -1]])
-
-    def shares(rule: Rule) -> list[float]:
-        hidden = through_linear(x @ first.T, second, torch.ones(1, 1, 1, 1), rule)
-        return through_linear(x, first, hidden, rule).flatten().tolist()
-
-    # h₁ has all relevance, and shares it between x₁ and x₃.
-    assert shares(RULES["z_plus"]) == pytest.approx([1 / 2, 0, 1 / 2])
-    # h₁ and h₂ have a half. Of h₁'s, a half is for x₂ alone; h₂ has positive contributions only.
-    assert shares(HALVES) == pytest.approx([1 / 8 + 1 / 4, 1 / 4 + 1 / 4, 1 / 8])
-    # Weight ratios: h₁ has 3, h₂ -2.
-    assert shares(RULES["epsilon 0"]) == pytest.approx([3 * 2 / 3 - 2 / 2, -3 / 3 - 2 / 2, 3 * 2 / 3])
-
-
-@pytest.mark.parametrize("rule", ["z_plus", "halves"])
-def test_up_to_alpha_1_no_head_has_negative_relevance(tiny_model, batch: Batch, rule: str) -> None:
-    def lowest(rule: Rule) -> float:
-        result = propagate(tiny_model(), batch, rule=rule)
-        return min(float(heads[result.steps].min()) for heads in result.heads.values())
-
-    assert lowest(RULES[rule]) >= -1e-6
-    assert min(lowest(RULES["epsilon"]), lowest(RULES["alpha 1.5"])) < -0.01
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_without_a_stabiliser_relevance_is_conserved_and_only_rounding_hides_it(tiny_model, batch, seed: int) -> None:
-    def deviation(model: Transformer) -> float:
-        result = propagate(model, batch, rule=RULES["epsilon 0"])
-        return max(float((total[result.steps] - 1).abs().max()) for total in result.totals.values())
-
-    assert deviation(tiny_model(seed=seed).double()) < 1e-9
-    assert deviation(tiny_model(seed=seed)) > 1e-6  # rounding in float32
-
-
 @pytest.mark.parametrize("kept", [{}, {"cross": [[], []]}, {kind: [[], []] for kind in KINDS}])
-@pytest.mark.parametrize("rule", ["z_plus", "halves", "alpha 1.5", "epsilon"])
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["paper", "published"])
 def test_relevance_is_conserved_from_level_to_level(tiny_model, batch, kept: dict, rule: str, options: dict) -> None:
-    model = tiny_model(**options).double() if options else tiny_model()
+    model = tiny_model(**options).double()
     model.keep_heads(kept)
     result = propagate(model, batch, rule=RULES[rule])
     assert list(result.totals) == ["decoder 2", "decoder 1", "encoder 2", "encoder 1"]
     assert result.steps.sum() == 9
     for level, total in result.totals.items():
-        assert float((total[result.steps] - 1).abs().max()) < 1e-4, level
+        assert float((total[result.steps] - 1).abs().max()) < 1e-5, level  # rounding
 
 
 @pytest.mark.parametrize("rule", ["z_plus", "halves", "epsilon"])
@@ -275,15 +234,6 @@ def test_relevance_of_a_set_is_the_mean_of_its_steps(tiny_model, data, floats: i
         assert result.conservation[level]["median"] == pytest.approx(sorted(values)[4], rel=1e-3)
 
 
-@pytest.mark.parametrize("rule", ["z_plus", "alpha_beta"])
-def test_the_heads_of_a_layer_sum_to_1_by_default(tiny_model, data: TokenStore, rule: str) -> None:
-    """Signs never differ, so nothing cancels between steps; weight ratios do."""
-    sums = [heads.sum() for heads in average_relevance(tiny_model(), data, rule=rule).heads.values()]
-    assert sums == pytest.approx([1.0] * 6, abs=1e-4)
-    ratios = average_relevance(tiny_model(), data, rule="epsilon").heads.values()
-    assert min(heads.sum() for heads in ratios) < 0.9
-
-
 def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_model, data: TokenStore) -> None:
     model = tiny_model()
     model.keep_heads({"encoder": [[0, 1]] * 2, "decoder": [[0, 1]] * 2, "cross": [[], []]})
@@ -294,8 +244,7 @@ def test_heads_below_a_decoder_that_ignores_the_source_have_no_relevance(tiny_mo
         assert {kind: len(rows) for kind, rows in stability(result).items()} == {"encoder": 0, "decoder": 2, "cross": 0}
 
 
-@pytest.mark.parametrize("rule", ["epsilon", "z_plus"])
-def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model, data, rule: str, monkeypatch) -> None:
+def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model, data, monkeypatch) -> None:
     def broken(*args, **kwargs):
         result = propagate(*args, **kwargs)
         heads = result.heads["cross", 1].clone()
@@ -304,8 +253,8 @@ def test_relevance_that_is_not_finite_is_an_error_that_names_the_rule(tiny_model
         return result
 
     monkeypatch.setattr(average, "propagate", broken)
-    with pytest.raises(UserError, match=f"{rule}: the relevance of cross layer 2 is not finite"):
-        average_relevance(tiny_model(), data, rule=rule)
+    with pytest.raises(UserError, match="epsilon: the relevance of cross layer 2 is not finite"):
+        average_relevance(tiny_model(), data, rule="epsilon")
 
 
 @pytest.fixture
@@ -333,47 +282,31 @@ def test_stability_is_judged_within_layers(planted: Average) -> None:
 def test_stability_is_the_mean_of_random_halves(planted: Average) -> None:
     """With two sentences every split is the same, so both numbers can be checked by hand."""
     two = Average({}, {key: sums[:2] for key, sums in planted.sums.items()}, planted.steps[:2], {})
-    rows = stability(two)["encoder"]
-    for layer, row in enumerate(rows):
+    for layer, row in enumerate(stability(two)["encoder"]):
         first, second = two.sums["encoder", layer]
         assert row["rank_correlation"] == pytest.approx(spearmanr(first, second).statistic)
         assert row["top_head"] == float(first.argmax() == second.argmax())
-    one = Average({}, {key: sums[:1] for key, sums in planted.sums.items()}, planted.steps[:1], {})
-    assert stability(one)["encoder"] == []
 
 
 # The stage: one row per head, one column per rule; conservation and stability in the report.
 
-MEASURED = ["z_plus", "epsilon", "alpha_beta"]
 
-
-@pytest.fixture
-def stage(token_file, call, tmp_path: Path) -> Callable[..., tuple]:
-    """`stage(model, rules=[...])`: the table, the report, and the model and tokens that it read."""
-
-    def run(model: Transformer, **rules: list[str]) -> tuple:
-        weights, table, report = (tmp_path / name for name in ("model.safetensors", "relevance.parquet", "report.json"))
-        dev = token_file("dev", [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]])
-        save(model, weights, training={})
-        call(measure, settings=rules | {"device": "cpu"}, model=weights, dev=dev, output=table, report=report)
-        return pq.read_table(table), read_json(report), load(weights), load_tokens(dev)
-
-    return run
-
-
-@pytest.mark.parametrize("kept", [{"encoder": [[1], []], "decoder": [[0], [0, 1]]}, {kind: [[], []] for kind in KINDS}])
-def test_the_table_has_every_head_and_every_rule(tiny_model, stage, kept: dict) -> None:
-    model = tiny_model()
+@pytest.mark.parametrize("kept", [PRUNED, {kind: [[], []] for kind in KINDS}])
+def test_the_table_has_every_head_and_every_rule(tiny_model, token_file, call, tmp_path: Path, kept: dict) -> None:
+    model, rules = tiny_model(), ["z_plus", "epsilon", "alpha_beta"]
     model.keep_heads(kept)
-    table, report, _, dev = stage(model, rules=MEASURED)
-    assert table.column_names == ["type", "layer", "head", *MEASURED]
+    weights, output, described = (tmp_path / name for name in ("model.safetensors", "table.parquet", "report.json"))
+    dev = token_file("dev", [[5, 9, 4, 17], [8], [6, 6, 12]], [[4, 12], [7, 15, 9], [11]])
+    save(model, weights, training={})
+    settings = {"rules": rules, "device": "cpu"}
+    call(measure, settings=settings, model=weights, dev=dev, output=output, report=described)
+    table, report = pq.read_table(output), read_json(described)
+    assert table.column_names == ["type", "layer", "head", *rules]
     numbers = [(a.kind, a.layer + 1, head + 1) for a in model.attentions(*KINDS) for head in a.heads]
     assert [(row["type"], row["layer"], row["head"]) for row in table.to_pylist()] == numbers
-    average = average_relevance(model, dev, rule="alpha_beta")
+    average = average_relevance(model, load_tokens(dev), rule="alpha_beta")
     assert table["alpha_beta"].to_pylist() == [value for heads in average.heads.values() for value in heads]
     assert (report["sentences"], report["steps"]) == (3, 9)
-    assert list(report["conservation"]) == list(report["stability"]) == MEASURED
+    assert list(report["conservation"]) == list(report["stability"]) == rules
     assert report["conservation"]["alpha_beta"] == average.conservation
     assert report["stability"]["alpha_beta"] == stability(average)
-    for rule in MEASURED:
-        assert all(level["largest"] < 1e-3 for level in report["conservation"][rule].values())

@@ -1,10 +1,8 @@
 """Trees laid over subwords: sentences that fit, and sentences that are left out."""
 
-import pytest
 import sentencepiece
 
 from specialized_heads.corpus.bpe import learn
-from specialized_heads.corpus.preprocess import apply
 from specialized_heads.heads.trees import align, piece_shares
 from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word
@@ -32,32 +30,6 @@ def test_an_arc_between_words_with_the_same_pieces_is_left_out() -> None:
     assert sentences[0].words[1] == sentences[0].words[2]
     assert sentences[0].arcs == [Arc("advmod", 1, 3)]
     assert left_out == {"obj": 1}
-
-
-def test_words_meet_the_pieces_of_preprocessed_text() -> None:
-    """Words are those of the raw sentence; a sentence that is another one after preprocessing is left out."""
-    texts = ["Ms. Bell's dogs don't bark.", "Dogs bark.", "DOTMULTI dogs bark."]
-    forms = [["Ms.", "Bell", "'s", "dogs", "do", "n't", "bark", "."], ["Dogs", "bark", "."], ["dogs", "bark", "."]]
-    trees = {}
-    for number, words in enumerate(forms):
-        after, trees[number] = 0, []
-        for form in words:
-            start = texts[number].index(form, after)
-            after = start + len(form)
-            trees[number].append(Word(form, start, after, 0, "root", "X"))
-    processed = apply(texts, language="en", mode="paper")
-    bpe = sentencepiece.SentencePieceProcessor(model_proto=learn(processed, size=40, name="source"))
-    sentences, _ = align(trees, texts, bpe, ["nsubj"], processed=processed)
-    assert set(sentences) == {0, 1}
-    pieces = bpe.encode(processed[0], out_type=str)
-    words = [[pieces[p].strip("▁") for p in word] for word in sentences[0].words]
-    # Moses cuts "don't" as "don 't", and BPE keeps "don": a piece of both words, two letters of the first, one of the second.
-    joined = [*map("".join, words)]
-    assert joined[:4] + joined[6:] == ["ms.", "bell", "'s", "dogs", "bark", "."]
-    assert words[4:6] == [["don"], ["don", "'", "t"]]
-    assert sentences[0].shares[4] == [pytest.approx(2 / 3)]
-    assert sentences[0].shares[5] == [pytest.approx(1 / 3), 1.0, 1.0]
-    assert all(share == 1.0 for word in (*range(4), 6, 7) for share in sentences[0].shares[word])
 
 
 def test_words_with_the_same_pieces_are_not_divided_from_each_other() -> None:

@@ -40,39 +40,25 @@ YTE = "__use_yte__: true\ndevice: ?__import__('os').system('touch payload')\n"
 CONFIGURATIONS = {  # the content, and the file, place and key that the message names
     "nothing": (b"", "my.yaml: holds nothing"),
     "list": (b"- experiment\n- corpora\n", "my.yaml: holds a list"),
-    "word": (b"experiment\n", "my.yaml: holds a str"),
     "latin_1": (with_("# caf\n").replace(b"caf", b"caf\xe9"), "my.yaml: line 8: not UTF-8"),
-    "zero_byte": (with_("device: cpu\0\n"), "my.yaml: not YAML"),
     "tab": (with_("training:\n\tupdates: 5\n"), "my.yaml: line 9, column 1: not YAML", "tabs"),
-    "bracket_without_end": (with_("seeds: [1, 2\n"), "my.yaml: line 9, column 1: not YAML"),
     "key_twice": (with_("experiment: other\n"), "my.yaml: line 8: duplicate key experiment, first on line 1"),
     "key_twice_deep_inside": (instead("title: One", "title: One\n    title: Two"), "line 5: duplicate key title"),
-    "key_twice_in_json": (b'{"experiment": "a", "experiment": "b"}', "my.yaml: line 1: duplicate key experiment"),
     "octal": (with_("seeds: [1, 0100]\n"), "my.yaml: line 8: YAML reads 0100 as another number"),
-    "base_sixty": (with_("seeds: [1:30]\n"), "my.yaml: line 8: YAML reads 1:30 as another number"),
     "key_that_is_a_list": (with_("? [a, b]\n: 5\n"), "my.yaml: line 8: a key must be a word"),
     "alias_of_itself": (with_("seeds: &s [1, *s]\n"), "my.yaml: line 8, column 8: not YAML", "alias"),
     "nested_deeply": (b"[" * 50_000, "my.yaml: nested too deeply"),
     "large": (b"#" * 2_000_000, "my.yaml: 2000000 bytes"),
     "tag_that_runs_a_command": (with_(f"device: {PYTHON}\n"), "my.yaml: line 8, column 9: not YAML", "tag"),
-    "tag_of_a_function": (with_("device: !!python/name:os.system\n"), "my.yaml: line 8, column 9", "tag"),
     "template_that_runs_python": (with_(YTE), "my.yaml: __use_yte__"),
     "section_that_is_a_list": (with_("training: [updates]\n"), "my.yaml: training: "),
-    "section_that_is_nothing": (with_("training:\n"), "my.yaml: training: "),
     "true_for_a_number": (with_("training: {updates: yes}\n"), "my.yaml: training: updates must not be true"),
-    "true_among_numbers": (with_("seeds: [1, true]\n"), "my.yaml: seeds must not be true"),
     "norwegian": (instead("language: fr", "language: no"), "target_language must not be false", "unquoted"),
     "number_of_thirty_digits": (with_(f"training: {{updates: {10**30}}}\n"), "updates: a number is too large"),
-    "seed_of_thirty_digits": (with_(f"seeds: [{10**30}]\n"), "seeds: a number is too large"),
-    "model_that_no_memory_holds": (with_("model: {width: 8000000000}\n"), "model.width: "),
     "corpus_that_runs_a_command": (instead("first:", '"$(touch payload)":'), "'$(touch payload)'", "a folder"),
-    "corpus_with_a_long_name": (instead("first:", f"{'a' * 300}:"), "aaaa", "at most 100 letters"),
     "corpus_in_the_place_of_figures": (instead("first:", "figures:"), "corpora.figures: ", "is reserved"),
-    "corpus_called_like_a_kind": (instead("first:\n    title", "local:\n    titl"), "corpora.local.titl: unknown"),
     "path_with_a_wildcard": (instead("pairs.tsv", "'{seed}.tsv'"), "corpora.first.source.path: "),
-    "empty_path": (instead("pairs.tsv", "''"), "corpora.first.source.path: "),
     "embedded_text_that_leads_out": (instead("local, path: pairs.tsv", "embedded, name: ../../etc"), "source.name: "),
-    "downloads_with_a_wildcard": (with_("downloads: {directory: 'a{b}'}\n"), "downloads.directory: "),
 }
 
 
@@ -80,13 +66,7 @@ CONFIGURATIONS = {  # the content, and the file, place and key that the message 
 def test_configurations(run, refused, folder: Path, name: str) -> None:
     content, *expected = CONFIGURATIONS[name]
     (folder / "my.yaml").write_bytes(content)
-    refused(run.command("experiment.file", ["config_file", "my.yaml"]), *expected)
-
-
-def test_a_good_configuration_is_accepted(run, folder: Path) -> None:
-    (folder / "my.yaml").write_text(GOOD)
-    outcome = run.command("experiment.file", ["config_file", "my.yaml"])
-    assert (outcome.status, outcome.said) == (0, "")
+    refused(run("experiment.file", "my.yaml"), *expected)
 
 
 def test_no_corpus_takes_the_name_of_another_folder_of_results() -> None:
@@ -96,16 +76,8 @@ def test_no_corpus_takes_the_name_of_another_folder_of_results() -> None:
 
 
 def test_no_configuration_to_check(run, refused, folder: Path) -> None:
-    refused(run.command("experiment.file", ["config_file", "none.yaml"]), "none.yaml: cannot be read", "check the path")
-    refused(run.command("experiment.file", ["config_file"]), "name a file")
-
-
-def test_a_configuration_is_not_taken_for_the_file_of_the_schema(folder: Path) -> None:
-    (folder / "my.yaml").write_text(GOOD)
-    command = [sys.executable, "-m", "specialized_heads.experiment.configuration", "my.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert (folder / "my.yaml").read_text() == GOOD
+    refused(run("experiment.file", "none.yaml"), "none.yaml: cannot be read", "check the path")
+    refused(run("experiment.file"), "name a file")
 
 
 def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -121,28 +93,17 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
-# Snakemake refuses what it cannot read with its own words, without the line number that the command above gives.
-THROUGH_SNAKEMAKE = {
-    "nothing": "must be given as JSON or YAML",
-    "tag_that_runs_a_command": "not valid JSON or YAML",
-    "key_twice_deep_inside": None,
-    "corpus_that_runs_a_command": None,
-}
-
-
-@pytest.mark.parametrize("name", THROUGH_SNAKEMAKE)
-def test_configurations_through_snakemake(folder: Path, name: str) -> None:
-    content, *expected = CONFIGURATIONS[name]
+def test_a_hostile_configuration_through_snakemake(folder: Path) -> None:
+    content, *expected = CONFIGURATIONS["corpus_that_runs_a_command"]
     (folder / "my.yaml").write_bytes(content)
     done = snakemake(folder, "--dry-run", "--configfile", "my.yaml")
     assert done.returncode == 1
     assert "Traceback" not in done.stdout
-    lines = done.stdout.splitlines()
-    if words := THROUGH_SNAKEMAKE[name]:
-        assert len([line for line in lines if words in line]) == 1
-    else:
-        [line] = [line for line in lines if line.startswith("my.yaml: ")]
-        assert all(words in line for words in expected)
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("my.yaml: ")]
+    assert all(words in line for words in expected)
+    (folder / "my.yaml").write_bytes(CONFIGURATIONS["tag_that_runs_a_command"][0])
+    # Snakemake refuses what it cannot read with its own words.
+    assert "not valid JSON or YAML" in snakemake(folder, "--dry-run", "--configfile", "my.yaml").stdout
     assert {path.name for path in folder.iterdir()} <= {"my.yaml", ".snakemake"}
 
 
@@ -159,18 +120,6 @@ def test_a_mistake_in_an_option_is_not_blamed_on_the_file_alone(folder: Path) ->
     (folder / "my.yaml").write_text(GOOD, encoding="utf-8")
     done = snakemake(folder, "--dry-run", "--configfile", "my.yaml", "--config", "trainning=3")
     assert "\nmy.yaml with --config trainning: trainning: unknown key; nearest known key: training" in done.stdout
-
-
-def test_the_plan_does_not_print_the_configuration(folder: Path) -> None:
-    (folder / "my.yaml").write_text(GOOD, encoding="utf-8")
-    for name in ("pairs.tsv", "trees.conllu"):
-        (folder / name).touch()
-    made, given = "results/test/configuration.yaml", ("--configfile", "my.yaml")
-    assert snakemake(folder, made, *given).returncode == 0
-    assert "Nothing to be done" in snakemake(folder, made, "--dry-run", *given).stdout
-    plan = snakemake(folder, made, "--dry-run", *given, "--config", "device=cpu").stdout
-    assert "Params have changed" in plan
-    assert "One" not in plan  # the title of the corpus
 
 
 PATHS = [

@@ -73,14 +73,6 @@ def test_dropout_falls_on_the_weights_in_training_only(attention: MultiHeadAtten
 KEYS = torch.tensor([[True] * 5, [True, True, True, False, False]])
 
 
-def test_rows_are_distributions_or_empty() -> None:
-    weights = fixed_weights(KEYS)
-    assert weights.shape == (2, len(LABELS), 5, 5)
-    total = weights.sum(-1)
-    assert torch.all(torch.isclose(total, torch.ones(())) | (total == 0))
-    assert weights[1, :, :, 3:].sum() == weights[1, :, 3:].sum() == 0  # padding neither looks nor is looked at
-
-
 def test_context_grows_with_the_cube_of_the_place() -> None:
     weights = fixed_weights(KEYS)
     left = weights[0, list(LABELS).index("left context"), 4]

@@ -66,29 +66,13 @@ def test_cached_steps_equal_full_decoding(model: Transformer) -> None:
         assert torch.allclose(stepwise, full[:, position], atol=1e-5)
 
 
-@pytest.mark.parametrize("tokens", [1, 7, 2000])
-def test_batches_are_within_the_limit_and_outputs_in_the_order_of_the_sources(tokens: int) -> None:
-    batches = []
-
-    def number_of_tokens(batch: list[list[int]]) -> list[int]:
-        batches.append(batch)
-        return [sum(source) for source in batch]
-
-    assert in_batches(number_of_tokens, SOURCES, tokens=tokens) == [sum(source) for source in SOURCES]
-    assert len(batches) == {1: 5, 7: 4, 2000: 1}[tokens]
-    assert all(len(batch) == 1 or len(batch) * (len(batch[-1]) + 1) <= tokens for batch in batches)
-    assert in_batches(number_of_tokens, []) == []
-
-
 def test_outputs_do_not_depend_on_the_threads(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = translate(model, SOURCES, **SETTINGS)
     monkeypatch.setattr(decoding, "in_batches", partial(in_batches, tokens=7))  # several batches
-    before = torch.get_num_threads()
     for threads in (1, 3):
         torch.set_num_threads(threads)
         assert decoding.translate_all(model, SOURCES, **SETTINGS) == expected
         assert torch.get_num_threads() == threads
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("beam", [1, 3, 8])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from specialized_heads.model.gates import EPSILON, HardConcrete, Mask, hard, probability_open, sample, soft
+from specialized_heads.model.gates import EPSILON, HardConcrete, hard, probability_open, sample, soft
 
 BETA, LOW, HIGH = 0.33, -0.1, 1.1  # the paper's
 
@@ -20,13 +20,9 @@ def probability_below(x: float, log_alpha: float) -> float:
     return sigmoid(BETA * (math.log(s) - math.log(1 - s)) - log_alpha)
 
 
-@pytest.fixture(scope="module")
-def uniform() -> torch.Tensor:
-    return torch.rand(400_000, generator=torch.Generator().manual_seed(3)).clamp(EPSILON, 1 - EPSILON)
-
-
 @pytest.mark.parametrize("log_alpha", [-3.0, -0.7, 0.0, 0.4, 2.0])
-def test_sampled_distribution_is_the_closed_form(uniform: torch.Tensor, log_alpha: float) -> None:
+def test_sampled_distribution_is_the_closed_form(log_alpha: float) -> None:
+    uniform = torch.rand(400_000, generator=torch.Generator().manual_seed(3)).clamp(EPSILON, 1 - EPSILON)
     gates = sample(torch.full_like(uniform, log_alpha), uniform)
     assert gates.min() >= 0
     assert gates.max() <= 1
@@ -74,18 +70,6 @@ def test_a_draw_holds_for_all_forward_passes_and_follows_from_the_generator() ->
     assert len(set(first.tolist())) > 4  # one draw per head
     gate.draw(generator)
     assert not torch.equal(first, gate())
-
-
-def test_a_mask_by_sentence_follows_the_sentences() -> None:
-    mask = Mask(torch.tensor([[1.0, 0.0], [0.5, 1.0], [0.0, 0.0]]))
-    assert mask.by_sentence
-    mask.select(torch.tensor([2, 1]))
-    assert mask().tolist() == [[0.0, 0.0], [0.5, 1.0]]
-    same = Mask(torch.tensor([1.0, 0.0]))
-    same.select(torch.tensor([0]))
-    assert not same.by_sentence
-    assert same().tolist() == [1.0, 0.0]
-    assert Mask(torch.ones(2, dtype=torch.float64))().dtype == torch.float64  # finite differences need it
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -9,7 +9,6 @@ import torch
 from specialized_heads.corpus.vocabulary import PAD, SpecialTokens
 from specialized_heads.model.functional import dropout_seed
 from specialized_heads.model.gates import HardConcrete
-from specialized_heads.model.packing import ROWS, Packing
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch, make_batch
 from specialized_heads.training.objective import cross_entropy_sum
@@ -29,6 +28,14 @@ def loss_and_gradients(model: Transformer, batch: Batch) -> list[torch.Tensor]:
     loss = cross_entropy_sum(model, batch, label_smoothing=0.1)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.numel()]
     return [loss.detach(), *torch.autograd.grad(loss, trained, materialize_grads=True)]
+
+
+def assert_packing_changes_nothing(model: Transformer, batch: Batch) -> None:
+    assert model.packs()
+    packed = loss_and_gradients(model, batch)
+    model.packs = lambda: False
+    for found, expected in zip(packed, loss_and_gradients(model, batch), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)  # the loss is summed in float32
 
 
 def plain(model: Transformer) -> None:
@@ -61,11 +68,7 @@ def half_closed(model: Transformer) -> None:
 def test_losses_and_gradients_equal_those_of_padded_batches(tiny_model, batch: Batch, change, sizes: dict) -> None:
     model = tiny_model(**sizes).double().train()
     change(model)
-    assert model.packs()
-    packed = loss_and_gradients(model, batch)
-    model.packs = lambda: False
-    for found, expected in zip(packed, loss_and_gradients(model, batch), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)  # the loss is summed in float32
+    assert_packing_changes_nothing(model, batch)
 
 
 def test_start_tokens_with_the_id_of_padding_are_kept(tiny_model, store) -> None:
@@ -73,11 +76,7 @@ def test_start_tokens_with_the_id_of_padding_are_kept(tiny_model, store) -> None
     data = store([[5, 6], [7]], [[8], [9, 10, 11]])
     batch = make_batch(replace(data, tokens=tokens), np.arange(2))
     assert (batch.target_in[:, 0] == PAD).all()
-    model = tiny_model(tokens=tokens).double().train()
-    packed = loss_and_gradients(model, batch)
-    model.packs = lambda: False
-    for found, expected in zip(packed, loss_and_gradients(model, batch), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    assert_packing_changes_nothing(tiny_model(tokens=tokens).double().train(), batch)
 
 
 def test_products_in_bf16_stay_close(tiny_model, batch: Batch) -> None:
@@ -100,17 +99,6 @@ def test_dropout_is_drawn_in_packed_attention(tiny_model, batch: Batch) -> None:
     assert losses[0] == losses[1] != losses[2] and float(exact) not in losses
 
 
-def test_lists_of_tokens() -> None:
-    real = torch.tensor([[True, True, False], [True, True, True]])
-    packing = Packing(real)
-    packed = packing.pack(torch.tensor([[5, 6, 0], [7, 8, 9]]), filler=3)
-    assert packed.tolist() == [5, 6, 7, 8, 9] + [3] * (ROWS - 5)
-    assert packing.position[:5].tolist() == [0, 1, 0, 1, 2]
-    full = Packing(torch.ones(4, ROWS, dtype=torch.bool))
-    assert full.rows == 5 * ROWS  # there is always a row of filler
-
-
 def test_analysis_and_evaluation_keep_padding(tiny_model) -> None:
-    model = tiny_model()
-    assert not model.eval().packs()
+    assert not tiny_model().packs()
     assert not tiny_model(fixed_patterns=True, heads=8, width=16).train().packs()

@@ -1,31 +1,11 @@
-"""Runs stages in processes of their own, as Snakemake does, and writes small analysis sets."""
+"""Writes small analysis sets."""
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from specialized_heads.corpus.pairs import Pairs, write_pairs
-
-
-@pytest.fixture
-def stage() -> Callable[..., subprocess.CompletedProcess]:
-    """`stage("parse", settings={...}, text=path, ...)`."""
-
-    def run(
-        module: str, *, settings: Mapping[str, Any], environment: Mapping[str, str] | None = None, **files: Path
-    ) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", f"specialized_heads.parsing.{module}", "--settings", json.dumps(settings)]
-        for name, path in files.items():
-            command += [f"--{name}", str(path)]
-        return subprocess.run(command, capture_output=True, text=True, env=os.environ | (environment or {}))
-
-    return run
 
 
 @pytest.fixture

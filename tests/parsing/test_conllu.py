@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from specialized_heads.parsing.conllu import Token, conllu_parses, place, read_trees
-from specialized_heads.parsing.words import Word, letters, read_parses
+from specialized_heads.parsing import parse
+from specialized_heads.parsing.conllu import conllu_parses, place, read_trees
+from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.stage import UserError, file_hash, read_json
 
 
@@ -69,9 +70,9 @@ DECOMPOSED = [row("1", "Voila\u0300", "0", "root"), row("2", "co\u00adop", "1", 
         ("a  priori", sentence(*SPACED), [(0, 1), (3, 9)]),  # a token is divided where its words end
         ("Stop  it!", sentence(*BARE), [(0, 4), (6, 8), (8, 9)]),  # many parsers write neither text nor SpaceAfter
         ("1 000 km", sentence(*NUMBER), [(0, 5), (6, 8)]),
+        # Letters as the clean stage writes them.
         ("Voilà coop", sentence(*DECOMPOSED, text="Voila\u0300 co\u00adop"), [(0, 5), (6, 10)]),
     ],
-    ids=["token_with_a_space", "no_spaces", "form_with_a_space", "letters_as_the_clean_stage_writes_them"],
 )
 def test_words_are_placed_in_the_sentence(parses, text: str, tree: str, places: list[tuple[int, int]]) -> None:
     (words,), _ = parses([text], tree)
@@ -95,7 +96,6 @@ def test_other_words_than_the_text_are_counted_and_never_guessed(parses) -> None
     found, about = parses(["( Go", "Stop!"], escaped, STOP)
     assert found[0] == [] and found[1]
     assert about["sentences_with_other_words"] == 1 and about["sentences_without_a_tree"] == 0
-    assert place([Token("Go", [("Go", 0, "root", "X")])], "Gone") is None
 
 
 def test_the_first_tree_of_a_text_counts(parses) -> None:
@@ -109,14 +109,9 @@ def test_the_first_tree_of_a_text_counts(parses) -> None:
     ("texts", "tree", "said"),
     [
         (["Go!"], STOP, "none of the 1 analysis sentences have a tree among the 1 of this file"),
-        (
-            ["Stop!", *(f"Other {number}." for number in range(10))],
-            STOP,
-            "1 of the 11 analysis sentences",
-        ),
+        (["Stop!", *(f"Other {number}." for number in range(10))], STOP, "1 of the 11 analysis sentences"),
         (["Stop!"], LOWERED, "1 of the 1 analysis sentences have a tree, but .* 'stop !' for 'Stop!'"),
     ],
-    ids=["no_tree", "one_by_chance", "all_words_rewritten"],
 )
 def test_trees_of_another_text_are_a_mistake_of_the_user(parses, texts: list[str], tree: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
@@ -124,7 +119,6 @@ def test_trees_of_another_text_are_a_mistake_of_the_user(parses, texts: list[str
 
 
 GOOD = row("1", "Stop", "0", "root")
-LONG = 20_000  # words of a sentence that is one chain, and ends in a cycle of two
 
 
 @pytest.mark.parametrize(
@@ -135,7 +129,6 @@ LONG = 20_000  # words of a sentence that is one chain, and ends in a cycle of t
         ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 instead of word 2"),
         ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
         ([GOOD, row("2", "!")], 3, "no head and relation"),
-        ([row("1", "Stop", "2", "dep"), row("2", "!", "1", "punct")], 2, "word 1 is in a cycle (heads in turn: 2, 1)"),
         (
             [GOOD, row("2", "a", "3", "dep"), row("3", "b", "4", "dep"), row("4", "c", "3", "dep")],
             4,
@@ -143,12 +136,6 @@ LONG = 20_000  # words of a sentence that is one chain, and ends in a cycle of t
         ),
         ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside a multi-word token"),
         ([GOOD, row("2-999999999", "du")], 3, "the sentence ends inside"),
-        ([row("9" * 5000, "Stop", "0", "root")], 2, "is not the number of a word"),
-        (
-            [*(row(str(n), "a", str(n + 1), "dep") for n in range(1, LONG)), row(str(LONG), "a", str(LONG - 1), "dep")],
-            LONG,
-            f"word {LONG - 1} is in a cycle (heads in turn: {LONG}, {LONG - 1})",
-        ),
     ],
 )
 def test_a_malformed_file_is_told_with_its_line(tmp_path: Path, rows: list[str], line: int, said: str) -> None:
@@ -168,15 +155,13 @@ def test_what_is_not_utf8_missing_or_empty_is_told(tmp_path: Path) -> None:
             read_trees(path)
 
 
-def test_stage_reads_a_packed_file_and_reports(stage, analysis_file, tmp_path: Path) -> None:
+def test_stage_reads_a_packed_file_and_reports(call, analysis_file, tmp_path: Path) -> None:
     path = tmp_path / "trees.conllu.gz"
     path.write_bytes(gzip.compress((STOP + NOT.rstrip("\n")).encode()))  # the last blank line may be missing
     output, report = tmp_path / "parses.parquet", tmp_path / "parses.json"
     settings = {"engine": "conllu", "language": "en", "path": str(path)}
-    result = stage(
-        "parse", settings=settings, text=analysis_file(["Go", "Stop!"]), resource=path, output=output, report=report
-    )
-    assert result.returncode == 0, result.stderr
+    text = analysis_file(["Go", "Stop!"])
+    call(parse, settings=settings, text=text, resource=path, output=output, report=report)
     assert [word.form for word in read_parses(output)[1]] == ["Stop", "!"]
     assert read_json(report) == {
         "engine": "conllu",
@@ -198,10 +183,8 @@ def test_every_tree_of_a_treebank_is_placed(shared: Path, name: str) -> None:
     if not path.is_file():
         pytest.skip(f"no gold trees in {shared}")
     trees = read_trees(path)
-    assert len(trees) in (2001, 2077)
     for tree in trees:
         words = place(tree.tokens, tree.text)
         assert words, tree.text
         covered = {position for word in words for position in range(word.start, word.end)}
         assert covered >= {position for position, letter in enumerate(tree.text) if not letter.isspace()}
-        assert all(letters(word.form) in letters(tree.text) for word in words)

@@ -1,6 +1,7 @@
 """Stage relations: arcs, histograms and the fixed-offset baseline agree with hand counts."""
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -40,17 +41,12 @@ CLAUSE = tree(("a", 2, "advcl"), ("b", 0, "root"))
     ("words", "relations", "expected"),
     [
         (CATS, ["nsubj", "obj", "amod"], [Arc("nsubj", 1, 0), Arc("amod", 3, 2), Arc("obj", 1, 3)]),
-        (CATS, ["root"], []),
         # Subtypes count with their main type, longer names do not; a subtype counts alone, and beside its main type.
         (MICE, ["nsubj"], [Arc("nsubj", 2, 0)]),
         (CLAUSE, ["adv", "advmod"], []),
-        (CATS, ["nsubj:pass"], []),
-        (MICE, ["nsubj:pass"], [Arc("nsubj:pass", 2, 0)]),
         (MICE, ["nsubj", "nsubj:pass"], [Arc("nsubj", 2, 0), Arc("nsubj:pass", 2, 0)]),
         # Stanford's names mean the same on both sides.
         (CATS, ["dobj"], [Arc("dobj", 1, 3)]),
-        (STANFORD, ["obj", "dobj"], [Arc("obj", 2, 3), Arc("dobj", 2, 3)]),
-        (STANFORD, ["nsubj"], [Arc("nsubj", 2, 0)]),
         (STANFORD, ["nsubj:pass", "nsubjpass"], [Arc("nsubj:pass", 2, 0), Arc("nsubjpass", 2, 0)]),
     ],
 )
@@ -61,12 +57,8 @@ def test_arcs(words: list[Word], relations: list[str], expected: list[Arc]) -> N
 
 def test_table_counts_both_directions() -> None:
     rows = counted(CATS, MICE, HERE, CATS, relations=["nsubj", "iobj"])
-    assert [(row["relation"], row["direction"]) for row in rows] == [
-        ("nsubj", "head_to_dependent"),
-        ("nsubj", "dependent_to_head"),
-        ("iobj", "head_to_dependent"),
-        ("iobj", "dependent_to_head"),
-    ]
+    both = product(["nsubj", "iobj"], ["head_to_dependent", "dependent_to_head"])
+    assert [(row["relation"], row["direction"]) for row in rows] == list(both)
     assert rows[0] == {
         "relation": "nsubj",
         "direction": "head_to_dependent",
@@ -97,14 +89,9 @@ def test_stage_writes_the_table_and_names_what_does_not_occur(call, caplog, file
     call(relations, settings=settings, **files)
     assert pq.read_table(files["output"]).to_pylist() == counted(CATS, HERE, relations=["nsubj", "vocative"])
     assert "no arc of 'vocative'; the parses contain advmod, amod, nsubj, obj, punct" in caplog.text
-    first = files["output"].read_bytes()
-    call(relations, settings=settings, **files)
-    assert files["output"].read_bytes() == first
 
 
 def test_stage_stops_where_no_relation_occurs_and_says_what_does(call, files: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match=r"parses\.parquet: no such file"):
-        call(relations, settings={"relations": ["nsubj"]}, **files)
     write_parses(files["parses"], [CATS, MICE])
     there = "amod, aux:pass, nsubj, nsubj:pass, obj, punct"
     with pytest.raises(UserError, match=rf"'nsbj', 'zzz'; the parses contain {there}$"):

