@@ -24,11 +24,6 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 TEXTS = [" ".join(WORDS[start : start + length]) for start, length in enumerate([1, 7, 3, 12, 2, 5] * 5)]
 
 
-def test_ctranslate2_translates_an_uneven_model_as_ours(exported: Path, tmp_path: Path) -> None:
-    export_to(exported, tmp_path / "ct2", to="ctranslate2")  # encoder layers of 0 and 2 heads
-    assert agrees(tmp_path / "ct2", TEXTS, original=exported)
-
-
 def test_quantisation_leaves_the_original_as_it_is(exported: Path, tmp_path: Path) -> None:
     translator = load_exported(exported, device="cpu")
     before = {name: weight.clone() for name, weight in weights_of(translator.model).items()}
@@ -70,6 +65,16 @@ def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
     """An exported model of lower-case Moses tokens."""
     call(export, settings=SETTINGS | {"preprocess": "paper"}, **model_files, output=tmp_path / "lower" / "model.json")
     return tmp_path / "lower"
+
+
+@pytest.mark.parametrize(
+    ("fixture", "to"),
+    [("exported", "ctranslate2"), ("imported", "ctranslate2"), ("imported", "hf")],  # exported: layers of 0 and 2 heads
+)
+def test_the_other_engine_translates_as_ours(fixture: str, to: str, request, tmp_path: Path) -> None:
+    folder = request.getfixturevalue(fixture)
+    export_to(folder, tmp_path / "out", to=to)
+    assert agrees(tmp_path / "out", TEXTS, original=folder)
 
 
 @pytest.mark.parametrize(
