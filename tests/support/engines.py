@@ -25,7 +25,8 @@ def agrees(folder: Path, texts: list[str], *, original: Path) -> bool:
 def under_ctranslate2(folder: Path, translator: Translator, sources: list[list[int]]) -> list[list[int]]:
     import ctranslate2
 
-    engine, tags = ctranslate2.Translator(str(folder)), translator.model.architecture.tokens.target_tags
+    engine = ctranslate2.Translator(str(folder), intra_threads=1)
+    tags = translator.model.architecture.tokens.target_tags
     piece, number_of = translator.target.id_to_piece, translator.target.piece_to_id
     outputs = []
     for ids in sources:
