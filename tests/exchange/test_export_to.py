@@ -14,29 +14,13 @@ from small import WORDS
 from specialized_heads import export
 from specialized_heads.exchange.export_to import export_to
 from specialized_heads.exchange.import_model import read_model
-from specialized_heads.export import load_exported
-from specialized_heads.model.checkpoint import save, weights_of
+from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
 TEXTS = [" ".join(WORDS[start : start + length]) for start, length in enumerate([1, 7, 3, 12, 2, 5] * 5)]
-
-
-def test_quantisation_leaves_the_original_as_it_is(exported: Path, tmp_path: Path) -> None:
-    translator = load_exported(exported, device="cpu")
-    before = {name: weight.clone() for name, weight in weights_of(translator.model).items()}
-    pieces = [
-        [processor.id_to_piece(number) for number in range(processor.vocab_size())]
-        for processor in (translator.source, translator.target)
-    ]
-    (tmp_path / "ct2").mkdir()
-    from specialized_heads.exchange import ctranslate  # needs CTranslate2
-
-    ctranslate.write(translator.model, tmp_path / "ct2", source=pieces[0], target=pieces[1], quantization="int8")
-    after = weights_of(translator.model)
-    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
 @pytest.fixture
@@ -58,13 +42,6 @@ def exported_as(folder: Path, model: Transformer, source: bytes, target: bytes, 
     files["score"].write_text(json.dumps(SCORE))
     call(export, settings=SETTINGS, **files, output=folder / "exported" / "model.json")
     return folder / "exported"
-
-
-@pytest.fixture
-def lower(call, model_files: dict[str, Path], tmp_path: Path) -> Path:
-    """An exported model of lower-case Moses tokens."""
-    call(export, settings=SETTINGS | {"preprocess": "paper"}, **model_files, output=tmp_path / "lower" / "model.json")
-    return tmp_path / "lower"
 
 
 @pytest.mark.parametrize(
@@ -98,18 +75,6 @@ def test_the_lines_of_the_readme_translate(fixture: str, to: str, quantization: 
     assert translation.strip()
     assert "<s>" not in translation
     assert ("北" in translation) == (fixture == "imported")
-
-
-def test_pieces_have_the_same_ids_in_ctranslate2(imported: Path, tmp_path: Path) -> None:
-    export_to(imported, tmp_path / "ct2", to="ctranslate2")
-    vocabulary = json.loads((tmp_path / "ct2" / "shared_vocabulary.json").read_text())
-    source = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "ct2" / "source.model"))
-    translator = load_exported(imported, device="cpu")
-    for text in [*TEXTS, "ia 北京", "京ai文", "京"]:
-        pieces = source.encode(text, out_type=str)
-        known = [vocabulary.index(piece if piece in vocabulary else "<unk>") for piece in pieces]
-        assert translator.encode([text]) == [known]
-    assert "京" in vocabulary
 
 
 def test_an_export_is_written_to_a_new_or_an_empty_folder(exported: Path, tmp_path: Path) -> None:
