@@ -1,26 +1,33 @@
 """The pinned versions agree, every imported package is among them, and the container recipe fits the project."""
 
+import ast
 import json
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
-from importlib.metadata import distribution
+from functools import cache
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import specialized_heads
 
 ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src" / "specialized_heads"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 DEPENDENCIES, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 # What `make test` installs.
 TESTED = [name for needed in EXTRAS.values() for name in needed]
+# It needs an extra, and says so if that is missing.
+OPTIONAL = {SOURCES / "exchange" / "ctranslate.py"}
 EACH_ENVIRONMENT = pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.stem)
 
 
@@ -36,6 +43,45 @@ PINS = pins([line for line in CONSTRAINTS if not line.startswith("#")])
 def environment_pins(path: Path) -> dict[str, str]:
     *_, last = yaml.safe_load(path.read_text(encoding="utf-8"))["dependencies"]
     return pins(last["pip"])
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
+
+
+providers = cache(packages_distributions)  # takes seconds
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """The modules that a file imports."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(modules)
+
+
+def imported(sources: set[Path]) -> set[str]:
+    """Canonical names of the distributions whose modules these files import."""
+    modules = {module.partition(".")[0] for path in sources for module in imports(path)}
+    modules -= set(sys.stdlib_module_names) | {"specialized_heads"}
+    # Several packages may share a namespace, such as google.
+    packages = [[canonicalize_name(name) for name in providers()[module]] for module in modules]
+    return {next((name for name in some if name in PINS), some[0]) for some in packages}
+
+
+def reached(*modules: str) -> set[Path]:
+    """The source files that these modules import, directly or not, and their own."""
+    files, waiting = set(), list(modules)
+    while waiting:
+        file = (SOURCES.parent / waiting.pop().replace(".", "/")).with_suffix(".py")
+        if file not in files and file.is_file():
+            files.add(file)
+            waiting += imports(file)
+    return files
 
 
 def dependencies(roots: list[str]) -> set[str]:
@@ -59,19 +105,65 @@ def test_every_installed_dependency_is_pinned() -> None:
     assert dependencies(DEPENDENCIES + TESTED) - set(PINS) == set()
 
 
+def test_pins_satisfy_the_declared_ranges() -> None:
+    for requirement in map(Requirement, DEPENDENCIES + TESTED):
+        assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)]), requirement
+
+
+def test_every_imported_package_is_declared() -> None:
+    optional = EXTRAS["stanza"] + EXTRAS["models"]
+    assert imported(set(SOURCES.rglob("*.py")) - OPTIONAL) <= names(DEPENDENCIES + optional)
+
+
+def test_a_plain_installation_is_small_and_enough_for_the_default() -> None:
+    assert len(dependencies(DEPENDENCIES) | {PROJECT["name"]}) <= 90
+
+
 @EACH_ENVIRONMENT
-def test_environments_pin_the_same_versions_of_all_that_their_stages_need(path: Path) -> None:
-    parsing = [*EXTRAS["stanza"], "pyarrow", "pydantic", "pyyaml"]
-    found, needed = environment_pins(path), {"pipeline": DEPENDENCIES + EXTRAS["models"], "parsing": parsing}
-    assert found.items() <= PINS.items()
-    assert dependencies(needed[path.stem]) <= found.keys()
+def test_environments_pin_the_same_versions(path: Path) -> None:
+    assert environment_pins(path).items() <= PINS.items()
+
+
+@EACH_ENVIRONMENT
+def test_environments_hold_all_that_their_stages_need(path: Path) -> None:
+    sources = {
+        # The only other package that preprocess.py imports is in a function that no parse job calls.
+        "parsing": reached("specialized_heads.parsing.parse") - {SOURCES / "corpus" / "preprocess.py"},
+        "pipeline": set(SOURCES.rglob("*.py")) - {SOURCES / "parsing" / "stanza_engine.py"},
+    }[path.stem]
+    assert dependencies(sorted(imported(sources - OPTIONAL))) - set(environment_pins(path)) == set()
+
+
+def test_every_environment_that_a_rule_names_exists() -> None:
+    lines = [
+        line.strip().strip('",')
+        for file in (ROOT / "workflow" / "rules").glob("*.smk")
+        for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    assert {Path(line).name for line in lines if line.startswith("../../envs/")} == {"parsing.yaml", "pipeline.yaml"}
+
+
+def test_a_rule_that_changes_the_inputs_of_another_has_them_all() -> None:
+    blocks: dict[str, str] = {}
+    for file in (ROOT / "workflow" / "rules").glob("*.smk"):
+        for block in re.split(r"^(?=(?:use )?rule )", file.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            if match := re.match(r"(?:use rule \w+ as|rule) (\w+)", block):
+                blocks[match[1]] = block
+    for name, block in blocks.items():
+        if (used := re.match(r"use rule (\w+) as", block)) and "    input:" in block:
+            inputs, before = (
+                set(re.findall(r"^        (\w+)=", re.split("output:|params:", text)[0], flags=re.MULTILINE))
+                for text in (block, blocks[used[1]])
+            )
+            assert before <= inputs, name
 
 
 def test_every_file_that_is_not_code_is_package_data() -> None:
-    data, sources = PYPROJECT["tool"]["setuptools"]["package-data"], ROOT / "src" / "specialized_heads"
-    folders = {package: sources.parent / package.replace(".", "/") for package in data}
+    data = PYPROJECT["tool"]["setuptools"]["package-data"]
+    folders = {package: SOURCES.parent / package.replace(".", "/") for package in data}
     listed = {file for package, globs in data.items() for glob in globs for file in folders[package].glob(glob)}
-    assert {path for path in sources.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")} <= listed
+    other = {path for path in SOURCES.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert other <= listed
 
 
 # Continued lines are one instruction.
@@ -79,11 +171,20 @@ TEXT = (ROOT / "envs" / "Containerfile").read_text(encoding="utf-8").replace("\\
 INSTRUCTIONS = [line.split(maxsplit=1) for line in TEXT.splitlines() if line.strip() and not line.startswith("#")]
 
 
-def test_the_container_installs_the_pinned_packages_from_files_and_extras_that_exist() -> None:
+def test_the_container_starts_from_a_supported_python() -> None:
+    name, image = INSTRUCTIONS[0]
+    assert name == "FROM"
+    assert SpecifierSet(PROJECT["requires-python"]).contains(re.fullmatch(r"python:(\d+\.\d+)-slim-\w+", image)[1])
+
+
+def test_the_container_gets_files_that_exist() -> None:
     copied = [source for name, text in INSTRUCTIONS if name == "COPY" for source in text.split()[:-1]]
     assert all((ROOT / source).is_file() for source in copied)
     # The build reads the readme, the licence and the version.
     assert {PROJECT["readme"], *PROJECT["license-files"], "src/specialized_heads/__init__.py"} <= set(copied)
+
+
+def test_the_container_installs_the_pinned_packages_with_extras_that_exist() -> None:
     [command] = [text for name, text in INSTRUCTIONS if name == "RUN"]
     words = shlex.split(command)
     assert words[words.index("--constraint") + 1] == "constraints.txt"
@@ -98,24 +199,60 @@ CODEMETA = json.loads((ROOT / "codemeta.json").read_text(encoding="utf-8"))
 ZENODO = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
 
 
-def test_versions_licences_authors_and_keywords_agree() -> None:
+def test_names_versions_and_licences_agree() -> None:
+    assert {PROJECT["name"], CITED["title"], CODEMETA["name"], ZENODO["title"]} == {"specialized-heads"}
     assert {CITED["version"], CODEMETA["version"], ZENODO["version"]} == {specialized_heads.__version__}
+    assert f"## [{specialized_heads.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert {"cff-version", "message"} <= set(CITED)
     assert {PROJECT["license"], CITED["license"], CODEMETA["license"].split("/")[-1], ZENODO["license"]} == {"MIT"}
-    authors = [PROJECT["authors"], CITED["authors"], CODEMETA["author"], ZENODO["creators"]]
-    assert len({tuple(author["name"] for author in named) for named in authors}) == 1
+
+
+def test_authors_agree() -> None:
+    of_each = [
+        [author["name"] for author in authors]
+        for authors in (PROJECT["authors"], CITED["authors"], CODEMETA["author"], ZENODO["creators"])
+    ]
+    assert all(names == of_each[0] for names in of_each)
+
+
+def test_keywords_and_papers_agree() -> None:
+    assert [paper["authors"][0]["family-names"] for paper in CITED["references"]] == ["Voita", "Michel"]
     assert CITED["keywords"] == CODEMETA["keywords"] == ZENODO["keywords"]
+    assert [paper["title"] for paper in CITED["references"]] == [
+        paper["name"] for paper in CODEMETA["referencePublication"]
+    ]
+    for paper, identifier in zip(CITED["references"], ZENODO["related_identifiers"], strict=True):
+        assert (paper.get("doi") or paper["url"]).endswith(identifier["identifier"])
 
 
-def test_configurations_have_the_names_that_snakedeploy_and_the_catalogue_know() -> None:
+def test_the_layout_is_that_of_the_catalogue() -> None:
+    described = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))
+    assert described["usage"] == {"software-stack-deployment": {"conda": True}, "report": True}
+    assert (ROOT / "workflow" / "Snakefile").is_file()
+    assert (ROOT / "config" / "README.md").is_file()
+    # Copied by `snakedeploy`, which knows no other name.
     assert (ROOT / "config" / "config.yaml").read_bytes() == (ROOT / "config.yaml").read_bytes()
     assert (ROOT / ".test" / "config.yaml").read_bytes() == (ROOT / "config" / "smoke.yaml").read_bytes()
 
 
-def test_a_release_has_its_section_of_the_changelog_as_notes(tmp_path: Path) -> None:
-    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yaml").read_text(encoding="utf-8"))["jobs"]
-    [notes] = [step["run"] for step in jobs["release"]["steps"] if "CHANGELOG.md" in step.get("run", "")]
+def commands(name: str) -> list[str]:
+    """What the jobs of a GitHub workflow run."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yaml").read_text(encoding="utf-8"))["jobs"]
+    return [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+
+
+def test_the_tests_run_online() -> None:
+    assert "make test" in commands("tests")
+
+
+@pytest.mark.parametrize("tag", ["v1.0.0", "v99.0"])
+def test_a_release_has_its_section_of_the_changelog_as_notes(tag: str, tmp_path: Path) -> None:
+    [notes] = [line for line in commands("release") if "CHANGELOG.md" in line]
     (tmp_path / "CHANGELOG.md").write_bytes((ROOT / "CHANGELOG.md").read_bytes())
-    environment = {"GITHUB_REF_NAME": "v1.0.0", "PATH": "/usr/bin:/bin"}
-    subprocess.run(["bash", "-e", "-c", notes], cwd=tmp_path, env=environment, check=True)
+    done = subprocess.run(
+        ["bash", "-e", "-c", notes], cwd=tmp_path, env={"GITHUB_REF_NAME": tag, "PATH": "/usr/bin:/bin"}
+    )
+    assert (done.returncode == 0) == (tag == "v1.0.0")
     written = (tmp_path / "notes.md").read_text(encoding="utf-8")
-    assert "**Pipeline.**" in written and "[Unreleased]" not in written
+    assert ("**Pipeline.**" in written) == (tag == "v1.0.0")
+    assert "[Unreleased]" not in written

@@ -94,10 +94,10 @@ OTHERS = [0.95, 0.15, -0.5, 0.5, 0.6, 0.7]
 
 def test_the_best_heads_of_the_encoder_stay_and_no_other_type_is_touched(run, table, tmp_path: Path) -> None:
     before = load(tmp_path / "baseline.safetensors")
-    after = run("relevance", heads=3, table=table(ENCODER | OTHERS))
+    after = run("relevance", heads=3, table=table(ENCODER + OTHERS))
     assert after.architecture == replace(before.architecture, encoder=((2,), (), (0, 1)))
     assert not any(changed(before, after).values())
-    every = run("relevance", heads=5, scope="all", table=table(ENCODER | OTHERS)).architecture  # types in one order
+    every = run("relevance", heads=5, scope="all", table=table(ENCODER + OTHERS)).architecture  # types in one order
     assert (every.encoder, every.decoder, every.cross) == (((2,), (), (1,)), ((1,), (), ()), ((), (), (3, 1)))
 
 

@@ -33,7 +33,7 @@ def pruned(
     """`pruned(lam=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the log."""
 
     def run(start: str = "baseline", **settings: object) -> tuple[Transformer, Transformer, list[dict], dict]:
-        save(tiny_model(head_width=6), tmp_path / "baseline.safetensors", training={})
+        save(tiny_model(), tmp_path / "baseline.safetensors", training={})
         files = outputs(tmp_path) | {"gates": tmp_path / "gates.json"}
         call(
             prune,
@@ -165,7 +165,7 @@ def test_what_rounding_the_gates_costs(pruned, store, sentences, tmp_path: Path,
 
 
 def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:
-    model, plain = tiny_model(), tiny_model()
+    model, plain = tiny_model(head_width=6), tiny_model(head_width=6)
     attach_gates(model, scope="all")
     for attention in model.attentions():
         attention.gate.log_alpha.data.fill_(3.0)  # soft gates of 1: they must change nothing
@@ -179,7 +179,7 @@ def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:
     fold_soft_gates(model)
     assert model.architecture.encoder == ((1,), (0, 1))
     for attention, original in zip(model.attentions(), plain.attentions(), strict=True):
-        columns = original.output.unflatten(1, (2, 4))[:, list(attention.heads)]
+        columns = original.output.unflatten(1, (2, 6))[:, list(attention.heads)]
         gates = expected.get((attention.kind, attention.layer))
         if gates is None:
             assert torch.equal(attention.output, original.output)
