@@ -6,14 +6,13 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from workflows import ENVIRONMENT, INJECTOR, copy_tree, new_project, wait_for
+from workflows import ENVIRONMENT, INJECTOR, PIPED, copy_tree, ended, new_project, start, wait_for
 
 SCRIPT = Path(__file__).with_name("slurm.sh")
 TARGETS = ("results/smoke/figures/figure7.pdf", "results/smoke/tables/table2.md")
@@ -59,15 +58,8 @@ class Project:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start Snakemake, with its output piped."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *TARGETS, "--configfile", "config/changed.yaml", *arguments],
-            cwd=self.root,
-            env=self.cluster.environment,
-            text=True,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        options = ["--configfile", "config/changed.yaml", *arguments]
+        return start(self.root, *TARGETS, *options, env=self.cluster.environment, **PIPED)
 
     def submit(self, *arguments: str) -> subprocess.Popen[str]:
         """Start Snakemake with the slurm profile, adapted to a cluster without accounting that need not be spared queries."""
@@ -112,9 +104,8 @@ def local(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project
     values["corpora"] = {"tatoeba_en_fr": values["corpora"]["tatoeba_en_fr"]}
     values["pruning"] |= {"encoder": [], "all": [0.01], "retrain": []}
     project = Project(workflow.configured(values).root, cluster)
-    process = project.start("--cores", "2")
-    printed, _ = process.communicate()
-    assert process.returncode == 0, printed[-5000:]
+    run = ended(project.start("--cores", "2"))
+    assert run.status == 0, run.printed[-5000:]
     return project
 
 

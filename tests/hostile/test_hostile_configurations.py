@@ -1,18 +1,15 @@
 """Hostile configurations, given to the command that checks them, and some to Snakemake as a user would start it."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from workflows import ENVIRONMENT
+from workflows import PIPED, ROOT, Run, ended, start
 
 from specialized_heads.experiment.configuration import FOLDERS
 from specialized_heads.stage import read_json
 
-ROOT = Path(__file__).parents[2]
 GOOD = """\
 experiment: test
 corpora:
@@ -80,30 +77,22 @@ def test_no_configuration_to_check(run, refused, folder: Path) -> None:
     refused(run("experiment.file"), "name a file")
 
 
-def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def snakemake(folder: Path, *arguments: str) -> Run:
     """Run the workflow in a folder of the user."""
-    return subprocess.run(
-        [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", *arguments],
-        cwd=folder,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    return ended(start(folder, "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", *arguments, **PIPED))
 
 
 def test_a_hostile_configuration_through_snakemake(folder: Path) -> None:
     content, *expected = CONFIGURATIONS["corpus_that_runs_a_command"]
     (folder / "my.yaml").write_bytes(content)
     done = snakemake(folder, "--dry-run", "--configfile", "my.yaml")
-    assert done.returncode == 1
-    assert "Traceback" not in done.stdout
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("my.yaml: ")]
+    assert done.status == 1
+    assert "Traceback" not in done.printed
+    [line] = [line for line in done.printed.splitlines() if line.startswith("my.yaml: ")]
     assert all(words in line for words in expected)
     (folder / "my.yaml").write_bytes(CONFIGURATIONS["tag_that_runs_a_command"][0])
     # Snakemake refuses what it cannot read with its own words.
-    assert "not valid JSON or YAML" in snakemake(folder, "--dry-run", "--configfile", "my.yaml").stdout
+    assert "not valid JSON or YAML" in snakemake(folder, "--dry-run", "--configfile", "my.yaml").printed
     assert {path.name for path in folder.iterdir()} <= {"my.yaml", ".snakemake"}
 
 
@@ -111,15 +100,15 @@ def test_the_default_configuration_is_read_before_snakemake_does(folder: Path) -
     """Then even invalid YAML gets its line number."""
     (folder / "config.yaml").write_bytes(CONFIGURATIONS["tab"][0])
     done = snakemake(folder, "--dry-run")
-    assert done.returncode == 1
-    assert "\nconfig.yaml: line 9, column 1: not YAML" in done.stdout
-    assert "Traceback" not in done.stdout
+    assert done.status == 1
+    assert "\nconfig.yaml: line 9, column 1: not YAML" in done.printed
+    assert "Traceback" not in done.printed
 
 
 def test_a_mistake_in_an_option_is_not_blamed_on_the_file_alone(folder: Path) -> None:
     (folder / "my.yaml").write_text(GOOD, encoding="utf-8")
     done = snakemake(folder, "--dry-run", "--configfile", "my.yaml", "--config", "trainning=3")
-    assert "\nmy.yaml with --config trainning: trainning: unknown key; nearest known key: training" in done.stdout
+    assert "\nmy.yaml with --config trainning: trainning: unknown key; nearest known key: training" in done.printed
 
 
 PATHS = [
@@ -141,7 +130,7 @@ def test_paths_that_are_odd_but_legal_are_read(folder: Path) -> None:
     (folder / "my.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     cards = [f"results/test/corpus{number}/corpus/raw.json" for number in range(len(PATHS))]
     done = snakemake(folder, *cards, "--configfile", "my.yaml")
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.status == 0, done.printed[-3000:]
     for card, path in zip(cards, PATHS, strict=True):
         assert [file["file"] for file in read_json(folder / card)["files"]] == [path]
     assert not list(folder.rglob("payload"))

@@ -4,12 +4,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from workflows import ENVIRONMENT, ROOT, Workflow
+from workflows import ENVIRONMENT, PIPED, ROOT, Workflow, ended, start
 
 IMPORTER = """
 configfile: "config.yaml"
@@ -50,17 +49,9 @@ rule done:
 
 def snakemake(folder: Path, *arguments: str, **environment: str) -> str:
     """What Snakemake prints in this folder; it must succeed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
-        cwd=folder,
-        env=ENVIRONMENT | environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-5000:]
-    return done.stdout
+    run = ended(start(folder, "--cores", "2", *arguments, env=ENVIRONMENT | environment, **PIPED))
+    assert run.status == 0, run.printed[-5000:]
+    return run.printed
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The whole DAG on the smoke experiment: what it makes, and what it makes again after a change."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -107,12 +106,12 @@ def test_another_title_draws_again_and_computes_nothing(finished) -> None:
     ("module", "rules"),
     [("heads/relevance/propagate.py", REPORT | OF_RELEVANCE), ("evaluation/score.py", REPORT | {"score"})],
 )
-def test_an_edit_remakes_what_its_code_made(finished, edit: Callable, module: str, rules: set[str]) -> None:
-    edit(finished, module)
+def test_an_edit_remakes_what_its_code_made(finished, module: str, rules: set[str]) -> None:
+    finished.edit(module)
     assert {rule for rule, _ in finished.stale()} == rules
 
 
 @pytest.mark.parametrize("name", ["figure7", "table2"])
-def test_an_edit_of_a_figure_draws_it_alone(finished, edit: Callable, name: str) -> None:
-    edit(finished, f"report/voita/{name}.py")
+def test_an_edit_of_a_figure_draws_it_alone(finished, name: str) -> None:
+    finished.edit(f"report/voita/{name}.py")
     assert {Path(path).stem for _, path in finished.stale()} == {name, "environment"}  # which is made last

@@ -14,7 +14,6 @@ class Server:
 
     address: str = ""
     content: bytes = b""
-    path: str | None = None  # end of the only path that exists; None: every path does
     headers: dict[str, str] = field(default_factory=lambda: {"ETag": '"one"'})
     status: list[int] = field(default_factory=list)  # of the next answers; then 200 or 206
     cut: list[int] = field(default_factory=list)  # bytes after which the next answers break off; then none
@@ -35,8 +34,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server: Server = self.server.state
         server.asked.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
-        missing = server.path is not None and not self.path.endswith(server.path)
-        status = 404 if missing else server.status.pop(0) if server.status else 200
+        status = server.status.pop(0) if server.status else 200
         if status != 200:
             self.send_response(status)
             for name, value in server.headers.items():
@@ -76,11 +74,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(content: bytes, *, path: str | None = None) -> Iterator[Server]:
-    """A running server of `content`, at every path or at those that end in `path`."""
+def serving(content: bytes) -> Iterator[Server]:
+    """A running server of `content`, at every path."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         running.daemon_threads = True
-        running.state = Server(f"http://127.0.0.1:{running.server_address[1]}", content, path)
+        running.state = Server(f"http://127.0.0.1:{running.server_address[1]}", content)
         threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield running.state
         running.shutdown()

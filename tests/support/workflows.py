@@ -37,6 +37,21 @@ class Run:
         return set(re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)", self.printed, flags=re.MULTILINE))
 
 
+PIPED = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+
+
+def start(folder: Path, *arguments: str, env: dict[str, str] = ENVIRONMENT, **options: Any) -> subprocess.Popen[str]:
+    """Start Snakemake in this folder, in a process group of its own."""
+    command = [sys.executable, "-m", "snakemake", *arguments]
+    return subprocess.Popen(command, cwd=folder, env=env, text=True, start_new_session=True, **options)
+
+
+def ended(process: subprocess.Popen[str]) -> Run:
+    """The run of a process with piped output, when it has ended."""
+    printed, _ = process.communicate()
+    return Run(process.returncode, printed)
+
+
 @dataclass(frozen=True)
 class Workflow:
     """A copy of the project in `root`, and the configuration file that its runs use."""
@@ -45,23 +60,13 @@ class Workflow:
     configuration: str = "config/smoke.yaml"
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        """Start Snakemake in a process group of its own."""
         # At its end Snakemake waits for this timespan, which the profile makes longer.
         options_of_tests = ["--configfile", self.configuration, "--cores", "2", "--max-jobs-per-timespan", "100/1s"]
-        return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *options_of_tests, *arguments],
-            cwd=self.root,
-            env=ENVIRONMENT,
-            text=True,
-            start_new_session=True,
-            **options,
-        )
+        return start(self.root, *options_of_tests, *arguments, **options)
 
     def run(self, *arguments: str) -> Run:
         """Run Snakemake to its end."""
-        process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        printed, _ = process.communicate()
-        return Run(process.returncode, printed)
+        return ended(self.start(*arguments, **PIPED))
 
     def stale(self) -> set[tuple[str, str]]:
         """The outputs that a run would make now: their rule, and their path below results/smoke/."""
@@ -78,6 +83,11 @@ class Workflow:
     def file(self, name: str) -> Path:
         """A result of the smoke experiment."""
         return self.root / "results" / "smoke" / name
+
+    def edit(self, module: str) -> None:
+        """Change a source file, such as `heads/relevance.py`, though not what it does."""
+        with open(self.root / "src" / "specialized_heads" / module, "a", encoding="utf-8") as stream:
+            stream.write("\n# changed\n")
 
     def settings(self) -> dict[str, Any]:
         """The configuration, decoded, to change."""
@@ -178,14 +188,3 @@ def smoke(smoke_run: tuple[Workflow, Run]) -> Workflow:
 def finished(smoke: Workflow, tmp_path: Path) -> Workflow:
     """The project after the smoke experiment, to change."""
     return Workflow(copy_tree(smoke.root, tmp_path / "finished"))
-
-
-@pytest.fixture
-def edit() -> Callable[[Workflow, str], None]:
-    """`edit(workflow, "heads/relevance.py")`: change a source file, though not what it does."""
-
-    def append(workflow: Workflow, module: str) -> None:
-        with open(workflow.root / "src" / "specialized_heads" / module, "a", encoding="utf-8") as stream:
-            stream.write("\n# changed\n")
-
-    return append

@@ -1,6 +1,7 @@
 """Stage download against a server on this machine that fails in every way servers do: it goes on where it broke off."""
 
 import gzip
+import hashlib
 import json
 import subprocess
 import sys
@@ -8,12 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from downloads import DATA, SHA256, card_of, left, partial_of
 from loopback import Server, serving
 
 from specialized_heads.corpus.fetch import download
 from specialized_heads.corpus.fetch.download import Wanted, fetch
 from specialized_heads.stage import UserError, read_json
+
+DATA = hashlib.shake_128(b"a file").digest(300_000)  # bytes that no packing makes smaller
+SHA256 = hashlib.sha256(DATA).hexdigest()
 
 
 @pytest.fixture
@@ -24,6 +27,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving(DATA) as running:
         yield running
+
+
+def card_of(output: Path) -> Path:
+    return output.with_name(f"{output.name}.json")
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
 
 
 @pytest.fixture
@@ -252,7 +263,7 @@ def test_a_quota_is_named_and_what_arrived_is_kept(server, tmp_path: Path) -> No
     fetching = command(output, {"url": server.url("x.bin")})
     limited = subprocess.run(["prlimit", "--fsize=130000", *fetching], stderr=subprocess.PIPE, text=True)
     assert limited.returncode == 2 and "x.bin: the file would exceed the size limit" in limited.stderr
-    arrived = partial_of(output).stat().st_size
+    arrived = output.with_name(".partial.x.bin").stat().st_size
     assert arrived > 50_000 and not output.exists()
     subprocess.run(fetching, check=True)
     assert server.asked[-1]["range"] == f"bytes={arrived}-"
