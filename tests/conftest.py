@@ -112,6 +112,12 @@ def token_file(tmp_path: Path) -> Callable[[str, Ids, Ids], Path]:
     return write
 
 
+@pytest.fixture
+def tokens(token_file, sentences) -> dict[str, Path]:
+    """A training set of 60 sentences and a development set of 10."""
+    return {"train": token_file("train", *sentences(60)), "dev": token_file("dev", *sentences(10, seed=2))}
+
+
 def _tensors(sources: Ids, targets: Ids) -> dict[str, np.ndarray]:
     arrays = {}
     for name, rows in (("source", sources), ("target", targets)):

@@ -8,14 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import WORDS
+from small import ENVIRONMENT, WORDS
 
 import specialized_heads
 from specialized_heads import cli, export
 from specialized_heads.export import load_exported
 from specialized_heads.stage import UserError
-
-ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(specialized_heads.__file__).parents[1])}
 
 
 def command(*arguments: object) -> list[str]:

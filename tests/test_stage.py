@@ -1,17 +1,16 @@
 """What every stage promises: mistakes of the user in one line, defects with their traceback, no half-written files."""
 
 import errno
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small import ENVIRONMENT
 
 from specialized_heads.stage import UserError, arguments, atomic, one_line, optional
 
-ROOT = Path(__file__).parents[1]
 STAGE = '''"""Stage: a made-up one.
 
 More about it.
@@ -51,8 +50,7 @@ def run_stage(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, str(script), *arguments]
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
     return run
 
@@ -137,8 +135,8 @@ def test_an_error_about_a_temporary_file_names_the_one_that_it_becomes(tmp_path:
 def test_what_a_killed_process_has_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
     killed = "import os, sys, pathlib; from specialized_heads.stage import atomic\n"
     killed += "with atomic(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), 9)"
-    path, environment = tmp_path / "x.json", os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    assert subprocess.run([sys.executable, "-c", killed, path], env=environment).returncode == -9
+    path = tmp_path / "x.json"
+    assert subprocess.run([sys.executable, "-c", killed, path], env=ENVIRONMENT).returncode == -9
     [left] = tmp_path.iterdir()
     with atomic(path) as own:
         assert not left.exists()

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from small import ENVIRONMENT
 
-import specialized_heads
 from specialized_heads.model import devices
 from specialized_heads.model.devices import choose_device, lock, take_gpus
 from specialized_heads.stage import UserError
@@ -31,7 +31,6 @@ with distributed("auto") as (context, device):
     print(f"{context.rank} of {context.size} has {device.index}", flush=True)
     dist.barrier()
 """
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(specialized_heads.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture

@@ -1,22 +1,27 @@
-"""Pruning: which weights a scope may change, which heads are removed, and what is recorded."""
+"""Pruning: which weights a scope may change, which heads are removed, and what is recorded; training on after a cut."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from small import PRUNING, TRAINING, changed, killed_at, outputs
+from safetensors.torch import load_file
+from small import ENVIRONMENT, PRUNING, TRAINING, changed, killed_at, outputs
 
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import load, save
 from specialized_heads.model.decoding import translate
 from specialized_heads.model.gates import probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
-from specialized_heads.pruning import prune
+from specialized_heads.pruning import finetune, prune
 from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
 from specialized_heads.stage import UserError, read_json
+from specialized_heads.training import plan as plans
+from specialized_heads.training import train as training
 from specialized_heads.training.objective import evaluate
 
 SETTINGS = PRUNING | {
@@ -28,21 +33,14 @@ DECODING = {"beam": 2, "max_length_ratio": 2.0}
 
 @pytest.fixture
 def pruned(
-    call, token_file, sentences, tmp_path: Path, tiny_model
+    call, tokens: dict[str, Path], tmp_path: Path, tiny_model
 ) -> Callable[..., tuple[Transformer, Transformer, list[dict], dict]]:
     """`pruned(lam=1.0, ...)`: baseline and pruned model, rows of the gates, last record of the log."""
 
     def run(start: str = "baseline", **settings: object) -> tuple[Transformer, Transformer, list[dict], dict]:
         save(tiny_model(), tmp_path / "baseline.safetensors", training={})
         files = outputs(tmp_path) | {"gates": tmp_path / "gates.json"}
-        call(
-            prune,
-            settings=SETTINGS | settings,
-            **{start: tmp_path / "baseline.safetensors"},
-            train=token_file("train", *sentences(60)),
-            dev=token_file("dev", *sentences(10, seed=2)),
-            **files,
-        )
+        call(prune, settings=SETTINGS | settings, **{start: tmp_path / "baseline.safetensors"}, **tokens, **files)
         assert not (tmp_path / "state").exists()
         models = load(tmp_path / "baseline.safetensors"), load(files["output"])
         record = json.loads(files["records"].read_text().splitlines()[-1])
@@ -214,3 +212,94 @@ def test_the_regularised_control_starts_from_the_baselines_first_weights(pruned,
     assert all(torch.equal(weight, seen[0][name]) for name, weight in first.named_parameters())
     assert sum(map(len, after.architecture.encoder)) == sum(row["kept"] for row in rows) == 1
     assert all(changed(first, after).values())
+
+
+# Two processes that train together: the same updates as one process alone, the same gates, one set of files.
+
+SHARED = PRUNING | {
+    "scope": "all",
+    "lam": None,
+    "target_heads": 5,
+    # Muon trains the matrices, Adam the rest. An even number of micro-batches: the two shares are those of one process.
+    "training": TRAINING | {"updates": 8, "batch_tokens": 100, "evaluate_every": 4, "optimizer": "muon"},
+}
+
+
+def prune_in_two_processes(files: dict[str, Path]) -> None:
+    arguments = [argument for name, path in files.items() for argument in (f"--{name}", str(path))]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    stage = ["-m", "specialized_heads.pruning.prune", "--settings", json.dumps(SHARED)]
+    command = [sys.executable, *launcher, *stage, *arguments]
+    found = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def test_two_processes_prune_as_one(call, token_file, sentences, tokens, tiny_model, tmp_path: Path) -> None:
+    save(tiny_model(), tmp_path / "baseline.safetensors", training={})
+    inputs = tokens | {"baseline": tmp_path / "baseline.safetensors", "train": token_file("train", *sentences(80))}
+
+    def results(folder: Path, run: Callable[[dict[str, Path]], None]) -> tuple:
+        files = outputs(folder) | {"gates": folder / "gates.json"}
+        run(inputs | files)
+        assert {path.name for path in folder.iterdir()} == {
+            *("model.safetensors", "model.json", "log.jsonl", "gates.json")
+        }
+        records = [json.loads(line) for line in files["records"].read_text().splitlines()]
+        return load_file(files["output"]), read_json(files["gates"]), records
+
+    alone, gates, records = results(tmp_path / "1", lambda files: call(prune, settings=SHARED, **files))
+    together, shared_gates, shared_records = results(tmp_path / "2", prune_in_two_processes)
+
+    assert gates["kept"] == shared_gates["kept"] == 5
+    for own, other in zip(gates["rows"], shared_gates["rows"], strict=True):
+        assert own["log_alpha"] == pytest.approx(other["log_alpha"], abs=1e-5)
+    assert alone.keys() == together.keys()
+    for name, weight in alone.items():
+        assert torch.allclose(weight, together[name], atol=1e-5), name
+    assert [r["tokens"] for r in records] == [r["tokens"] for r in shared_records]
+    assert [r["loss"] for r in records] == pytest.approx([r["loss"] for r in shared_records], rel=1e-5)
+
+
+# Fine-tuning a cut model: which weights change, and that it trains as pruning does.
+
+
+@pytest.fixture
+def finetuned(call, tokens: dict[str, Path], tiny_model, tmp_path: Path) -> Callable[..., Path]:
+    """`finetuned(scope="all")`: the weights of a cut model trained on."""
+    model = tiny_model()
+    model.keep_heads({"encoder": [[1], [0]], "decoder": [[0], [0, 1]], "cross": [[0, 1], [1]]})
+    save(model, tmp_path / "cut.safetensors", training={"cut": {"criterion": "random"}})
+
+    def run(**changes: object) -> Path:
+        settings = {name: PRUNING[name] for name in ("seed", "scope", "dropout", "training", "device")} | changes
+        written = outputs(tmp_path / "finetuned")
+        call(finetune, settings=settings, model=tmp_path / "cut.safetensors", **tokens, **written)
+        return written["output"]
+
+    return run
+
+
+def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everything(finetuned, tmp_path) -> None:
+    before, after = load(tmp_path / "cut.safetensors"), load(finetuned())
+    assert after.architecture == before.architecture
+    for name, differs in changed(before, after).items():
+        assert differs == name.startswith(("source_embedding", "encoder")), name
+    assert all(changed(before, load(finetuned(scope="all"))).values())
+
+
+def test_it_trains_as_pruning_does(call, finetuned, tokens: dict[str, Path], monkeypatch, tmp_path: Path) -> None:
+    """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
+    seen = []
+
+    def record(model: Transformer, plan: plans.Plan, data: plans.Data, **_: object) -> None:
+        seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
+
+    for module in (prune, training):
+        monkeypatch.setattr(module, "train", record)
+    finetuned()
+    files = {"baseline": tmp_path / "cut.safetensors", "gates": tmp_path / "gates"} | outputs(tmp_path / "pruned")
+    call(prune, settings=PRUNING | {"lam": 0.0, "gate_learning_rate": 0.0}, **tokens, **files)
+    (plan, trained, data), (expected, gated, same) = seen
+    assert vars(plan) == vars(expected)
+    assert trained == {name for name in gated if not name.endswith("log_alpha")}
+    assert data == same

@@ -1,5 +1,6 @@
 """What tests of small models share: words for vocabularies, short trainings that may be killed, and what they changed."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.training import loop, objective
 
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OMP_NUM_THREADS": "1"}  # of stages
 WORDS = [f"{a}{b} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
 TRAINING = {
     "updates": 30,

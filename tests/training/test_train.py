@@ -22,11 +22,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def tokens(token_file, sentences) -> dict[str, Path]:
-    return {"train": token_file("train", *sentences(60)), "dev": token_file("dev", *sentences(10, seed=2))}
-
-
 def contents(files: dict[str, Path]) -> list[bytes]:
     return [path.read_bytes() for path in (files["output"], files["output"].with_suffix(".json"), files["records"])]
 
@@ -85,9 +80,3 @@ def test_checkpoints_are_the_models_of_runs_that_stopped_there(call, tokens: dic
     assert load_file(tmp_path / "6/checkpoints.safetensors") == {}  # asked for none
     with pytest.raises(UserError, match="no weights of update 7; add it to ablation.moments"):
         call(checkpoint, settings={"update": 7}, **whole, output=tmp_path / "at7.safetensors")
-
-
-def test_a_missing_file_is_named(call, tokens: dict[str, Path], tmp_path: Path) -> None:
-    tokens["train"] = tmp_path / "none.safetensors"
-    with pytest.raises(UserError, match=r"none\.safetensors: no such file"):
-        call(train, settings=SETTINGS, **tokens, **outputs(tmp_path / "x"))
