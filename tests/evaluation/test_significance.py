@@ -8,7 +8,8 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from specialized_heads.evaluation import significance
-from specialized_heads.evaluation.significance import compare
+from specialized_heads.evaluation.significance import compare, tokenizer
+from specialized_heads.languages import without_region
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "Dogs", "run", "over", "there", "all", "day", "long"]
 REFERENCES = [" ".join(WORDS[i % 5 : i % 5 + 7]) for i in range(40)]
@@ -61,3 +62,14 @@ def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resa
     as_far = np.abs(differences - differences.mean()) >= abs(like.bleu - full)
     assert like.p_value == pytest.approx((1 + as_far.sum()) / 201)
     assert 0.01 < like.p_value < 0.99
+
+
+# What is known of a language does not depend on how its code is written.
+
+CODES = {"pt_BR": "pt", "zh-Hant": "zh", "EN": "en", "zho_Hans": "zh", "cmn": "zh", "ger": "de", "hsb": "hsb"}
+
+
+def test_codes_of_two_and_three_letters_scripts_and_regions() -> None:
+    assert {code: without_region(code) for code in CODES} == CODES
+    assert tokenizer("zho_Hans") == tokenizer("zh") == "zh"
+    assert tokenizer("jpn_Jpan") == tokenizer("tha") == "char"
