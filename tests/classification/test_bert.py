@@ -12,6 +12,7 @@ from small import mask_derivatives
 from specialized_heads.classification.ablation import predict_without
 from specialized_heads.classification.finetune import classifier
 from specialized_heads.classification.metrics import predict
+from specialized_heads.classification.sentences import read_sentences
 from specialized_heads.corpus.wordpiece import SPECIAL, Cleaning, tokenizer_of, write_vocabulary
 from specialized_heads.corpus.wordpiece import read_vocabulary as wordpiece_vocabulary
 from specialized_heads.exchange.bert import load_bert, read_vocabulary
@@ -27,6 +28,8 @@ from specialized_heads.training.objective import MaskedLanguageModel, masked_tok
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
+ROOT = Path(__file__).parents[2]
+MINILM = ROOT / "data/minilm"
 SHAPES = [
     {},
     {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 16},
@@ -70,6 +73,23 @@ def test_an_encoder_keeps_its_pooler_for_fine_tuning(published, vocabulary, inpu
         pooled = torch.tanh(model.transform(states[:, 0]))
         assert torch.allclose(pooled, expected.pooler_output, rtol=0, atol=1e-5)
         assert model.logits(states).shape == (2, 3) and pooled.std() > 0.01
+
+
+@pytest.mark.skipif(not MINILM.is_dir(), reason="needs data/minilm: python resources/fetch_minilm.py")
+def test_states_and_token_ids_of_all_minilm_l6_v2_are_those_of_transformers(tmp_path: Path) -> None:
+    """The pretrained encoder of config/minilm.yaml."""
+    write_vocabulary(tmp_path / "vocabulary.json", *read_vocabulary(MINILM))
+    vocabulary = wordpiece_vocabulary(tmp_path / "vocabulary.json")
+    ours, theirs = load_bert(MINILM, vocabulary=vocabulary), transformers.BertModel.from_pretrained(MINILM).eval()
+    tokeniser = transformers.BertTokenizer.from_pretrained(MINILM)
+    sentences = read_sentences([ROOT / "resources/tatoeba_en_de/corpus.parquet"])["test"][:50]
+    assert len(sentences) == 50
+    for text, found in zip(sentences, vocabulary.encode(sentences), strict=True):
+        ids = tokeniser(text)["input_ids"]
+        assert [vocabulary.special.start, *found, vocabulary.special.eos] == ids
+        with torch.inference_mode():
+            states, expected = ours(torch.tensor([ids])), theirs(torch.tensor([ids])).last_hidden_state
+        torch.testing.assert_close(states, expected, rtol=0, atol=1e-5)
 
 
 def test_heads_that_are_already_pruned_stay_away(published, vocabulary, inputs) -> None:
