@@ -1,4 +1,4 @@
-"""Subwords and words meet by character offsets: in any script, with any white space, for characters no model knows.
+"""Subwords, words and trees meet by character offsets: in any script, with any white space, for characters no model knows.
 
 Also where the text was preprocessed before it was cut into subwords.
 """
@@ -12,7 +12,7 @@ from specialized_heads.corpus.bpe import learn
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
 from specialized_heads.corpus.vocabulary import UNKNOWN
-from specialized_heads.heads.trees import piece_shares
+from specialized_heads.heads.trees import align, piece_shares
 from specialized_heads.parsing.alignment import (
     check_pieces,
     check_words,
@@ -21,6 +21,7 @@ from specialized_heads.parsing.alignment import (
     raw_piece_spans,
     words_to_pieces,
 )
+from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError
 
@@ -173,3 +174,33 @@ def test_words_that_do_not_spell_their_token_tell_nothing(tmp_path: Path) -> Non
     check_words(tmp_path / "trees", {0: two[0][:4]}, ["du au"])
     with pytest.raises(UserError, match="trees: the trees belong to other sentences"):
         check_words(tmp_path / "trees", two, ["du au chien"])
+
+
+# Trees laid over subwords: sentences that fit, and sentences that are left out.
+
+
+def test_a_sentence_with_a_word_without_pieces_is_left_out() -> None:
+    texts = ["dogs bark", "dogs bark"]
+    bpe = SentencePieceProcessor(model_proto=learn(texts, size=15, name="source"))
+    whole, ghost = tree(("dogs", 0, 4), ("bark", 5, 9)), tree(("dogs", 0, 4), ("bark", 5, 9), ("ghost", 990, 995))
+    assert align({0: whole, 1: ghost}, texts, bpe, ["nsubj"])[0].keys() == {0}
+
+
+def test_an_arc_between_words_with_the_same_pieces_is_left_out() -> None:
+    """A head that looks at itself would find the object of Spanish "verlo" (to see it)."""
+    text = "quiero verlo ahora"
+    bpe = SentencePieceProcessor(model_proto=learn([text], size=20, name="source"))
+    words = [Word("quiero", 0, 6, 0, "root", "X"), Word("ver", 7, 12, 1, "xcomp", "X")]
+    words += [Word("lo", 7, 12, 2, "obj", "X"), Word("ahora", 13, 18, 2, "advmod", "X")]
+    sentences, left_out = align({0: words}, [text], bpe, ["obj", "advmod"])
+    assert sentences[0].words[1] == sentences[0].words[2]
+    assert sentences[0].arcs == [Arc("advmod", 1, 3)]
+    assert left_out == {"obj": 1}
+
+
+def test_words_with_the_same_pieces_are_not_divided_from_each_other() -> None:
+    spans = [(1, 0, 2), (2, 2, 6)]  # du|pain: "de" and "le" are both the first piece
+    words = [(0, 2), (0, 2), (2, 6)]
+    assert piece_shares(words, spans, [[0], [0], [1]]) == [[1.0], [1.0], [1.0]]
+    spans = [(1, 0, 3), (2, 3, 6)]  # dup|ain: four letters of "de" and "le", one of "pain"
+    assert piece_shares(words, spans, [[0], [0], [0, 1]]) == [[4 / 5], [4 / 5], [1 / 5, 1.0]]
