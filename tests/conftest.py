@@ -130,11 +130,9 @@ def _tensors(sources: Ids, targets: Ids) -> dict[str, np.ndarray]:
 def sentences() -> Callable[..., tuple[list[list[int]], list[list[int]]]]:
     """`sentences(40, seed=1)`: random sources of 1 to 6 ids from 4 on, each with its own reversal as target."""
 
-    def draw(
-        number: int, *, seed: int = 1, vocabulary: int = 20, longest: int = 6
-    ) -> tuple[list[list[int]], list[list[int]]]:
+    def draw(number: int, *, seed: int = 1, vocabulary: int = 20) -> tuple[list[list[int]], list[list[int]]]:
         random = np.random.default_rng(seed)
-        lengths = random.integers(1, longest + 1, number)
+        lengths = random.integers(1, 7, number)
         sources = [random.integers(4, vocabulary, length).tolist() for length in lengths]
         return sources, [source[::-1] for source in sources]
 

@@ -236,10 +236,8 @@ def test_masking_equals_removal(labelled, removed, tmp_path) -> None:
 
 def test_removals_share_the_layers_below_them(labelled) -> None:
     model = tiny()
-    removals = [
-        frozenset(heads)
-        for heads in ([], [("encoder", 2, 1)], [("encoder", 1, 2)], [("encoder", 1, 1), ("encoder", 2, 2)])
-    ]
+    two = [("encoder", 1, 1), ("encoder", 2, 2)]
+    removals = list(map(frozenset, ([], [("encoder", 2, 1)], [("encoder", 1, 2)], two)))
     found = predict_without(model, labelled, removals)
     assert len({tuple(labels) for labels in found}) > 1
     for labels, removal in zip(found, removals, strict=True):

@@ -1,7 +1,6 @@
 """The slurm profile on a real slurm gives the results of a local run, also after cancelled jobs and failing nodes."""
 
 import functools
-import hashlib
 import os
 import shutil
 import socket
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from workflows import ENVIRONMENT, INJECTOR, PIPED, copy_tree, ended, new_project, start, wait_for
+
+from specialized_heads.stage import file_hash
 
 SCRIPT = Path(__file__).with_name("slurm.sh")
 TARGETS = ("results/smoke/figures/figure7.pdf", "results/smoke/tables/table2.md")
@@ -122,10 +123,8 @@ def results(project) -> dict[str, str]:
     """Hashes of the models and of everything made from them, by path."""
     root = project.file("")
     parts = ("tatoeba_en_fr/models", "data", "figures", "tables")
-    files = [path for part in parts for path in root.joinpath(part).rglob("*")]
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()
-    }
+    files = [path for part in parts for path in root.joinpath(part).rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): file_hash(path) for path in files}
 
 
 def test_cluster_jobs_make_the_results_of_a_local_run(local, project, cluster) -> None:

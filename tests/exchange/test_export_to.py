@@ -44,10 +44,8 @@ def exported_as(folder: Path, model: Transformer, source: bytes, target: bytes, 
     return folder / "exported"
 
 
-@pytest.mark.parametrize(
-    ("fixture", "to"),
-    [("exported", "ctranslate2"), ("imported", "ctranslate2"), ("imported", "hf")],  # exported: layers of 0 and 2 heads
-)
+# That of `exported` has layers of 0 and 2 heads.
+@pytest.mark.parametrize("fixture, to", [("exported", "ctranslate2"), ("imported", "ctranslate2"), ("imported", "hf")])
 def test_the_other_engine_translates_as_ours(fixture: str, to: str, request, tmp_path: Path) -> None:
     folder = request.getfixturevalue(fixture)
     export_to(folder, tmp_path / "out", to=to)

@@ -10,14 +10,8 @@ from published import HEADS, WIDTHS
 from small import WORDS
 
 from specialized_heads.corpus.tokens import encode
-from specialized_heads.corpus.vocabulary import SpecialTokens
 from specialized_heads.exchange.huggingface import Config
-from specialized_heads.exchange.tokenisers import (
-    M2M100_LANGUAGES,
-    Tokenisers,
-    read_tokenisers,
-    write_tokenisers,
-)
+from specialized_heads.exchange.tokenisers import M2M100_LANGUAGES, Tokenisers, read_tokenisers, write_tokenisers
 from specialized_heads.stage import UserError
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -205,24 +199,22 @@ def test_an_nllb_folder_of_transformers_5_needs_the_sentencepiece_model_of_the_o
         read_tokenisers(folder, described, **NLLB)
 
 
-def written(
-    folder: Path, source: bytes, target: bytes, tokens: SpecialTokens, *, marian: bool
-) -> transformers.AutoTokenizer:
+def written(folder: Path, read: Tokenisers, *, marian: bool) -> transformers.AutoTokenizer:
     """What transformers makes of the tokenisers that we write."""
     folder.mkdir()
-    write_tokenisers(source, target, folder, tokens=tokens, marian=marian)
+    write_tokenisers(read.source, read.target, folder, tokens=read.tokens, marian=marian)
     (folder / "config.json").write_text(json.dumps({"model_type": "marian" if marian else "m2m_100"}))
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-@pytest.mark.parametrize(
-    ("kind", "tags"),
-    [("marian", {}), ("m2m", {"source_tag": "__zu__", "target_tag": "__af__"}), ("nllb", NLLB)],
-)
+M2M = {"source_tag": "__zu__", "target_tag": "__af__"}
+
+
+@pytest.mark.parametrize(("kind", "tags"), [("marian", {}), ("m2m", M2M), ("nllb", NLLB)])
 def test_transformers_reads_an_exported_tokeniser(kind: str, tags: dict, request, tmp_path: Path) -> None:
     folder, described, *_ = request.getfixturevalue(kind)
     read = read_tokenisers(folder, described, **tags)
-    theirs = written(tmp_path / "out", *read[:3], marian=kind == "marian")
+    theirs = written(tmp_path / "out", read, marian=kind == "marian")
     texts = [" ".join(text.split()) for text in TEXTS]
     for side in ("source", "target"):
         assert our_ids(read, texts, side) == their_ids(theirs, texts, side)
@@ -241,4 +233,4 @@ def test_languages_that_transformers_would_number_otherwise_are_not_exported(m2m
     (folder / "special_tokens_map.json").write_text(languages)
     read = read_tokenisers(folder, described, source_tag="__en__", target_tag="__de__")
     with pytest.raises(UserError, match="numbers M2M100's languages otherwise; export the model to ctranslate2"):
-        written(tmp_path / "out", *read[:3], marian=False)
+        written(tmp_path / "out", read, marian=False)

@@ -100,9 +100,8 @@ JOB = {"corpus": "a", "seed": "3"}
 
 
 def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
-    by_lambda, by_count = (
-        stages.prune(experiment, **JOB, scope="encoder", target=target) for target in ("lambda0.01", "heads6")
-    )
+    job = JOB | {"scope": "encoder"}
+    by_lambda, by_count = (stages.prune(experiment, **job, target=target) for target in ("lambda0.01", "heads6"))
     assert (by_lambda["lam"], by_lambda["target_heads"]) == (0.01, None)
     assert (by_count["lam"], by_count["target_heads"]) == (None, 6)
     settings = stages.regularised(experiment, **JOB, scope="all", target="lambda1e-05")
@@ -169,10 +168,8 @@ def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_se
         module = import_module(f"specialized_heads.report.{result.module}")
         options, settings = list(result.files), figures.settings(experiment, stem=result.stem)
         assert list(getattr(module, "FILES", ())) == options, result
-        assert list(inspect.signature(module.numbers).parameters)[1:] == [
-            *options,
-            *(key for key in settings if key != "titles"),
-        ]
+        taken = list(inspect.signature(module.numbers).parameters)[1:]
+        assert taken == [*options, *(key for key in settings if key != "titles")]
         assert hasattr(module, "draw" if "figures/" in result.stem else "shown")
         assert result.caption == inspect.cleandoc(module.__doc__)
 

@@ -21,16 +21,15 @@ from specialized_heads.model.transformer import Transformer, initialise
 
 RESTING = 0.6  # attention of encoder and cross heads on EOS
 
+Rows = dict[str, list[dict]]
 Look = Callable[[int, int], list[int]]  # from a sentence and a query to the keys that share the rest
 
 
 @pytest.fixture
-def constructed(
-    corpus: Corpus, files: dict[str, Path], analysed, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[dict[str, list[dict]], dict]]:
+def constructed(corpus: Corpus, files: dict[str, Path], analysed, monkeypatch) -> Callable[..., tuple[Rows, dict]]:
     """`constructed(encoder=[look, ...], decoder=[...], cross=[...])`: rows of the table by type, and the report."""
 
-    def run(settings: dict | None = None, **looks: list[Look]) -> tuple[dict[str, list[dict]], dict]:
+    def run(**looks: list[Look]) -> tuple[Rows, dict]:
         heads = {kind: (tuple(range(len(looks.get(kind, [])))), ()) for kind in KINDS}
         sizes = {"source_vocabulary": VOCABULARY, "target_vocabulary": VOCABULARY, "width": 16, "feed_forward": 8}
         architecture = Architecture(**sizes, head_width=4, **heads)
@@ -42,7 +41,7 @@ def constructed(
             return attend_by_rule(load_on(path, device), corpus, looks)
 
         monkeypatch.setattr(analyse, "load_on", by_rule)
-        rows, report = analysed(**settings or {})
+        rows, report = analysed()
         return {kind: [row for row in rows if row["type"] == kind] for kind in KINDS}, report
 
     return run
@@ -167,7 +166,7 @@ def test_with_few_arcs_nothing_is_certain(constructed, corpus: Corpus, monkeypat
     for least, certain in ((subjects, ["nsubj_dependent_to_head"]), (subjects + 1, [])):
         for module in (analyse, table):
             monkeypatch.setattr(module, "LEAST_ARCS", least)
-        rows, report = constructed({}, encoder=[follow(corpus, "nsubj", to_head=True)])
+        rows, report = constructed(encoder=[follow(corpus, "nsubj", to_head=True)])
         assert rows["encoder"][0]["relations"] == ["nsubj_dependent_to_head"]
         assert rows["encoder"][0]["relations_certain"] == certain
         assert ("nsubj" in report["fewer_than_least_arcs"]) == (not certain)
@@ -215,11 +214,8 @@ def test_cross_heads(constructed, corpus: Corpus) -> None:
     heads = rows["cross"]
     assert [(row["functions"], row["positional_offset"]) for row in heads[:2]] == [(["diagonal"], 0), ([], 2)]
     assert heads[0]["positional_share"] == 1.0
-    pairs = [
-        (place(number, t), len(corpus.source_ids[number]))
-        for number in range(NUMBER)
-        for t in range(len(corpus.target_ids[number]))
-    ]
+    steps = [(number, t) for number in range(NUMBER) for t in range(len(corpus.target_ids[number]))]
+    pairs = [(place(number, t), len(corpus.source_ids[number])) for number, t in steps]
     assert heads[1]["positional_share"] == pytest.approx(np.mean([source - 1 - at >= 1 for at, source in pairs]))
     assert heads[1]["positional_share"] > 0.9  # always two beside the diagonal, but for the ends of sentences
     assert [row["functions"] for row in heads[2:]] == [[], []]

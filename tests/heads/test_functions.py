@@ -12,9 +12,7 @@ from specialized_heads.heads.rare_words import rare_hits
 NAN = float("nan")
 
 
-def label(
-    kind: str = "encoder", *, offset: int | None = -1, share: float = 0.0, margin: float = NAN, rarest: float = NAN
-) -> tuple[list[str], list[str]]:
+def label(kind="encoder", *, offset: int | None = -1, share=0.0, margin=NAN, rarest=NAN) -> tuple[list[str], list[str]]:
     margins = {"obj_head_to_dependent": margin, "amod_head_to_dependent": -0.3} if kind == "encoder" else {}
     return functions_of(kind, Position(offset, share, 0.0), margins=margins, shares={"rarest": rarest})
 
@@ -70,9 +68,7 @@ def rare(source: list[int], best: list[int], cutoff: int) -> tuple[int, int, int
         ([17], [0], (1, 1, 1)),
     ],
 )
-def test_the_rarest_token_and_one_of_the_two_rarest(
-    source: list[int], best: list[int], expected: tuple[int, int, int]
-) -> None:
+def test_the_rarest_token_and_one_of_the_two_rarest(source: list[int], best: list[int], expected: tuple) -> None:
     assert rare(source, best, cutoff=10) == expected
 
 

@@ -55,7 +55,6 @@ def test_a_sentence_without_a_target_has_no_decoder_queries(pruned: Transformer,
 def test_argmax_leaves_eos_out_and_takes_the_first_of_equals() -> None:
     """Two sentences, of three and one tokens; padding and EOS have the largest weights."""
     real = torch.tensor([[True, True, True, False], [True, False, False, False]])
-    weights = torch.tensor(
-        [[[0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.1, 0.4]], [[0.3, 0.7, 0, 0]] * 3]
-    )
+    first = [[0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.3, 0.4], [0.25, 0.25, 0.1, 0.4]]
+    weights = torch.tensor([first, [[0.3, 0.7, 0, 0]] * 3])
     assert maps.argmax(weights[:, None], real)[:, 0].tolist() == [[1, 2, 0], [0, 0, 0]]

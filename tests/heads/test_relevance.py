@@ -43,6 +43,9 @@ RULES = {
 PUBLISHED = {"post_norm": True, "attention_bias": True, "activation": "swish", "output_bias": True}  # as MarianMT
 
 
+Relevances = np.ndarray | float  # a number where all are alike
+
+
 class NeuronByNeuron:
     """Relevance of one generation step of one sentence, one neuron at a time, in float64."""
 
@@ -92,9 +95,7 @@ class NeuronByNeuron:
         hidden = self.product(self.activations[kind, layer, "hidden"], contract.weight, update)
         return below + self.product(self.activations[kind, layer, "input"], expand.weight, hidden)
 
-    def attention(
-        self, module: MultiHeadAttention, update: np.ndarray
-    ) -> tuple[np.ndarray | float, np.ndarray | float]:
+    def attention(self, module: MultiHeadAttention, update: np.ndarray) -> tuple[Relevances, Relevances]:
         """Relevance of the residual stream, and of the input of keys and values."""
         kind, layer, h, k = module.kind, module.layer, len(module.heads), module.head_width
         if not h:
@@ -122,7 +123,7 @@ class NeuronByNeuron:
         best = int(np.argmax(table @ states[step] + bias))
         decoder = np.zeros_like(states)
         decoder[step] = self.shares(states[step] * table[best])
-        memory: np.ndarray | float = 0.0
+        memory: Relevances = 0.0
         for n in reversed(range(len(self.model.decoder))):
             layer = self.model.decoder[n]
             decoder = self.feed_forward("decoder", n, decoder)

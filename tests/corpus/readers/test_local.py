@@ -19,9 +19,8 @@ ROWS = [("A cat.", "Кот.", "book", ""), ("A dog.", "Пёс.", "letters", "")]
 
 def counted(**source: Any) -> tuple[list[tuple[str, ...]], Counter[str]]:
     """The rows of a source (source, target, document, set), and the counts of what is dropped."""
-    chosen = Local.model_validate(
-        {"kind": "local"} | {k: str(v) if isinstance(v, Path) else v for k, v in source.items()}
-    )
+    given = {key: str(value) if isinstance(value, Path) else value for key, value in source.items()}
+    chosen = Local.model_validate({"kind": "local"} | given)
     files, counts = [Path(path) for path in chosen.files().values()], Counter[str]()
     blocks = list(local.read(chosen, files, source_language="en", target_language="ru", counts=counts))
     assert all(batch.schema == SCHEMA for batch in blocks)
@@ -93,11 +92,6 @@ def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, g
     (tmp_path / "own.tsv").write_bytes(content)
     with pytest.raises(UserError, match=message):
         read(path=tmp_path / "own.tsv", group_by=group_by)
-
-
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.en: no such file"):
-        read(source_path=tmp_path / "none.en", target_path=tmp_path / "none.ru")
 
 
 @pytest.mark.parametrize(

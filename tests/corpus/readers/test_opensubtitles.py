@@ -13,10 +13,8 @@ from specialized_heads.corpus.readers.opensubtitles import read, sentences
 from specialized_heads.experiment.sources import OpenSubtitles
 from specialized_heads.stage import UserError
 
-HEAD = (
-    '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD XML cesAlign//EN" "">\n'
-    '<cesAlign version="1.0">\n'
-)
+HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD XML cesAlign//EN" "">\n'
+HEAD += '<cesAlign version="1.0">\n'
 GROUP = ' <linkGrp targType="s" fromDoc="en/{0}.xml.gz" toDoc="ru/{0}9.xml.gz" >\n{1} </linkGrp>\n'
 LINKS = """\
     <link id="SL1" xtargets="1;1" overlap="0.95" />
@@ -31,7 +29,7 @@ LINKS = """\
 FILMS = ("1999/0133093/3660124", "0/1084944/3377035")
 
 
-def document(texts: list[str], *, number: int = 1) -> str:
+def document(texts: list[str]) -> str:
     """A raw document: sentences around times, the text in lines of its own, and what OPUS says of the file at the end."""
     body = "".join(
         f'  <s id="{n}">\n    <time id="T{n}S" value="00:00:0{n},000" />\n{text}\n'
@@ -39,7 +37,7 @@ def document(texts: list[str], *, number: int = 1) -> str:
         for n, text in enumerate(texts, start=1)
     )
     about = "  <meta>\n    <subtitle>\n      <language>English</language>\n    </subtitle>\n  </meta>\n"
-    return f'<?xml version="1.0" encoding="utf-8"?>\n<document id="{number}">\n{body}{about}</document>\n'
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<document id="1">\n{body}{about}</document>\n'
 
 
 ENGLISH = ["I'm  here.", "Too early.", "No times.", "Tom &amp;\nJerry", "came &lt;late&gt;.", "Alone.", ""]
@@ -50,16 +48,12 @@ RUSSIAN = ["Я здесь.", "Рано.", "Нет времени.", "Том и �
 def release(tmp_path: Path) -> Callable[..., list[Path]]:
     """`release()`: alignment, English and Russian text of two films, as files; parts of it can be replaced."""
 
-    def write(
-        *, alignment: str | None = None, english: dict[str, str] | None = None, suffix: str = ".xml"
-    ) -> list[Path]:
+    def write(*, alignment: str = "", english: dict[str, str] | None = None, suffix: str = ".xml") -> list[Path]:
         groups = "".join(GROUP.format(name, LINKS) for name in FILMS)
         path = tmp_path / "en-ru.xml.gz"
         path.write_bytes(gzip.compress((alignment or f"{HEAD}{groups}</cesAlign>\n").encode()))
-        texts = {
-            "en": {name: document(ENGLISH) for name in FILMS} | (english or {}),
-            "ru": {f"{name}9": document(RUSSIAN) for name in FILMS},
-        }
+        texts = {"en": dict.fromkeys(FILMS, document(ENGLISH)) | (english or {})}
+        texts["ru"] = {f"{name}9": document(RUSSIAN) for name in FILMS}
         pack = gzip.compress if suffix.endswith(".gz") else bytes
         for language, documents in texts.items():
             names = {f"OpenSubtitles/raw/{language}/{name}{suffix}": text for name, text in documents.items()}
