@@ -131,6 +131,7 @@ def test_trees_of_another_text_are_a_mistake_of_the_user(parses, texts: list[str
 
 
 GOOD = row("1", "Stop", "0", "root")
+CYCLE = [("2", "a", "3"), ("3", "b", "4"), ("4", "c", "3")]
 
 
 @pytest.mark.parametrize(
@@ -141,11 +142,7 @@ GOOD = row("1", "Stop", "0", "root")
         ([GOOD, row("3", "!", "1", "punct")], 3, "word 3 instead of word 2"),
         ([GOOD, row("2", "!", "5", "punct")], 3, "head 5 in a sentence of 2 words"),
         ([GOOD, row("2", "!")], 3, "no head and relation"),
-        (
-            [GOOD, row("2", "a", "3", "dep"), row("3", "b", "4", "dep"), row("4", "c", "3", "dep")],
-            4,
-            "word 3 is in a cycle (heads in turn: 4, 3)",
-        ),
+        ([GOOD, *(row(*word, "dep") for word in CYCLE)], 4, "word 3 is in a cycle (heads in turn: 4, 3)"),
         ([GOOD, row("2-3", "du"), row("2", "de", "1", "case")], 4, "ends inside a multi-word token"),
         ([GOOD, row("2-999999999", "du")], 3, "the sentence ends inside"),
     ],
@@ -205,16 +202,14 @@ def test_every_tree_of_a_treebank_is_placed(shared: Path, name: str) -> None:
 # Embedded parses.
 
 ABOUT = {"engine": "p", "version": "1", "model": "m", "command": "c"}
-RUNS = sentence(
-    row("1", "He", "2", "nsubj"), row("2", "runs", "0", "root", last="SpaceAfter=No"), row("3", ".", "2", "punct")
-)
+RUNS = [row("1", "He", "2", "nsubj"), row("2", "runs", "0", "root", last="SpaceAfter=No"), row("3", ".", "2", "punct")]
 
 
 @pytest.fixture
 def resource(tmp_path: Path) -> Path:
     """Parses of two sentences."""
     path = tmp_path / "parses.conllu.gz"
-    path.write_bytes(gzip.compress(f"{RUNS}{STOP}".encode()))
+    path.write_bytes(gzip.compress((sentence(*RUNS) + STOP).encode()))
     write_json(tmp_path / "parses.json", ABOUT | {"sentences": 2})
     return path
 

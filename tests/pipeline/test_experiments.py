@@ -8,8 +8,6 @@ import pytest
 
 from specialized_heads.stage import read_json
 
-LOCAL = {"kind": "local", "path": "pairs.tsv"}
-
 
 def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any) -> dict[str, Any]:
     """The smoke experiment with one corpus of another source, to be parsed by Stanza unless `values` says otherwise."""
@@ -36,7 +34,9 @@ def test_a_missing_text_stops_a_run_even_where_results_exist(project) -> None:
     raw = project.root / "results" / "smoke" / "mine" / "corpus" / "raw.parquet"
     raw.parent.mkdir(parents=True)
     raw.touch()
-    run = project.configured(with_one_corpus(project.settings(), LOCAL)).run("--dry-run", raw)
+    run = project.configured(with_one_corpus(project.settings(), {"kind": "local", "path": "pairs.tsv"})).run(
+        "--dry-run", raw
+    )
     assert run.status == 1
     assert "corpora.mine.source: there is no file pairs.tsv; put it there, or correct the path" in run.printed
 
@@ -47,11 +47,8 @@ def test_your_own_language_pair_by_configuration_alone(project, shared: Path) ->
     for needed in (text, stanza):
         if not needed.exists():
             pytest.skip(f"no {needed}")
-    values = with_one_corpus(
-        project.settings(),
-        {"kind": "local", "path": str(text), "limit": 3000},
-        split={"dev": 50, "test": 50, "analysis": 100},
-    )
+    source, split = {"kind": "local", "path": str(text), "limit": 3000}, {"dev": 50, "test": 50, "analysis": 100}
+    values = with_one_corpus(project.settings(), source, split=split)
     values["training"] |= {"updates": 20, "warmup": 5}
     values["pruning"] |= {"encoder": [0.01], "all": [], "updates": 10, "retrain": []}
     values["parser"] = {"engine": "stanza", "directory": str(stanza), "download": False}
@@ -91,8 +88,7 @@ def test_the_text_of_the_paper_from_corpus_to_scores_and_heads(project) -> None:
     assert "case:lc" in score["signature"] and "tok:13a" in score["signature"]
     assert "tok:none" in score["signature_tokenised"] and "moses.fr" in score["signature_tokenised"]
     seed = folder / "models/baseline/seed1"
-    text, tokens = (
-        (seed / name).read_text(encoding="utf-8") for name in ("translation.txt", "translation.tokenised.txt")
-    )
+    names = ("translation.txt", "translation.tokenised.txt")
+    text, tokens = ((seed / name).read_text(encoding="utf-8") for name in names)
     assert text == text.lower() and text.count("\n") == tokens.count("\n") == 100
     assert " ." in tokens and " ." not in text

@@ -17,22 +17,15 @@ CORPUS = "tatoeba_en_fr"
 BASELINE = f"{CORPUS}/models/baseline/seed1/model.safetensors"
 
 
-@pytest.fixture
-def given(finished):
+def test_a_given_baseline_is_used_in_place_of_training(finished) -> None:
     """The smoke experiment after its baseline was kept, with a configuration that is given it and prunes it otherwise."""
     options = ["--configuration", "config/smoke.yaml", "--corpus", CORPUS, "--hours", "0.01", "--output", "kept"]
-    subprocess.run(
-        [sys.executable, "resources/keep_baseline.py", *options], cwd=finished.root, env=ENVIRONMENT, check=True
-    )
+    command = [sys.executable, "resources/keep_baseline.py", *options]
+    subprocess.run(command, cwd=finished.root, env=ENVIRONMENT, check=True)
     values = finished.settings()
     values["experiment"] = "given"
     values["corpora"] = {CORPUS: values["corpora"][CORPUS] | {"baseline": {"model": "kept"}}}
     values["pruning"] |= {"encoder": [0.001], "all": []}
-    return finished, values
-
-
-def test_a_given_baseline_is_used_in_place_of_training(given) -> None:
-    finished, values = given
     run = finished.configured(values).run(f"results/given/{BASELINE}")
     assert run.status == 0, run.printed
     assert {"given_bpe", "given_baseline"} <= run.rules
@@ -42,12 +35,8 @@ def test_a_given_baseline_is_used_in_place_of_training(given) -> None:
         assert (a.bfloat16().float() == b).all()
 
 
-# A MarianMT model as the baseline of an experiment, from its folder to figures, pruned models and exports.
-
-
-@pytest.fixture
-def experiment(project):
-    """The smoke experiment on one corpus, with a model that ends its sentences."""
+def test_an_imported_model_is_analysed_pruned_and_exported(project) -> None:
+    """A MarianMT model as the baseline of an experiment, from its folder to figures, pruned models and exports."""
     published = pytest.importorskip("published")
     pairs = pq.read_table(ROOT / "resources" / CORPUS / "corpus.parquet", columns=["source", "target"]).slice(0, 2000)
     folder = project.root / "models" / "theirs"
@@ -59,11 +48,6 @@ def experiment(project):
     values["pruning"] |= {"encoder": [0.01], "all": [0.01], "heads": [3], "retrain": [], "updates": 20}
     for section in ("vocabulary", "model"):
         del values[section]
-    return project, values
-
-
-def test_an_imported_model_is_analysed_pruned_and_exported(experiment) -> None:
-    project, values = experiment
     workflow = project.configured(values)
     run = workflow.run()
     assert run.status == 0, run.printed

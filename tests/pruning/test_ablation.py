@@ -95,12 +95,9 @@ def test_references_of_another_set_are_named(call, files) -> None:
         call(ablation, settings=DECODED | {"alone": False}, **files)
 
 
-@pytest.mark.parametrize(
-    ("heads", "expected"),
-    [(20, list(range(0, 21, 2))), (5, [0, 1, 2, 3, 4, 5]), (72, [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72]), (0, [0])],
-)
-def test_steps(heads: int, expected: list[int]) -> None:
-    assert systematic.steps(heads) == expected  # tenths, halves rounded up
+def test_steps_are_tenths_with_halves_rounded_up() -> None:
+    expected = {20: [*range(0, 21, 2)], 5: [*range(6)], 72: [0, 7, 14, 22, 29, 36, 43, 50, 58, 65, 72], 0: [0]}
+    assert {heads: systematic.steps(heads) for heads in expected} == expected
 
 
 def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token_file, tmp_path) -> None:
@@ -113,16 +110,12 @@ def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token
     assert whole["pruned"].tolist() == ["all", *KINDS]
     assert set(whole["bleu"]) == set(found["bleu_full"]) == {bleu_without(files, sentences, set())}
     assert set(whole["p_value"]) == {1.0}
-    order = importance_order(pd.read_parquet(table))
+    rows = sorted(pd.read_parquet(table).to_dict("records"), key=lambda row: row["importance_normalised"])
+    assert len({row["importance_normalised"] for row in rows}) > 5
+    order = [(row["type"], row["layer"], row["head"]) for row in rows]
     for row in found.to_dict("records"):
         removed = [head for head in order if row["pruned"] in ("all", head[0])][: row["removed"]]
         assert row["bleu"] == bleu_without(files, sentences, set(removed))
         assert row["share"] == row["removed"] / row["heads"]
     assert found.groupby("pruned")["heads"].first().to_dict() == {"all": 8, "encoder": 3, "decoder": 2, "cross": 3}
     assert found.groupby("pruned")["share"].max().tolist() == [1.0] * 4
-
-
-def importance_order(table: pd.DataFrame) -> list[tuple[str, int, int]]:
-    rows = sorted(table.to_dict("records"), key=lambda row: row["importance_normalised"])
-    assert len({row["importance_normalised"] for row in rows}) > 5
-    return [(row["type"], row["layer"], row["head"]) for row in rows]

@@ -13,6 +13,7 @@ from specialized_heads.model import attention
 from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import importance
+from specialized_heads.pruning.scopes import heads_of
 from specialized_heads.training import objective
 from specialized_heads.training.batching import Batch, make_batch
 
@@ -20,9 +21,7 @@ UNEVEN = {"encoder": [[1], [0, 1]], "decoder": [[], [1]], "cross": [[0, 1], [0]]
 
 
 @pytest.mark.parametrize("pruned", [False, True])
-def test_the_derivative_by_the_mask_is_that_of_finite_differences(
-    tiny_model, sentences, store, monkeypatch: pytest.MonkeyPatch, pruned: bool
-) -> None:
+def test_the_derivative_by_the_mask_is_that_of_differences(tiny_model, sentences, store, monkeypatch, pruned) -> None:
     def loss(states, table, labels, *, ignore, **_):
         return F.cross_entropy(states @ table.T, labels, ignore_index=ignore, reduction="sum")
 
@@ -70,21 +69,14 @@ def test_batches_do_not_show(tiny_model, sentences, store) -> None:
         assert (values > 0).all()
 
 
-def test_the_stage_writes_a_row_per_head_under_its_first_number(
-    call, tiny_model, token_file, sentences, store, tmp_path: Path
-) -> None:
+def test_the_stage_writes_a_row_per_head(call, tiny_model, token_file, sentences, store, tmp_path: Path) -> None:
     model = tiny_model()
     model.keep_heads(UNEVEN)
     save(model, tmp_path / "model.safetensors", training={})
     files = {"model": tmp_path / "model.safetensors", "output": tmp_path / "importance.parquet"}
     call(importance, settings={"device": "cpu"}, dev=token_file("dev", *sentences(10)), **files)
     table = pd.read_parquet(tmp_path / "importance.parquet")
-    expected = [
-        (kind, layer + 1, head + 1)
-        for kind, layers in UNEVEN.items()
-        for layer, heads in enumerate(layers)
-        for head in heads
-    ]
+    expected = heads_of(model.architecture, scope="all")  # under their first numbers
     assert [tuple(row) for row in table[["type", "layer", "head"]].to_numpy()] == expected
     found = importance.importance(model, store(*sentences(10)))
     assert table["importance"].tolist() == pytest.approx(np.concatenate(list(found.values())).tolist(), rel=1e-6)
