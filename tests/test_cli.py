@@ -72,13 +72,8 @@ def test_version_and_help_are_quick_and_need_no_model() -> None:
     done = run("--version")
     assert done.stdout.decode() == f"specialized-heads {specialized_heads.__version__}\n"
     assert b"--beam" in run("translate", "--help").stdout
-    imported = subprocess.run(
-        [sys.executable, "-c", "import specialized_heads.cli, sys; print('torch' in sys.modules)"],
-        capture_output=True,
-        env=ENVIRONMENT,
-        check=True,
-    )
-    assert imported.stdout == b"False\n"
+    imported = "import specialized_heads.cli, sys; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", imported], env=ENVIRONMENT, check=True)
 
 
 def test_describe_says_heads_size_and_score(exported: Path) -> None:
@@ -107,9 +102,7 @@ def test_a_reader_that_has_gone_is_no_error(exported: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize(
-    ("stream", "message"), [("<&-", "input is closed"), (">/dev/full", "output: the disk is full")]
-)
+@pytest.mark.parametrize("stream, message", [("<&-", "input is closed"), (">/dev/full", "output: the disk is full")])
 def test_streams_that_take_or_give_nothing_end_in_one_line(exported: Path, stream: str, message: str) -> None:
     shell = " ".join([*command("translate", exported), stream])
     done = subprocess.run(shell, shell=True, input=b"ai qa\n", capture_output=True, env=ENVIRONMENT, check=False)

@@ -66,9 +66,8 @@ def test_shipped_experiments_have_folders_of_their_own() -> None:
 
 
 def test_the_schema_file_is_that_of_the_models() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == config.schema_text(), (
-        f"run: python -m specialized_heads.experiment.configuration {SCHEMA.relative_to(ROOT)}"
-    )
+    command = f"python -m specialized_heads.experiment.configuration {SCHEMA.relative_to(ROOT)}"
+    assert SCHEMA.read_text(encoding="utf-8") == config.schema_text(), f"run: {command}"
 
 
 BERT = {"tasks": {"shift": {"title": "Shift", "source": {"kind": "shift"}}}}
@@ -210,11 +209,8 @@ def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: di
     values |= {"training": {"schedule": "linear", "updates": 1000, "warmup": 200}}
     pruning = values["pruning"] | {"updates": 140, "warmup": 20, "retrain_updates": 500}
     experiment = config.load(values | {"pruning": pruning}).for_corpus("first")
-    assert experiment.fine_tuning().model_dump() == experiment.training.model_dump() | {
-        "updates": 140,
-        "warmup": 20,
-        "learning_rate": 0.4,
-    }
+    changed = {"updates": 140, "warmup": 20, "learning_rate": 0.4}
+    assert experiment.fine_tuning().model_dump() == experiment.training.model_dump() | changed
     # A linear schedule from scratch shrinks as a whole.
     assert experiment.retraining().model_dump() == experiment.training.model_dump() | {"updates": 500, "warmup": 100}
     said = message(values | {"pruning": pruning | {"warmup": 140}})
@@ -222,10 +218,8 @@ def test_fine_tuning_and_training_from_scratch_must_fit_their_updates(values: di
 
 
 def test_a_corpus_that_is_not_pruned_may_be_too_small_for_heads_and_moments(values: dict[str, Any]) -> None:
-    values["corpora"]["second"] |= {
-        "prune": False,
-        "override": {"parser": {"engine": "stanza"}, "training": {"updates": 20}},
-    }
+    values["corpora"]["second"]["override"]["training"] = {"updates": 20}
+    values["corpora"]["second"]["prune"] = False
     values |= {"training": {"updates": 50}, "ablation": {"systematic": True, "moments": [50]}}
     config.load(values)
     values["corpora"]["second"]["prune"] = True

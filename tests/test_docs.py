@@ -106,9 +106,8 @@ TARGETS = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(encoding
 @EACH_PAGE
 def test_commands_figures_and_tables_name_what_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    files = set(
-        re.findall(r"--configfile[ =](\S+\.yaml)|(?:python|pytest) ((?:benchmarks|resources|tests)/[\w/.]+)", text)
-    )
+    pattern = r"--configfile[ =](\S+\.yaml)|(?:python|pytest) ((?:benchmarks|resources|tests)/[\w/.]+)"
+    files = set(re.findall(pattern, text))
     assert [name for names in files for name in names if name and name not in NEW and not (ROOT / name).exists()] == []
     named = set(re.findall(r"--(?:until|forcerun|set-resources|set-threads)[ =](\w+)", text))
     assert named <= {name for names in RULES for name in names} | {"RULE"}

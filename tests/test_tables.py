@@ -9,9 +9,8 @@ import pytest
 from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table, write_table
 
-TABLE = pa.table(
-    {"head": list(range(200)), "share": [n / 7 for n in range(200)], "said": [[f"a{n}"] for n in range(200)]}
-)
+ROWS = [{"head": n, "share": n / 7, "said": [f"a{n}"]} for n in range(200)]
+TABLE = pa.Table.from_pylist(ROWS)
 
 
 @pytest.fixture

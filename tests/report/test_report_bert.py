@@ -111,9 +111,8 @@ def test_the_evidence_is_that_of_one_task(bert: Evidence, task) -> None:
     # Heads on held-out examples are no second set.
     with pytest.raises(NotTestable, match="no mismatched set"):
         CLAIMS["bert_two_sets"].measure(evidence_of(task(second_bleu=nan).of("Halves"), speed=SPEED))
-    second = replace(
-        bert, single=pd.concat([single(), single(0.5, best=-0.4, seed=2, p_value=0.001)], ignore_index=True)
-    )
+    both = pd.concat([single(), single(0.5, best=-0.4, seed=2, p_value=0.001)], ignore_index=True)
+    second = replace(bert, single=both)
     assert CLAIMS["bert_single"].measure(second).value == pytest.approx((0 + 8) / 16)
     worst = CLAIMS["bert_alone"].measure(second)
     assert (worst.value, worst.low, worst.n) == (pytest.approx(-0.4), pytest.approx(-0.9), 2)  # means of 0 and -0.8

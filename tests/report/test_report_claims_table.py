@@ -110,9 +110,8 @@ def test_the_experiment_with_most_seeds_counts_then_that_with_most_updates(kept)
         assert judged["positional"] == ("seeds" if len(given) > 2 else given[0].parent.name)
     every = {claim.name for claims in table.PAPERS.values() for claim in claims()}
     assert set(rows["claim"]) == every and rows["claim"].is_unique  # one corpus
-    assert set(rows.loc[rows["claim"].str.startswith("bert_"), "reason"]) == {
-        "no experiment has a classification model"
-    }
+    of_bert = rows["claim"].str.startswith("bert_")
+    assert set(rows.loc[of_bert, "reason"]) == {"no experiment has a classification model"}
 
 
 def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_path: Path) -> None:

@@ -168,9 +168,8 @@ def test_the_best_head_for_a_function(evidence: Evidence) -> None:
     # The most positional head decides, whatever the others do.
     for best, expected in ((0.92, Verdict.REPRODUCED), (0.9, Verdict.PARTLY), (0.89, Verdict.NOT_REPRODUCED)):
         shares = evidence.heads["positional_share"].clip(upper=best).where(evidence.heads["head"] != 3, best)
-        assert (
-            verdict("positional", replace(evidence, heads=evidence.heads.assign(positional_share=shares))) == expected
-        )
+        planted = replace(evidence, heads=evidence.heads.assign(positional_share=shares))
+        assert verdict("positional", planted) == expected
 
 
 def test_positional_heads_that_are_fixed_confirm_nothing(evidence: Evidence) -> None:
@@ -250,14 +249,10 @@ def test_the_exception_in_layer_1_needs_a_rare_words_head_and_three_seeds(make, 
 
 def test_the_most_relevant_heads_have_functions(evidence: Evidence) -> None:
     labelled = np.array([head in FUNCTIONAL for head in zip(evidence.heads["layer"], evidence.heads["head"])])
+    layer, head = evidence.heads["layer"], evidence.heads["head"]
     opposite, level, best, numbered = (
         replace(evidence, heads=evidence.heads.assign(relevance=relevance))
-        for relevance in (
-            0.5 - 0.4 * labelled,
-            evidence.heads["layer"] / 10,
-            0.1 + 0.4 * labelled,
-            evidence.heads["head"],
-        )
+        for relevance in (0.5 - 0.4 * labelled, layer / 10, 0.1 + 0.4 * labelled, head)
     )
     measured = of_heads.relevant_heads_have_functions(best)
     assert (measured.value, measured.n) == (1.0, 7)

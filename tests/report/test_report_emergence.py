@@ -19,11 +19,8 @@ def heads(previous: float, margin: float) -> pd.DataFrame:
     return table
 
 
-TRAINING = {
-    "checkpoint/update10": heads(0.1, -0.3),
-    "checkpoint/update100": heads(0.9, -0.2),
-    "baseline": heads(0.95, 0.2),
-}
+TRAINING = {"checkpoint/update10": heads(0.1, -0.3), "checkpoint/update100": heads(0.9, -0.2)}
+TRAINING |= {"baseline": heads(0.95, 0.2)}
 LOG = pd.DataFrame({"update": [5, 10, 100, 1000], "loss": 9.0, "dev_loss": [None, 5.0, 2.0, 1.5]})
 
 
@@ -70,10 +67,8 @@ def test_the_table_is_in_the_order_in_which_functions_come(trained) -> None:
 def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     tables = trained({"baseline": heads(0.95, 0.2), "baseline/seed2": heads(0.5, 0.05)})
     rows = functions.numbers(tables._replace(models=tables.models.assign(dev_loss=[2.0, 2.5])))
-    assert rows[["share_-1", "share_+0", "margin", "positional", "syntactic"]].values.tolist() == [
-        [0.95, 0.04, 0.2, 1, 1],
-        [0.5, 0.04, 0.05, 0, 0],
-    ]
+    found = rows[["share_-1", "share_+0", "margin", "positional", "syntactic"]].values.tolist()
+    assert found == [[0.95, 0.04, 0.2, 1, 1], [0.5, 0.04, 0.05, 0, 0]]
     line, alone = functions.shown(rows).iloc[0], functions.shown(rows[:1]).iloc[0]
     assert line[["dev loss", "positional heads"]].tolist() == ["2.000 to 2.500", "0 to 1 of 2"]
     assert line["syntactic margin, points"] == "+5 to +20"

@@ -90,13 +90,9 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
     heads, decided = {}, []
     for seed in (1, 2):
         whole = make.heads(seed=seed)
-        left = {
-            "baseline": whole,
-            "pruned/encoder_lambda0": whole,
-            "pruned/encoder_lambda0.01": make.without(whole, 10),
-        }
-        left |= {"pruned/encoder_lambda0.1": make.without(whole, 0), "pruned/all_heads58": make.without(whole, 12)}
-        left |= {"pruned/all_lambda0.2": make.without(whole, 5)}
+        keep = {"encoder_lambda0": 24, "encoder_lambda0.01": 10, "encoder_lambda0.1": 0, "all_heads58": 12}
+        left = {f"pruned/{name}": make.without(whole, heads) for name, heads in (keep | {"all_lambda0.2": 5}).items()}
+        left |= {"baseline": whole}
         heads |= {f"{name}/seed{seed}": table for name, table in left.items()}
         decided += [0.5 if name == "pruned/all_lambda0.2" else 1.0 for name in left]
     tables = make.tables(heads={"EN-FR": heads})

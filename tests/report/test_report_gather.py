@@ -49,11 +49,8 @@ def test_models_have_their_scores_sizes_gates_and_keys(gathered) -> None:
     gated = described | {"architecture": sizes | {"tied": "all"}}
     gated["training"] = described["training"] | {"gates": {"decided": 0.9}}
     of_task = {"architecture": {"encoder": [[0, 1]]}, "parameters": 5, "training": {}}
-    models = {
-        "a/models/baseline": described,
-        "a/models/checkpoint/update20": described,
-        "a/models/pruned/all_heads5": gated,
-    }
+    models = {"a/models/baseline": described, "a/models/checkpoint/update20": described}
+    models |= {"a/models/pruned/all_heads5": gated}
     files, log = {}, '{"update": 10, "dev_loss": 2.5}\n{"update": 20, "dev_loss": 2.25}\n{"update": 30, "loss": 1.0}\n'
     for name, description in (models | {"halves/models/baseline": of_task}).items():
         score = {"bleu": 30.0} if name in models else {"metric": "accuracy", "test": SCORE, "second": SCORE}

@@ -89,18 +89,15 @@ def test_every_cut_and_fine_tuned_model_is_a_point_and_so_are_models_pruned_to_a
     trained = points[points["finetuned"]]
     assert len(trained) == len(expected) + 5  # three counts of encoder heads, two of all
     point = one(trained, scope="encoder", criterion="pruned", heads=8)
-    assert point[["bleu", "bleu_low", "difference"]].tolist() == pytest.approx(
-        [29 + 8 / 240, 28 + 8 / 240, 8 / 240 - 1]
-    )
+    expected = [29 + 8 / 240, 28 + 8 / 240, 8 / 240 - 1]
+    assert point[["bleu", "bleu_low", "difference"]].tolist() == pytest.approx(expected)
     baselines = points[points["criterion"] == "baseline"]
     assert baselines[["scope", "heads", "bleu"]].values.tolist() == [["encoder", 24, 30.2], ["all", 72, 30.2]]
 
 
 def test_seeds_give_mean_range_deviation_and_the_largest_p(compared) -> None:
     tables = compared(1, 2, 3)
-    own = (
-        tables.models["criterion"].eq("random") & tables.models["target_heads"].eq(2) & tables.models["kind"].eq("cut")
-    )
+    own = tables.models.query("kind == 'cut' and criterion == 'random' and target_heads == 2").index
     tables.models.loc[own, "p_value"] = [0.001, 0.2, 0.01]
     points = criteria.numbers(tables)
     point, bleu = one(points, finetuned=False, criterion="random", heads=2), tables.models.loc[own, "bleu"]

@@ -10,6 +10,7 @@ from specialized_heads.experiment.names import columns
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.report.claims.evidence import Evidence
 
+Models = dict[float, list[list[int]]]  # heads left by type and layer, by λ
 WHOLE = [[8, 8, 8]] * 3
 # Heads left by layer in models pruned in all types: the encoder loses most, the decoder in high layers, cross in low ones.
 ALL_TYPES = {0.01: [[4, 2, 2], [8, 6, 4], [6, 8, 8]], 0.03: [[0, 0, 0], [2, 0, 0], [0, 1, 3]]}
@@ -58,9 +59,7 @@ def left(heads: pd.DataFrame, counts: list[list[int]]) -> pd.DataFrame:
     return heads[[row.head <= kept[row.type][row.layer] for row in heads.itertuples()]]
 
 
-def all_heads(
-    heads: pd.DataFrame, *, seed: int = 1, all_types: dict[float, list[list[int]]] | None = None
-) -> pd.DataFrame:
+def all_heads(heads: pd.DataFrame, *, seed: int = 1, all_types: Models | None = None) -> pd.DataFrame:
     """These heads as the baseline's, and those of the pruned models."""
     tables = {"baseline": heads}
     for lam, names in ENCODER.items():
@@ -112,7 +111,7 @@ def evidence_of(heads: pd.DataFrame) -> Evidence:
     return Evidence(**corpus, scores=scores(), heads=all_heads(heads), **tables)
 
 
-def seeds(heads: pd.DataFrame, *all_types: dict[float, list[list[int]]]) -> Evidence:
+def seeds(heads: pd.DataFrame, *all_types: Models) -> Evidence:
     """The same with one seed for each of these sets of models pruned in all types, by λ."""
     tables = [all_heads(heads, seed=seed, all_types=models) for seed, models in enumerate(all_types, start=1)]
     own = pd.concat([scores(seed=seed) for seed in range(1, len(all_types) + 1)], ignore_index=True)

@@ -42,9 +42,8 @@ def marian(**options: Any) -> Any:
 
 def m2m(**options: Any) -> Any:
     config = {"vocab_size": SIZE, "encoder_layers": 2, "decoder_layers": 2, "init_std": 0.3}
-    return vary(
-        transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**(config | WIDTHS | HEADS | options)))
-    )
+    described = transformers.M2M100Config(**(config | WIDTHS | HEADS | options))
+    return vary(transformers.M2M100ForConditionalGeneration(described))
 
 
 def vary(model: Any) -> Any:

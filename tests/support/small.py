@@ -59,11 +59,9 @@ def killed_at(batch: int) -> Iterator[None]:
 
 
 @torch.no_grad()
-def mask_derivatives(
-    model: Network, loss: Callable[[], float], *, step: float = 1e-4
-) -> dict[tuple[str, int, int], float]:
+def mask_derivatives(model: Network, loss: Callable[[], float]) -> dict[tuple[str, int, int], float]:
     """Finite differences of a loss by the mask of each head, by type, layer and place (from 0)."""
-    found = {}
+    found, step = {}, 1e-4
     for attention in model.attentions():
         for place in range(len(attention.heads)):
             losses = []

@@ -74,11 +74,8 @@ class Workflow:
         table, said = process.communicate()
         assert process.returncode == 0, said
         rows = csv.DictReader(table.splitlines(), delimiter="\t")
-        return {
-            (row["rule"], row["output_file"].removeprefix("results/smoke/"))
-            for row in rows
-            if row["plan"] == "update pending"
-        }
+        pending = [row for row in rows if row["plan"] == "update pending"]
+        return {(row["rule"], row["output_file"].removeprefix("results/smoke/")) for row in pending}
 
     def file(self, name: str) -> Path:
         """A result of the smoke experiment."""
@@ -113,11 +110,9 @@ def copy_tree(source: Path, target: Path) -> Path:
     return shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".ruff_cache"))
 
 
-def wait_for(
-    condition: Callable[[], object], *, unless: Callable[[], object] = lambda: False, seconds: float = 120
-) -> None:
-    """Wait until the condition holds; fail after so many seconds, or if `unless` holds first."""
-    end = time.monotonic() + seconds
+def wait_for(condition: Callable[[], object], *, unless: Callable[[], object] = lambda: False) -> None:
+    """Wait until the condition holds; fail after two minutes, or if `unless` holds first."""
+    end = time.monotonic() + 120
     while not condition():
         assert not unless(), "the process ended first"
         assert time.monotonic() < end, "the condition did not come true in time"
@@ -130,9 +125,7 @@ def project(tmp_path: Path) -> Workflow:
     return new_project(tmp_path / "project")
 
 
-def run_once(
-    name: str, tmp_path_factory: pytest.TempPathFactory, configure: Callable[[Workflow], Workflow]
-) -> tuple[Workflow, Run]:
+def run_once(name: str, tmp_path_factory, configure: Callable[[Workflow], Workflow]) -> tuple[Workflow, Run]:
     """Run an experiment in a new project. Of several pytest-xdist workers, the first runs it; the others wait and share it."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -76,10 +76,11 @@ def weights(model: Transformer) -> dict[str, bytes]:
     return {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
 
 
-def finished(
-    model: Transformer, plan: Plan, data: Data, folder: Path, penalty: Penalty | float | None = 0.1
-) -> tuple[dict[str, bytes], bytes]:
-    """Weights and log after training; a number is a constant λ."""
+Steering = Penalty | float | None  # a number is a constant λ
+
+
+def finished(model: Transformer, plan: Plan, data: Data, folder: Path, penalty: Steering = 0.1) -> tuple[dict, bytes]:
+    """Weights, as bytes, and log after training."""
     folder.mkdir(exist_ok=True)
     if isinstance(penalty, float):
         penalty = Lambda(penalty)
@@ -93,9 +94,7 @@ def finished(
     return weights(model), (folder / "log.jsonl").read_bytes()
 
 
-def interrupt(
-    model: Transformer, plan: Plan, data: Data, folder: Path, at: int, penalty: Penalty | float | None = 0.1
-) -> None:
+def interrupt(model: Transformer, plan: Plan, data: Data, folder: Path, at: int, penalty: Steering = 0.1) -> None:
     with killed_at(at):
         finished(model, plan, data, folder, penalty)
 
@@ -202,9 +201,7 @@ def test_every_micro_batch_of_every_update_has_its_own_dropout(gated, store, tmp
     assert len(set(masks)) > 0.9 * len(masks)
 
 
-def gradients(
-    model: Transformer, plan: Plan, data: Data, folder: Path, penalty: float | None
-) -> dict[str, torch.Tensor]:
+def gradients(model: Transformer, plan: Plan, data: Data, folder: Path, penalty: Steering) -> dict[str, torch.Tensor]:
     """The gradients that the optimiser is given at the last update."""
     found = {}
 
@@ -222,9 +219,8 @@ def objective(model: Transformer, data: Data, penalty: float) -> float:
     batch = make_batch(data.train, np.arange(len(data.train)))
     with torch.no_grad():
         logits = model.logits(model(batch.source, batch.target_in)).double()
-    loss = F.cross_entropy(
-        logits.flatten(0, 1), batch.target_out.flatten(), label_smoothing=0.1, ignore_index=PAD, reduction="mean"
-    )
+    labels = batch.target_out.flatten()
+    loss = F.cross_entropy(logits.flatten(0, 1), labels, label_smoothing=0.1, ignore_index=PAD)
     gates = [a.gate for a in model.attentions() if isinstance(a.gate, HardConcrete)]
     return loss.item() + penalty * sum(float(probability_open(g.log_alpha.detach().double()).sum()) for g in gates)
 

@@ -43,9 +43,8 @@ def test_two_runs_give_the_same_bytes_though_one_was_killed(call, tokens: dict[s
 
 
 @pytest.mark.parametrize("evenly", [False, True])
-def test_from_scratch_with_the_heads_of_another_model_or_as_many_spread_evenly(
-    call, tokens: dict[str, Path], tmp_path: Path, tiny_model, evenly: bool
-) -> None:
+def test_from_scratch_with_another_model_s_heads_or_as_many(call, tokens, tmp_path, tiny_model, evenly: bool) -> None:
+    """As many are spread evenly."""
     pruned = tiny_model(head_width=6)
     pruned.keep_heads({"encoder": [[], [1]], "decoder": [[0, 1], [1]], "cross": [[0, 1], []]})
     save(pruned, tmp_path / "like.safetensors", training={})

@@ -311,10 +311,7 @@ def test_every_page_has_a_link_and_its_numbers(call, tmp_path: Path) -> None:
     for number, path in enumerate(tables):
         pq.write_table(table.slice(number), path)
     models = {"EN-FR <A>": "a/baseline", "B": "b/pruned/all_lambda0.1"}
-    entries = [
-        {"title": title, "model": path.partition("/")[2], "page": f"{path}/seed1.html"}
-        for title, path in models.items()
-    ]
+    entries = [{"title": title, "model": path[2:], "page": f"{path}/seed1.html"} for title, path in models.items()]
     output = tmp_path / "index.html"
     call(index, settings={"experiment": "x", "entries": entries}, heads=tables, output=output)
     text = output.read_text(encoding="utf-8")
