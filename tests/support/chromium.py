@@ -43,6 +43,10 @@ class Browser:
         """The value that a script returns."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def go(self, fragment: str) -> None:
+        """Change the end of the address, and give the page time to follow."""
+        self.run("location.hash = arguments[0]; return new Promise((done) => setTimeout(done, 50))", fragment)
+
     def text(self, selector: str) -> str:
         return self.run("return document.querySelector(arguments[0]).textContent", selector)
 
@@ -86,11 +90,8 @@ def chromium(folder: Path) -> Iterator[Browser]:
     try:
         port = _port(log, process)
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        options = {
-            "browserName": "chrome",
-            "goog:chromeOptions": {"binary": program, "args": flags},
-            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-        }
+        options = {"goog:chromeOptions": {"binary": program, "args": flags}}
+        options |= {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
         browser = Browser(f"http://127.0.0.1:{port}", options=options)
         yield browser
         browser.call("DELETE", "")

@@ -15,16 +15,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def shown(browser: Browser, tmp_path: Path) -> Callable[..., Browser]:
-    """`shown(text, "#encoder-1-2")`: the browser with a page of this text, opened from disk."""
+def shown(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Browser]]:
+    """`shown(text, "#encoder-1-2")`: the browser with a page of this text, opened from disk. No page may log an error."""
 
     def show(text: str, fragment: str = "") -> Browser:
         path = tmp_path / "page.html"
         path.write_text(text, encoding="utf-8")
         browser.resize(1366, 768)
+        assert browser.console() == []
         browser.open("about:blank")
-        browser.console(), browser.requests()
+        browser.requests()
         browser.open(path.as_uri() + fragment)
         return browser
 
-    return show
+    yield show
+    assert browser.console() == []
