@@ -54,8 +54,6 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set((ROOT / "docs").rglob("*.md")) - results - reached == set()
 
 
-# Files
-
 FOLDERS = {"docs", "src", "workflow", "config", "tests", "benchmarks", "resources", "envs", "profiles", ".ci"}
 PACKAGES = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
 
@@ -68,8 +66,6 @@ def test_files_exist(page: Path) -> None:
     named -= NEW | {"benchmarks/", "config/"}  # also folders of a run, or of the package
     assert [span for span in named if not any([*root.glob(span.rstrip("/"))] for root in (ROOT, PACKAGE))] == []
 
-
-# Configuration keys
 
 # What a page may call by its last name: the keys of a corpus, and those of an experiment.
 FIELDS: dict[str, Any] = {**config.Corpus.model_fields, **config.Experiment.model_fields}
@@ -96,8 +92,6 @@ def test_configuration_keys_exist(page: Path) -> None:
         assert values.keys() <= FIELDS.keys() | inner
 
 
-# Commands, figures and tables
-
 NAMES = r"^ *rule (\w+):|^ *use rule \w+ as (\w+) with:"
 RULES = {name for path in (ROOT / "workflow/rules").glob("*.smk") for name in re.findall(NAMES, path.read_text(), re.M)}
 TARGETS = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
@@ -111,17 +105,12 @@ def test_commands_figures_and_tables_name_what_exists(page: Path) -> None:
     assert [name for names in files for name in names if name and name not in NEW and not (ROOT / name).exists()] == []
     named = set(re.findall(r"--(?:until|forcerun|set-resources|set-threads)[ =](\w+)", text))
     assert named <= {name for names in RULES for name in names} | {"RULE"}
-    modules = [name.split(".") for name in re.findall(r"-m ((?:specialized_heads|benchmarks)(?:\.\w+)*)", text)]
-    assert [name for name in modules if not any(map(Path.exists, sources(name)))] == []
+    modules = re.findall(r"-m ((?:specialized_heads|benchmarks)[\w.]*)", text)
+    paths = [(PACKAGE.parent if name.startswith(PACKAGE.name) else ROOT) / name.replace(".", "/") for name in modules]
+    assert [path for path in paths if not (path.exists() or path.with_suffix(".py").exists())] == []
     drawn = {f"{kind}s/{name}" for kind, name in re.findall(r"(?<![\w/])(?:results/\w+/)?(figure|table)s/(\w+)", text)}
     assert drawn - NEW <= figures.BY_STEM.keys()
     assert set(re.findall(r"(?:^|`|&& )make ([a-z][\w-]*)(?!=)\b", text, flags=re.MULTILINE)) <= TARGETS
-
-
-def sources(name: list[str]) -> list[Path]:
-    """Where a module may be: a folder or a file."""
-    path = (PACKAGE.parent if name[0] == PACKAGE.name else ROOT).joinpath(*name)
-    return [path, path.with_suffix(".py")]
 
 
 def test_targets_come_before_configfile_which_takes_all_words_up_to_the_next_option() -> None:

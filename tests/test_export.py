@@ -130,17 +130,13 @@ def written(name: str, content: Callable[[bytes], bytes], *, hashed: bool = True
     return change
 
 
-def pickled(_: bytes) -> bytes:
-    return pickle.dumps(Payload())
-
-
-WEIGHTS, CARD = "model.safetensors", "model.json"
+WEIGHTS, CARD, PICKLE = "model.safetensors", "model.json", pickle.dumps(Payload())
 OTHER_VOCABULARY = "source.model: not the vocabulary of this model"
 REFUSED = {
     "weights cut": (written(WEIGHTS, lambda old: old[:-8], hashed=False), "not the file that model.json describes"),
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), r"model\.safetensors: no such file"),
-    "pickle for weights": (written(WEIGHTS, pickled), "cannot read the weights"),
-    "pickle for a vocabulary": (written("source.model", pickled), "source.model: not a SentencePiece model"),
+    "pickle for weights": (written(WEIGHTS, lambda _: PICKLE), "cannot read the weights"),
+    "pickle for a vocabulary": (written("source.model", lambda _: PICKLE), "source.model: not a SentencePiece model"),
     "other vocabulary": (written("source.model", lambda _: learn(WORDS, size=30, name="source")), OTHER_VOCABULARY),
     "other format": (described(format="$(touch payload)"), r"format: Input should be 1"),
     "negative beam": (described(decoding=DECODING | {"beam": -1}), r"decoding\.beam: .* greater than or equal to 1"),

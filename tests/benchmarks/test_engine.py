@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))  # `benchmarks` is not installed with the project
+sys.path.append(str(Path(__file__).parents[2]))  # `benchmarks` is not installed with the project
 
 from benchmarks.engine.workload import Size, training_flops  # noqa: E402
 from benchmarks.quality import trainings  # noqa: E402
@@ -22,14 +21,9 @@ from specialized_heads.training.objective import cross_entropy_sum  # noqa: E402
 SIZE = Size("tiny", layers=2, heads=4, width=32, feed_forward=64, vocabulary=60)
 
 
-@pytest.fixture
-def model() -> Transformer:
+def test_the_formula_counts_the_operations_of_an_update(store: Callable) -> None:
     model = Transformer(SIZE.architecture, dropout=0.0).eval()
     initialise(model, seed=1)
-    return model
-
-
-def test_the_formula_counts_the_operations_of_an_update(model: Transformer, store: Callable) -> None:
     corpus = store([[5, 6, 7, 8, 9, 10, 11]] * 3, [[9, 8, 7, 6]] * 3)  # no padding: the formula does not count it
     counter = FlopCounterMode(display=False)
     with counter:

@@ -111,9 +111,6 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
         read(source, files, languages=("en", "es"))
 
 
-# Files of pairs: what is written is read again, blocks of any size make one file, and a wrong file is named.
-
-
 @pytest.mark.parametrize("read", [read_pairs, lambda path: list(read_blocks(path))])
 def test_a_file_that_is_no_file_of_pairs_is_named(tmp_path: Path, read) -> None:
     with pytest.raises(UserError, match="none.parquet: no such file"):

@@ -1,12 +1,11 @@
 """Tokenisers of published models give the ids that transformers gives."""
 
-import io
 import json
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from published import HEADS, WIDTHS
+from published import HEADS, WIDTHS, learned
 from small import WORDS
 
 from specialized_heads.corpus.tokens import encode
@@ -20,13 +19,6 @@ ENGLISH = [" ".join(WORDS[start : start + 5]) for start in range(0, 200, 2)]
 GERMAN = [text[::-1] for text in ENGLISH]
 CHINESE = ["北京", "北", "北 京", "ia北京 ib"] * 20  # of the target alone
 TEXTS = [*ENGLISH[:10], *GERMAN[:10], "ﬁne 文 words", "  two   spaces ", "ai 北京 北", "京ai文北京"]
-
-
-def learn(texts: list[str], *, kind: str, size: int) -> sentencepiece.SentencePieceProcessor:
-    model = io.BytesIO()
-    options = {"model_type": kind, "vocab_size": size, "hard_vocab_limit": False, "minloglevel": 2}
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, **options)
-    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
 
 def pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
@@ -44,7 +36,7 @@ def marian(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Config
     """Two models with one table of ids, in which some of their pieces are missing, as in OPUS-MT."""
     texts = {"source": ENGLISH, "target": GERMAN + CHINESE}
     kind = getattr(request, "param", "unigram")
-    sides = {side: learn(lines, kind=kind, size=60) for side, lines in texts.items()}
+    sides = {side: learned(lines, kind=kind, size=60) for side, lines in texts.items()}
     for side, processor in sides.items():
         (tmp_path / f"{side}.spm").write_bytes(processor.serialized_model_proto())
     kept = [piece for processor in sides.values() for piece in pieces(processor)[4:] if hash(len(piece)) % 5 != 3]
@@ -58,7 +50,7 @@ def marian(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Config
 @pytest.fixture
 def m2m(tmp_path: Path) -> tuple[Path, Config]:
     """One model for both sides, a table of ids, and languages behind it."""
-    processor = learn(ENGLISH + GERMAN, kind="bpe", size=90)
+    processor = learned(ENGLISH + GERMAN, kind="bpe", size=90)
     (tmp_path / "sentencepiece.bpe.model").write_bytes(processor.serialized_model_proto())
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *reversed(pieces(processor)[3:-4])]
     (tmp_path / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
@@ -152,7 +144,7 @@ def nllb(tmp_path: Path) -> tuple[Path, Config, transformers.NllbTokenizer]:
     from transformers.convert_slow_tokenizer import SentencePieceExtractor
     from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
 
-    processor = learn(ENGLISH + GERMAN, kind="bpe", size=90)
+    processor = learned(ENGLISH + GERMAN, kind="bpe", size=90)
     path = tmp_path / "sentencepiece.bpe.model"
     path.write_bytes(processor.serialized_model_proto())
     extracted = SentencePieceExtractor(str(path)).extract(None)

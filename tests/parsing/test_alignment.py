@@ -53,16 +53,6 @@ def model() -> SentencePieceProcessor:
     return SentencePieceProcessor(model_proto=learn(TRAINING, size=150, name="source"))
 
 
-def words_at(text: str, *words: str) -> list[tuple[int, int]]:
-    """The spans of words that occur in this order."""
-    spans, after = [], 0
-    for word in words:
-        start = text.index(word, after)
-        after = start + len(word)
-        spans.append((start, after))
-    return spans
-
-
 def covered(spans: list[tuple[int, int, int]], text: str) -> set[int]:
     """The characters under the pieces, which must be in order."""
     for (_, start, end), (_, following, _) in zip(spans, [*spans[1:], (0, len(text), 0)]):
@@ -127,7 +117,11 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
     assert [identity for identity, _, _ in spans] == model.encode(processed)
     assert covered(spans, raw) >= {i for i, letter in enumerate(raw) if not letter.isspace()}
 
-    placed = words_at(raw, *words.split())
+    placed = [(0, 0)]
+    for word in words.split():  # in this order
+        start = raw.index(word, placed[-1][1])
+        placed.append((start, start + len(word)))
+    del placed[0]
     for (start, end), pieces in zip(placed, words_to_pieces(placed, spans), strict=True):
         first, last = spans[pieces[0]], spans[pieces[-1]]
         assert first[1] <= start < first[2] and last[1] < end <= last[2]  # from its first letter to its last

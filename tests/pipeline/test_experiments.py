@@ -61,23 +61,19 @@ def test_your_own_language_pair_by_configuration_alone(project, shared: Path) ->
     assert figures == {f"figure{number}" for number in (1, 3, 4, 5, 6, 7, 8)}
 
 
-# An experiment on lower-case Moses tokens, as the paper's: from raw text to scores and heads.
-
-CORPUS = "tatoeba_en_fr"
-
-
 def test_the_text_of_the_paper_from_corpus_to_scores_and_heads(project) -> None:
-    values = project.settings()
-    corpus = values["corpora"][CORPUS]
+    """An experiment on lower-case Moses tokens."""
+    values, name = project.settings(), "tatoeba_en_fr"
+    corpus = values["corpora"][name]
     corpus["filters"]["max_words"] = 4
     corpus["split"] = {"dev": 50, "test": 100, "analysis": 200}
-    values |= {"corpora": {CORPUS: corpus}, "vocabulary": {"source": 500, "target": 500, "preprocess": "paper"}}
+    values |= {"corpora": {name: corpus}, "vocabulary": {"source": 500, "target": 500, "preprocess": "paper"}}
     values["pruning"] |= {"encoder": [], "all": [], "retrain": []}
-    targets = ["data/models.parquet", f"{CORPUS}/heads/baseline/seed1.parquet"]
+    targets = ["data/models.parquet", f"{name}/heads/baseline/seed1.parquet"]
     run = project.configured(values).run(*(f"results/smoke/{target}" for target in targets))
     assert run.status == 0, run.printed[-5000:]
 
-    folder = project.file(CORPUS)
+    folder = project.file(name)
     # Words of raw, cased text meet pieces of lower-case tokens.
     report = read_json(folder / "heads/baseline/seed1.json")
     assert report["aligned"] == report["parsed"] > 150

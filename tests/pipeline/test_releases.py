@@ -31,16 +31,6 @@ def release(path: Path, files: dict[str, str]) -> None:
     (tarred if path.suffix == ".tgz" else zipped)(path, files)
 
 
-def check_hashes(table: Path, releases: Path) -> None:
-    """Give the table of datasets the sizes and hashes of the small releases."""
-    rows = pd.read_csv(table, dtype=str, keep_default_na=False)
-    for place, url in rows["url"].items():
-        file = releases / url.partition("//")[2]
-        known = (str(file.stat().st_size), file_hash(file)) if file.is_file() else ("", "")
-        rows.loc[place, ["bytes", "sha256"]] = known
-    rows.to_csv(table, index=False)
-
-
 def test_news_text_with_held_out_sets_of_its_own_becomes_a_corpus(project, tmp_path: Path) -> None:
     """The test set occurs in the training text, and the analysis sentences are of another pair."""
     crawl, development = some(12, "page"), some(3, "dev")
@@ -58,7 +48,12 @@ def test_news_text_with_held_out_sets_of_its_own_becomes_a_corpus(project, tmp_p
     release(wmt13 / "training-parallel-commoncrawl.tgz", sides("commoncrawl.ru-en", crawl, "en", "ru"))
     release(wmt13 / "training-parallel-europarl-v7.tgz", sides("training/europarl-v7.fr-en", french, "en", "fr"))
     release(wmt19 / "dev.tgz", sides("dev/newstest2013", development, "en", "ru") | segments)
-    check_hashes(project.root / "resources" / "datasets.csv", releases)
+    table = project.root / "resources" / "datasets.csv"  # gets the sizes and hashes of the small releases
+    rows = pd.read_csv(table, dtype=str, keep_default_na=False)
+    for place, url in rows["url"].items():
+        file = releases / url.partition("//")[2]
+        rows.loc[place, ["bytes", "sha256"]] = (file.stat().st_size, file_hash(file)) if file.is_file() else ("", "")
+    rows.to_csv(table, index=False)
     values = project.settings()
     source = {"kind": "wmt", "train": ["commoncrawl_en_ru", "yandex_1m_en_ru"], "analysis": ["europarl_v7_en_fr"]}
     source |= {"dev": ["newstest2013"], "test": ["newstest2014"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from pages import blocks
+from pages import ROOT, blocks
 
 
 def test_what_changes_no_result(finished) -> None:
@@ -56,9 +56,6 @@ def test_training_on_several_gpus_starts_a_process_for_each(finished, resource: 
     assert several in finished.run(*arguments, "--set-resources", f"train_baseline:{resource}").printed
 
 
-# Trees are made again where the models that parse are others, as far as the workflow can see them.
-
-
 def test_another_list_of_stanza_models_makes_the_trees_stale(project, shared: Path, tmp_path: Path) -> None:
     if not (shared / "stanza").is_dir():
         pytest.skip(f"no Stanza models in {shared}")
@@ -77,13 +74,9 @@ def test_another_list_of_stanza_models_makes_the_trees_stale(project, shared: Pa
     assert "parser_models" in workflow.run("--dry-run", target).printed
 
 
-# The guide for a new figure in docs/extending.md, followed to the letter: two edits, and the figure is made.
-
-GUIDE = Path(__file__).parents[2] / "docs" / "extending.md"
-
-
 def test_a_figure_takes_two_edits(finished) -> None:
-    module, row = blocks(GUIDE, "python")[:2]
+    """The guide for a new figure in docs/extending.md, followed to the letter."""
+    module, row = blocks(ROOT / "docs" / "extending.md", "python")[:2]
     path = module.splitlines()[0].removeprefix("# ")
     assert not (finished.root / path).exists()
     (finished.root / path).write_text(module, encoding="utf-8")

@@ -35,14 +35,12 @@ def test_the_tables_have_the_same_keys(smoke, table: str) -> None:
 
 def test_every_model_is_scored(smoke) -> None:
     models = pd.read_parquet(smoke.file("data/models.parquet"))
-    names = {corpus: list(map(name_of, rows.to_dict("records"))) for corpus, rows in models.groupby("corpus")}
+    trained = models["kind"] + "/" + models["scope"] + "_lambda" + models["lam"].map("{:g}".format)
+    models["name"] = trained.where(models["kind"] != "baseline", "baseline")
+    names = models.groupby("corpus")["name"].agg(list).to_dict()
     assert names == {"tatoeba_en_fr": ["baseline", *PRUNED, *SCRATCH], "libreoffice_en_ru": ["baseline"]}
     assert models["signature"].str.contains("version:").all()
     assert (models["sentences"] == 100).all()
-
-
-def name_of(row: dict) -> str:
-    return row["kind"] if row["kind"] == "baseline" else f"{row['kind']}/{row['scope']}_lambda{row['lam']:g}"
 
 
 def test_a_small_lambda_keeps_heads_and_a_large_one_keeps_none(smoke) -> None:

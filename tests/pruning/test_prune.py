@@ -27,8 +27,6 @@ from specialized_heads.training.objective import evaluate
 
 SIZES = {"updates": 40, "batch_tokens": 100, "log_every": 40, "evaluate_every": 40}
 SETTINGS = PRUNING | {"training": TRAINING | SIZES}
-SOURCES = [[5, 9, 4, 17], [8], []]
-DECODING = {"beam": 2, "max_length_ratio": 2.0}
 
 
 Pruned = tuple[Transformer, Transformer, list[dict], dict]
@@ -73,7 +71,7 @@ def test_a_huge_penalty_removes_all_heads_and_the_model_still_translates(pruned,
     said = f"all {len(gates)} gates closed at λ 100;"
     assert read_json(tmp_path / "gates.json")["collapse"].startswith(said)
     assert said in caplog.text
-    assert len(translate(after, SOURCES, **DECODING)) == len(SOURCES)
+    assert len(translate(after, [[5, 9, 4, 17], [8], []], beam=2, max_length_ratio=2.0)) == 3
 
 
 def test_rows_of_gates_and_the_logged_loss_are_those_of_the_model(pruned, store, sentences, tmp_path: Path) -> None:

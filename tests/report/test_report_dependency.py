@@ -65,11 +65,9 @@ def test_table1_puts_the_paper_beside_ours(make, stage) -> None:
     assert f"| dobj | v→o | {paper.WMT} |  |  | 78 | 41 |  |" in table and "| det | head→dep. | EN-FR |" in table
 
 
-# Figure 6: the closed form of the Hard Concrete distribution against its definition.
-
-
 @pytest.mark.parametrize("log_alpha", figure6.LOG_ALPHAS)
-def test_density_and_point_masses_are_those_of_drawn_gates(log_alpha):
+def test_density_and_point_masses_are_those_of_drawn_gates(log_alpha: float) -> None:
+    """Figure 6: the closed form of the Hard Concrete distribution against its definition."""
     u = np.random.default_rng(0).uniform(size=400_000)
     s = 1 / (1 + np.exp(-(np.log(u) - np.log1p(-u) + log_alpha) / 0.33))
     gates = np.clip(1.2 * s - 0.1, 0, 1)

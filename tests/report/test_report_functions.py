@@ -58,9 +58,6 @@ def test_drift_tells_types_and_offsets_apart(make) -> None:
     assert not set(found) & {"positional 0", "positional −1, decoder", "amod n→a"} and len(found) == 5 + 6
 
 
-# Survival
-
-
 @pytest.mark.parametrize("survivors, heads, true", [(4, 24, 0.76), (20, 24, 0.76), (4, 24, 0.5), (24, 48, 0.9)])
 def test_intervals_hold_the_true_area_as_often_as_they_say(survivors: int, heads: int, true: float) -> None:
     """Scores are normal, those of survivors higher by what makes the area the true one."""
@@ -116,8 +113,6 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
     written = make.texts(survival.draw(rows))
     assert {"λ 0.01, seed 1: 10 left", "EN-FR, encoder heads pruned", "no difference to measure"} <= set(written)
 
-
-# Persons
 
 SUBJECTS = {
     "first person": "I/PRON I/X We/PRON mine/PRON",

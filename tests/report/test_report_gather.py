@@ -141,14 +141,9 @@ def test_a_figure_of_pruning_shows_the_first_corpus_with_pruned_models(make, tmp
     assert len(load([tmp_path / "made_up"] * 2).models) == 2 * 4  # of two experiments
 
 
-# The configuration that is kept of an experiment gives the same experiment again.
-
-ROOT = Path(__file__).parents[2]
-
-
 @pytest.mark.parametrize("name", ["config.yaml", "config/paper.yaml", "config/bert_small.yaml"])
 def test_the_written_configuration_is_the_same_experiment(name: str, call: Callable[..., None], tmp_path: Path) -> None:
-    given = load_experiment(read(ROOT / name))
+    given = load_experiment(read(Path(__file__).parents[2] / name))
     call(configuration, settings=given.model_dump(mode="json"), output=tmp_path / "configuration.yaml")
     written = read(tmp_path / "configuration.yaml")
     assert load_experiment(written) == given

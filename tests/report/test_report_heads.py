@@ -84,11 +84,8 @@ def test_figure8_names_relations_by_their_margin(make) -> None:
     assert cells[1, 1] == "obj o→v; nsubj v→s" and cells[1, 2] == "nsubj v→s; obj o→v" and cells[1, 4] == "other"
 
 
-@pytest.fixture
-def maps(tmp_path: Path):
-    """`maps("▁a ▁b", ...)`: the numbers of figure 5 from a head's attention on these sentences; `changed`: of the file."""
-
-    def numbers(*sentences: str, **changed: object) -> pd.DataFrame:
+def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_path: Path) -> None:
+    def maps(*sentences: str, **changed: object) -> pd.DataFrame:
         random, shown = np.random.default_rng(0), []
         for sentence in sentences:
             tokens = [*sentence.split(), "</s>"]
@@ -98,10 +95,6 @@ def maps(tmp_path: Path):
         (tmp_path / "examples.json").write_text(json.dumps(example))
         return figure5.numbers(None, {"EN-FR": tmp_path / "examples.json"})
 
-    return numbers
-
-
-def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(maps, make, tmp_path: Path) -> None:
     plotted = maps("▁the ▁pen guin ▁waddles", "▁Мария ▁читает")
     given = json.loads((tmp_path / "examples.json").read_text())["sentences"]
     for number, sentence in enumerate(given, start=1):

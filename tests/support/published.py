@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -67,21 +68,20 @@ def copying(model: Any) -> Any:
     return model.eval()
 
 
+def learned(texts: Iterable[str], *, size: int, kind: str = "unigram") -> sentencepiece.SentencePieceProcessor:
+    model = io.BytesIO()
+    options = {"model_type": kind, "vocab_size": size, "hard_vocab_limit": False, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, **options)
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
 def write_tokeniser(folder: Path, texts: dict[str, list[str]]) -> None:
     """Two SentencePiece models and their joint table of `SIZE` ids, learned from the texts of each side, as MarianMT has them."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces = []
     for side, lines in texts.items():
-        model = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=model,
-            vocab_size=2 * SIZE,
-            hard_vocab_limit=False,
-            minloglevel=2,
-        )
-        (folder / f"{side}.spm").write_bytes(model.getvalue())
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+        processor = learned(lines, size=2 * SIZE)
+        (folder / f"{side}.spm").write_bytes(processor.serialized_model_proto())
         pieces.append([processor.id_to_piece(number) for number in range(3, processor.vocab_size())])
     shared = dict.fromkeys(piece for pair in zip_longest(*pieces) for piece in pair if piece)
     tokens = ["</s>", "<unk>", *list(shared)[: SIZE - 3]]

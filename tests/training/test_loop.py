@@ -308,10 +308,8 @@ def test_muon_trains_layers_without_heads_and_leaves_frozen_weights(tiny_model, 
             assert float(update.abs().max()) == pytest.approx(0.004, rel=0.01), name
 
 
-# The development loss against the library's cross-entropy, sentence by sentence.
-
-
 def test_evaluation_is_per_token_without_dropout_whatever_the_batches(tiny_model, store, sentences) -> None:
+    """Against the library's cross-entropy, sentence by sentence."""
     model, data = tiny_model(dropout=0.5).train(), store(*sentences(30))
     loss = evaluate(model, data)
     assert model.training  # as before

@@ -283,10 +283,7 @@ def test_trees_of_more_sentences_than_the_text_has_are_a_mistake_of_the_user(mad
         made()
 
 
-# The index leads to every page and says how many heads each model has.
-
-
-def test_every_page_has_a_link_and_its_numbers(call, tmp_path: Path) -> None:
+def test_the_index_has_a_link_to_every_page_and_the_numbers_of_heads(call, tmp_path: Path) -> None:
     rows = [("encoder", ["positional"]), ("encoder", []), ("cross", ["diagonal"])]
     table = pa.Table.from_pylist([{"type": kind, "functions": functions} for kind, functions in rows])
     tables = [tmp_path / f"{number}.parquet" for number in range(2)]
