@@ -22,17 +22,13 @@ SETTINGS = {
 
 @pytest.fixture
 def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
-    (tmp_path / "bpe.model").write_bytes(learn(WORDS, size=60, name="target"))
+    files = {name.split(".")[0]: tmp_path / name for name in ("model.safetensors", "bpe.model")}
+    files |= {name: tmp_path / f"{name}.txt" for name in ("output", "tokenised")}
+    files["bpe"].write_bytes(learn(WORDS, size=60, name="target"))
+    save(tiny_model(vocabulary=59), files["model"], training={})
     sources, targets = sentences(30, vocabulary=59)
     sources[4] = []
-    save(tiny_model(vocabulary=59), tmp_path / "model.safetensors", training={})
-    return {
-        "model": tmp_path / "model.safetensors",
-        "tokens": token_file("test", sources, targets),
-        "bpe": tmp_path / "bpe.model",
-        "output": tmp_path / "translation.txt",
-        "tokenised": tmp_path / "translation.tokenised.txt",
-    }
+    return files | {"tokens": token_file("test", sources, targets)}
 
 
 @pytest.fixture

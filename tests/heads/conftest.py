@@ -1,9 +1,10 @@
 """The stage that analyses heads, on real sentences with real trees and a real BPE."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
-import pyarrow as pa
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from parsed_corpus import NUMBER, Corpus, libreoffice
@@ -23,27 +24,15 @@ def corpus() -> Corpus:
 @pytest.fixture
 def files(corpus: Corpus, tmp_path: Path, token_file) -> dict[str, Path]:
     """What the stage reads, except the model, and writes. Relevances are those of up to 8 heads in 2 layers."""
-    write_pairs(tmp_path / "text.parquet", Pairs(corpus.sources, ["–"] * NUMBER, ["1"] * NUMBER))
-    write_parses(tmp_path / "parses.parquet", corpus.trees)
-    (tmp_path / "bpe.model").write_bytes(corpus.bpe.serialized_model_proto())
-    heads = [(kind, layer, head) for kind in KINDS for layer in (1, 2) for head in range(1, 9)]
-    rows = [
-        {"type": kind, "layer": layer, "head": head, "z_plus": number / 100, "epsilon": -number / 50}
-        for number, (kind, layer, head) in enumerate(heads)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "relevance.parquet")
-    return {
-        "model": tmp_path / "model.safetensors",
-        "bpe": tmp_path / "bpe.model",
-        "text": tmp_path / "text.parquet",
-        "analysis": token_file("analysis", corpus.source_ids, corpus.target_ids),
-        "train": token_file("train", corpus.source_ids, corpus.target_ids),
-        "relevance": tmp_path / "relevance.parquet",
-        "parses": tmp_path / "parses.parquet",
-        "output": tmp_path / "heads.parquet",
-        "examples": tmp_path / "examples.json",
-        "report": tmp_path / "report.json",
-    }
+    read = ("model.safetensors", "bpe.model", "text.parquet", "relevance.parquet", "parses.parquet")
+    files = {name.split(".")[0]: tmp_path / name for name in (*read, "output.parquet", "examples.json", "report.json")}
+    files |= {name: token_file(name, corpus.source_ids, corpus.target_ids) for name in ("analysis", "train")}
+    write_pairs(files["text"], Pairs(corpus.sources, ["–"] * NUMBER, ["1"] * NUMBER))
+    write_parses(files["parses"], corpus.trees)
+    files["bpe"].write_bytes(corpus.bpe.serialized_model_proto())
+    heads = pd.DataFrame(product(KINDS, (1, 2), range(1, 9)), columns=["type", "layer", "head"])
+    heads.assign(z_plus=heads.index / 100, epsilon=-heads.index / 50).to_parquet(files["relevance"])
+    return files
 
 
 @pytest.fixture

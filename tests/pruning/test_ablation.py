@@ -10,7 +10,6 @@ from sacrebleu.metrics import BLEU
 from small import WORDS
 
 from specialized_heads.corpus.bpe import learn, load_bpe
-from specialized_heads.experiment.sections import Decoding
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.model.decoding import translate as search
@@ -27,31 +26,25 @@ UNEVEN = {"encoder": [[1, 2], [0]], "decoder": [[], [1, 2]], "cross": [[0, 2], [
 @pytest.fixture
 def files(token_file, sentences, tiny_model, tmp_path: Path) -> dict[str, Path]:
     """A model with uneven layers, and a set whose references are its own translations with some errors."""
-    (tmp_path / "bpe.model").write_bytes(learn(WORDS, size=60, name="target"))
+    names = ("model.safetensors", "bpe.model", "references.parquet", "output.parquet", "state")
+    files = {name.split(".")[0]: tmp_path / name for name in names}
+    files["bpe"].write_bytes(learn(WORDS, size=60, name="target"))
     model = tiny_model(vocabulary=59, heads=3, width=12, seed=3)
     model.keep_heads(UNEVEN)
-    save(model, tmp_path / "model.safetensors", training={})
+    save(model, files["model"], training={})
     sources, targets = sentences(15, vocabulary=59)
-    bpe = load_bpe(tmp_path / "bpe.model")
-    texts = [bpe.decode(ids) for ids in search(model, sources, **Decoding(**DECODED["decoding"]).model_dump())]
+    texts = load_bpe(files["bpe"]).decode(search(model, sources, **DECODED["decoding"]))
     references = [text if number % 3 else text[: len(text) // 2] for number, text in enumerate(texts)]
-    pq.write_table(pa.table({"target": references}), tmp_path / "references.parquet")
-    return {
-        "model": tmp_path / "model.safetensors",
-        "tokens": token_file("test", sources, targets),
-        "bpe": tmp_path / "bpe.model",
-        "references": tmp_path / "references.parquet",
-        "output": tmp_path / "result.parquet",
-        "state": tmp_path / "result.state",
-    }
+    pq.write_table(pa.table({"target": references}), files["references"])
+    return files | {"tokens": token_file("test", sources, targets)}
 
 
 def bleu_without(files: dict[str, Path], sentences, removal: set[tuple[str, int, int]]) -> float:
     """BLEU of the model from which heads are physically removed."""
     model = load(files["model"])
     remove_heads(model, removal)
-    bpe, settings = load_bpe(files["bpe"]), Decoding(**DECODED["decoding"]).model_dump()
-    outputs = [bpe.decode(ids) for ids in search(model, sentences(15, vocabulary=59)[0], **settings)]
+    ids = search(model, sentences(15, vocabulary=59)[0], **DECODED["decoding"])
+    outputs = load_bpe(files["bpe"]).decode(ids)
     references = pq.read_table(files["references"]).column("target").to_pylist()
     return BLEU().corpus_score(outputs, [references]).score
 

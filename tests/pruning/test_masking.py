@@ -10,8 +10,7 @@ from specialized_heads.model.decoding import translate
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning import masking
 from specialized_heads.pruning.masking import NOTHING, Removal, passes, translate_set, translate_without
-from specialized_heads.pruning.scopes import Head, remove_heads
-from specialized_heads.pruning.scopes import heads_of as heads_of_scope
+from specialized_heads.pruning.scopes import heads_of, remove_heads
 
 SOURCES = [[5, 9, 4, 17], [8], [], [11, 12, 13], [7, 7, 7, 4, 15, 6]]
 DECODING = Decoding(beam=3, max_length_ratio=1.5)
@@ -33,13 +32,9 @@ def without(model: Transformer, removal: Removal) -> Transformer:
     return smaller
 
 
-def heads_of(model: Transformer) -> list[Head]:
-    return heads_of_scope(model.architecture, scope="all")
-
-
 def some_removals(model: Transformer) -> list[Removal]:
     """Each head, the other heads of each layer, and growing sets across all types."""
-    heads = heads_of(model)
+    heads = heads_of(model.architecture, scope="all")
     others = [frozenset(o for o in heads if o[:2] == h[:2] and o != h) for h in heads]
     return [frozenset([h]) for h in heads] + others + [frozenset(heads[::-1][:n]) for n in range(len(heads) + 1)]
 
@@ -50,7 +45,9 @@ def test_masks_equal_removal(model: Transformer) -> None:
     assert len(found) == len(removals)
     for removal, outputs in zip(removals, found, strict=True):
         assert outputs == translate(without(model, removal), SOURCES, **DECODING.model_dump()), sorted(removal)
-    assert len({str(outputs) for outputs in found}) > len(heads_of(model))  # the masks do something
+    assert len({str(outputs) for outputs in found}) > len(
+        heads_of(model.architecture, scope="all")
+    )  # the masks do something
     assert all(attention.gate is None for attention in model.attentions())
 
 

@@ -21,8 +21,7 @@ def ours(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def pruned(tables: Tables, scope: str, lam: float) -> pd.DataFrame:
-    models = tables.models
-    return models[(models["kind"] == "pruned") & (models["scope"] == scope) & (models["lam"] == lam)]
+    return tables.models.query("kind == 'pruned' and scope == @scope and lam == @lam")
 
 
 @pytest.fixture

@@ -65,10 +65,9 @@ def row(kind: str, layer: int, head: int, functions: list[str] = (), **scores: A
 @pytest.fixture
 def files(tmp_path: Path, tiny_model) -> dict[str, Path]:
     """A model without head cross-1-1, an analysis set, and everything that the stage reads."""
-    names = ("model.safetensors", "source.model", "target.model", "text.parquet", "tokens.safetensors")
-    paths = [tmp_path / name for name in (*names, "parses.parquet", "heads.parquet", "out.html")]
-    keys = ("model", "source_bpe", "target_bpe", "text", "analysis", "parses", "heads", "output")
-    found = dict(zip(keys, paths, strict=True))
+    names = ("model.safetensors", "source_bpe.model", "target_bpe.model", "text.parquet", "analysis.safetensors")
+    names += ("parses.parquet", "heads.parquet", "output.html")
+    found = {name.split(".")[0]: tmp_path / name for name in names}
     processors = {}
     for side, texts in (("source", TEXTS), ("target", TARGETS)):
         blob = learn(texts * 20, size=70 if side == "source" else 60, name=side)
