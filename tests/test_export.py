@@ -61,15 +61,11 @@ def test_translations_are_those_of_the_pipeline(call, model_files: dict[str, Pat
     assert len(set(expected)) > 10
 
 
-def test_white_space_is_made_single_and_nothing_stays_nothing(exported: Path) -> None:
+def test_text_is_normalised_as_that_of_training_and_nothing_stays_nothing(exported: Path) -> None:
     translator = load_exported(exported, device="cpu")
     assert translator("ai  qa\t\u00a0bj \n") == translator("ai qa bj") != ""
     assert translator(["", " \t ", "ai", "\u200b", "\u200b \u200b"]) == ["", "", translator("ai"), "", ""]
     assert translator([]) == []
-
-
-def test_text_is_normalised_as_that_of_training(exported: Path) -> None:
-    translator = load_exported(exported, device="cpu")
     for text in ("a&#x69; qa", "\u200eai \u00ad qa\ufeff"):
         assert translator(text) == translator(normalise(text)[0]) == translator("ai qa")
 

@@ -11,20 +11,12 @@ from small import ENVIRONMENT
 
 from specialized_heads.stage import UserError, arguments, atomic, one_line, optional
 
-STAGE = '''"""Stage: a made-up one.
-
-More about it.
-"""
-
+STAGE = '''"""Stage: a made-up one."""
 import logging
-
 from specialized_heads import stage
-from specialized_heads.stage import Section
 
-
-class Settings(Section):
+class Settings(stage.Section):
     number: int
-
 
 def main() -> None:
     args = stage.arguments(__doc__, files=["input"])
@@ -36,9 +28,7 @@ def main() -> None:
     logging.getLogger("fontTools.subset").warning("no such glyph")
     print(1 / number)
 
-
-if __name__ == "__main__":
-    stage.run(main)
+stage.run(main)
 '''
 
 
@@ -62,16 +52,12 @@ def test_a_stage_that_succeeds(run_stage) -> None:
     assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == ["number 4", "no such glyph"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ('{"number": -1}', "error: x.tsv: a number below zero; give a positive one\n"),
-        ('{"number": 1, "digit": 2}', "error: settings: digit: Extra inputs are not permitted\n"),
-    ],
-)
-def test_a_mistake_of_the_user_is_one_line(run_stage, settings: str, said: str) -> None:
-    done = run_stage("--input", "x.tsv", "--settings", settings)
-    assert (done.returncode, done.stderr) == (2, said)
+def test_a_mistake_of_the_user_is_one_line(run_stage) -> None:
+    mistakes = {'{"number": -1}': "x.tsv: a number below zero; give a positive one"}
+    mistakes |= {'{"number": 1, "digit": 2}': "settings: digit: Extra inputs are not permitted"}
+    for settings, said in mistakes.items():
+        done = run_stage("--input", "x.tsv", "--settings", settings)
+        assert (done.returncode, done.stderr) == (2, f"error: {said}\n")
 
 
 def test_a_defect_shows_its_traceback(run_stage) -> None:

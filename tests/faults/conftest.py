@@ -63,15 +63,12 @@ class Scene:
 
     def differences(self) -> list[str]:
         """The results that are missing, or not byte by byte those of the undisturbed run."""
-        expected, actual = (
-            {
-                name: path.read_bytes()
-                for path in root.rglob("*")
-                if path.is_file()
-                if not MEASURED.search(name := str(path.relative_to(root)))
-            }
-            for root in (self.undisturbed.file(""), self.file(""))
-        )
+
+        def results(root: Path) -> dict[str, bytes]:
+            files = {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+            return {name: path.read_bytes() for name, path in files.items() if not MEASURED.search(name)}
+
+        expected, actual = results(self.undisturbed.file("")), results(self.file(""))
         return sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
 
 

@@ -13,29 +13,23 @@ from workflows import ENVIRONMENT, PIPED, ROOT, Workflow, ended, start
 IMPORTER = """
 configfile: "config.yaml"
 
-
 rule own:
     input:
         "results/imported/tatoeba_en_fr/parses/relations.parquet",
         "second/results/imported/tokens.done",
 
-
 module heads:
     snakefile: "{snakefile}"
     config: config["heads"]
 
-
 use rule * from heads as heads_*
-
 
 module second:
     snakefile: "{snakefile}"
     config: config["heads"]
     prefix: "second"
 
-
 use rule * from second as second_*
-
 
 rule done:
     input:

@@ -1,4 +1,4 @@
-"""Text of the user's own: what is read from each format, and what a mistake in it looks like."""
+"""Text of the user's own, and archives of OPUS: what is read from each format, and what a mistake in it looks like."""
 
 import gzip
 from collections import Counter
@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packing import zipped
 from pydantic import ValidationError
 
 from specialized_heads.corpus.pairs import SCHEMA
-from specialized_heads.corpus.readers import local
-from specialized_heads.experiment.sources import Local
+from specialized_heads.corpus.readers import local, opus
+from specialized_heads.experiment.sources import Local, Opus
 from specialized_heads.stage import UserError
 
 TSV = "\ufeffA cat.\tКот.\tbook\tmore\r\n\nA dog.\tПёс.\tletters\t\n"
@@ -109,3 +110,42 @@ def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, g
 def test_a_configuration_that_names_no_one_way_to_read(keys: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Local.model_validate({"kind": "local"} | keys)
+
+
+# Archives in the layout of OPUS's Moses releases.
+
+# Line ends inside of a sentence that are no line feeds must not count as such.
+ENGLISH = "A cat.\nA dog.\u2028And a bird.\nA house.\n"
+RUSSIAN = "Кот.\nПёс.\x85 И птица.\nДом.\n"
+
+
+def rows(path: Path, files: dict[str, str], *, languages: tuple[str, str] = ("en", "ru")) -> list[tuple[str, ...]]:
+    """The rows of an archive with these files."""
+    zipped(path, {"README": "About.", "LICENSE": "Free."} | files)
+    source, counts = Opus(kind="opus", corpus="Books", version="v1"), Counter[str]()
+    batches = opus.read(source, [path], source_language=languages[0], target_language=languages[1], counts=counts)
+    found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert not counts
+    return found
+
+
+def test_both_orders_of_files_and_both_directions(tmp_path: Path) -> None:
+    texts = {"Books.en-ru.en": ENGLISH, "Books.en-ru.ru": RUSSIAN}
+    expected = list(zip(ENGLISH.split("\n"), RUSSIAN.split("\n"), strict=True))[:3]
+    for order in (texts, dict(reversed(texts.items()))):
+        assert rows(tmp_path / "x.zip", order) == [(*pair, "", "") for pair in expected]
+        backward = rows(tmp_path / "x.zip", order, languages=("ru", "en"))
+        assert backward == [(*pair[::-1], "", "") for pair in expected]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"B.en-ru.en": ENGLISH, "B.en-ru.ru": "Кот.\n"}, "differ in length: the second ends after line 1"),
+        ({"B.en-ru.en": ENGLISH}, r"no files end in \.en-ru\.ru"),
+        ({"B.en-ru.en": "1", "B.en-ru.ru": "1", "C.en-ru.ru": "1"}, r"2 files end in \.en-ru\.ru"),
+    ],
+)
+def test_archives_that_are_no_parallel_text(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        rows(tmp_path / "x.zip", files)
