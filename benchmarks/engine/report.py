@@ -2,7 +2,7 @@
 
 import csv
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -64,14 +64,9 @@ def training(rows: list[Row]) -> list[str]:
         speed = [row["tokens"] / row["seconds"] for row in group]
         share = [utilisation(row, rows) for row in group]
         hours = UPDATES * SOURCE_TOKENS * target_per_source(group) / median(speed) / 3600
-        cells = (
-            describe_size(SIZES[size]),
-            system,
-            group[0]["variant"],
-            spread(speed, "{:,.0f}"),
-            spread(share, "{:.0%}"),
-        )
-        lines.append((*cells, f"{hours:,.0f}" if size == "base" else ""))
+        cells = [describe_size(SIZES[size]), system, group[0]["variant"]]
+        cells += [spread(speed, "{:,.0f}"), spread(share, "{:.0%}"), f"{hours:,.0f}" if size == "base" else ""]
+        lines.append(cells)
     head = ("model", "system", "fastest as", "target tokens/s", "utilisation", "hours for the paper's baseline")
     batch = f"about {per_update:,.0f} target tokens"
     return [TRAINING.format(batch=batch, updates=UPDATES, source_tokens=SOURCE_TOKENS), table(head, lines)]
@@ -131,6 +126,6 @@ def spread(values: list[float], form: str) -> str:
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
-def table(head: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:
+def table(head: tuple[str, ...], lines: Iterable[Sequence[Any]]) -> str:
     rows = [head, ("---",) * len(head), *lines]
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)

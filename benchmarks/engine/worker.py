@@ -18,16 +18,12 @@ from typing import Any
 from benchmarks.engine.ceiling import product_rates
 from benchmarks.engine.workload import Workload
 
-SYSTEMS = {
-    "ours": ("ours", "System"),
-    "ours-fp32": ("ours", "Float32System"),
-    "marian": ("marian", "System"),
+SYSTEMS = {  # module, class and title
+    "ours": ("ours", "System", "this engine"),
+    "ours-fp32": ("ours", "Float32System", "this engine, float32"),
+    "marian": ("marian", "System", "Marian in transformers"),
 }
-TITLES = {
-    "ours": "this engine",
-    "ours-fp32": "this engine, float32",
-    "marian": "Marian in transformers",
-}
+TITLES = {name: title for name, (_, _, title) in SYSTEMS.items()}
 
 
 def main() -> None:
@@ -37,7 +33,7 @@ def main() -> None:
     workload = Workload.read(folder)
     tasks: dict[str, Callable[..., Any]] = {"ceiling": partial(product_rates, workload, threads=threads)}
     if name in SYSTEMS:
-        module, kind = SYSTEMS[name]
+        module, kind, _ = SYSTEMS[name]
         system = getattr(importlib.import_module(f"benchmarks.engine.{module}"), kind)
         tasks = {"train": Measured(system(workload, threads=threads), workload).train}
     print(json.dumps({}), file=answers, flush=True)
