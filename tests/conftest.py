@@ -64,18 +64,8 @@ def tiny_model() -> Callable[..., Transformer]:
     Unlike after `initialise`, biases are not zero and norms are not the identity, so that forgetting one shows.
     """
 
-    def build(
-        *,
-        seed: int = 1,
-        vocabulary: int = 20,
-        layers: int = 2,
-        heads: int = 2,
-        width: int = 8,
-        feed_forward: int = 12,
-        dropout: float = 0.0,
-        **sizes: float,
-    ) -> Transformer:
-        sizes |= {"layers": layers, "heads": heads, "width": width, "feed_forward": feed_forward}
+    def build(*, seed: int = 1, vocabulary: int = 20, dropout: float = 0.0, **sizes: float) -> Transformer:
+        sizes = {"layers": 2, "heads": 2, "width": 8, "feed_forward": 12} | sizes
         architecture = Architecture.full(source_vocabulary=vocabulary, target_vocabulary=vocabulary + 1, **sizes)
         model = Transformer(architecture, dropout=dropout)
         random = np.random.default_rng(seed)

@@ -45,16 +45,10 @@ def test_translations_are_those_of_the_pipeline(call, model_files: dict[str, Pat
     bpe = {name: model_files[name] for name in ("source_model", "target_model")}
     settings = {"preprocess": preprocess, "source_language": "en", "target_language": "de"}
     call(tokens, settings=settings, text=tmp_path / "test.parquet", output=tmp_path / "test.tokens", **bpe)
-    call(
-        translate,
-        settings={"decoding": DECODING, "preprocess": preprocess, "language": "de", "device": "cpu"},
-        model=model_files["model"],
-        tokens=tmp_path / "test.tokens",
-        bpe=model_files["target_model"],
-        output=tmp_path / "translation.txt",
-        tokenised=tmp_path / "tokenised.txt",
-    )
-    expected = (tmp_path / "translation.txt").read_text(encoding="utf-8").splitlines()
+    settings = {"decoding": DECODING, "preprocess": preprocess, "language": "de", "device": "cpu"}
+    files = {"model": model_files["model"], "tokens": tmp_path / "test.tokens", "bpe": model_files["target_model"]}
+    call(translate, settings=settings, **files, output=tmp_path / "text.txt", tokenised=tmp_path / "tokenised.txt")
+    expected = (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()
     translator = load_exported(tmp_path / "folder", device="cpu")
     assert translator(texts) == expected
     assert translator(texts[3]) == expected[3]

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -139,13 +140,8 @@ def test_what_is_fetched_follows_from_the_configuration() -> None:
 
 # The made-up tasks: what is changed and what is not, labels in balance, nothing in common between the sets.
 
-TEXTS = [
-    f"The {a} {b} saw {c} {d} dogs."
-    for a in ("old", "big")
-    for b in "xyzw"
-    for c in ("two", "my")
-    for d in ("red", "wet")
-]
+WORDS = product(("old", "big"), "xyzw", ("two", "my"), ("red", "wet"))
+TEXTS = [f"The {a} {b} saw {c} {d} dogs." for a, b, c, d in WORDS]
 
 
 @pytest.fixture

@@ -23,15 +23,7 @@ LIKE = [line.replace("больших", "малых") if i % 4 == 1 or i == 2 els
 def scored(call, tmp_path: Path) -> Callable[..., dict]:
     """`scored(system, baseline)`: what the stage writes; tokens are those of the system unless others are given."""
 
-    def run(
-        system: list[str],
-        baseline: list[str] | None = None,
-        *,
-        tokenised: list[str] | None = None,
-        preprocess: str = "none",
-        language: str = "ru",
-        references: list[str] = REFERENCES,
-    ) -> dict:
+    def run(system, baseline=None, *, tokenised=None, preprocess="none", language="ru", references=REFERENCES) -> dict:
         write_pairs(tmp_path / "test.parquet", Pairs(["–"] * 60, references, ["1"] * 60))
         files = {"references": tmp_path / "test.parquet", "output": tmp_path / "score.json"}
         tokenised = apply(system, language="ru", mode="paper") if tokenised is None else tokenised

@@ -1,20 +1,18 @@
 """Models written for other engines translate as ours do."""
 
-import json
 from pathlib import Path
 
 import pytest
 import sentencepiece
 import torch
 from engines import agrees
-from exporting import SCORE, SETTINGS
+from exporting import SETTINGS, written
 from published import marian, write_tokeniser
 from small import WORDS
 
 from specialized_heads import export
 from specialized_heads.exchange.export_to import export_to
 from specialized_heads.exchange.import_model import read_model
-from specialized_heads.model.checkpoint import save
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.stage import UserError
 
@@ -34,13 +32,7 @@ def imported(call, saved, tmp_path: Path) -> Path:
 
 
 def exported_as(folder: Path, model: Transformer, source: bytes, target: bytes, call) -> Path:
-    folder.mkdir()
-    files = {name: folder / f"made.{name}" for name in ("model", "source_model", "target_model", "score")}
-    save(model, files["model"], training={"data_hash": "of the data"})
-    files["source_model"].write_bytes(source)
-    files["target_model"].write_bytes(target)
-    files["score"].write_text(json.dumps(SCORE))
-    call(export, settings=SETTINGS, **files, output=folder / "exported" / "model.json")
+    call(export, settings=SETTINGS, **written(folder, model, source, target), output=folder / "exported" / "model.json")
     return folder / "exported"
 
 

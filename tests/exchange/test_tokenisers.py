@@ -150,14 +150,9 @@ def nllb(tmp_path: Path) -> tuple[Path, Config, transformers.NllbTokenizer]:
     extracted = SentencePieceExtractor(str(path)).extract(None)
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *pieces(processor)[3:]]
     vocabulary = {token: number for number, token in enumerate(tokens)}
-    tokenizer = transformers.NllbTokenizer(
-        vocab=vocabulary,
-        merges=extracted["merges"],
-        _spm_precompiled_charsmap=extracted["_spm_precompiled_charsmap"],
-        src_lang="eng_Latn",
-        tgt_lang="deu_Latn",
-        additional_special_tokens=FAIRSEQ_LANGUAGE_CODES,
-    )
+    of_model = {name: extracted[name] for name in ("merges", "_spm_precompiled_charsmap")}
+    of_model |= {"vocab": vocabulary, "additional_special_tokens": FAIRSEQ_LANGUAGE_CODES}
+    tokenizer = transformers.NllbTokenizer(**of_model, src_lang="eng_Latn", tgt_lang="deu_Latn")
     tokenizer.save_pretrained(tmp_path)
     return tmp_path, config("m2m_100", len(tokenizer)), tokenizer
 

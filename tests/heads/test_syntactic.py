@@ -11,27 +11,14 @@ from specialized_heads.parsing.relations import DIRECTIONS, Arc
 
 # Three words: pieces 0; 1 and 2; 3. Piece 4 is EOS.
 WORDS = [[0], [1, 2], [3]]
-PIECES = torch.tensor(
-    [
-        [
-            [0.1, 0.2, 0.2, 0.3, 0.2],
-            [0.6, 0.0, 0.1, 0.2, 0.1],
-            [0.0, 0.1, 0.1, 0.8, 0.0],
-            [0.0, 0.0, 0.0, 0.1, 0.9],
-            [0.2, 0.2, 0.2, 0.2, 0.2],
-        ]
-    ]
-)
-
-
-OFFSETS = {
-    ("nsubj", "head_to_dependent"): -1,
-    ("nsubj", "dependent_to_head"): 1,
-    ("obj", "head_to_dependent"): 1,
-    ("obj", "dependent_to_head"): -2,
-    ("amod", "head_to_dependent"): None,
-    ("amod", "dependent_to_head"): None,
-}
+PIECES = [
+    [0.1, 0.2, 0.2, 0.3, 0.2],
+    [0.6, 0.0, 0.1, 0.2, 0.1],
+    [0.0, 0.1, 0.1, 0.8, 0.0],
+    [0.0, 0.0, 0.0, 0.1, 0.9],
+    [0.2, 0.2, 0.2, 0.2, 0.2],
+]
+OFFSETS = dict(zip(itertools.product(("nsubj", "obj", "amod"), DIRECTIONS), (-1, 1, 1, -2, None, None)))
 
 
 def whole(words: list[list[int]]) -> list[list[float]]:
@@ -41,7 +28,7 @@ def whole(words: list[list[int]]) -> list[list[float]]:
 
 def between(words: list[list[int]]) -> torch.Tensor:
     """Attention between words of one sentence, (H, W, W)."""
-    return word_attention(PIECES[None], [words], [whole(words)])[0]
+    return word_attention(torch.tensor([[PIECES]]), [words], [whole(words)])[0]
 
 
 def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
@@ -51,7 +38,7 @@ def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
 
 
 def test_a_piece_of_two_words_is_divided() -> None:
-    words = word_attention(PIECES[None], [[[0, 1], [1, 2]]], [[[1.0, 0.75], [0.25, 1.0]]])[0]
+    words = word_attention(torch.tensor([[PIECES]]), [[[0, 1], [1, 2]]], [[[1.0, 0.75], [0.25, 1.0]]])[0]
     # Mean of rows 0 and 1: 0.35, 0.1 and 0.15 on pieces 0, 1 and 2.
     assert torch.allclose(words[0, 0], torch.tensor([0.35 + 0.075, 0.025 + 0.15]))
 

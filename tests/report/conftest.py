@@ -80,14 +80,7 @@ def relations_table(*, relations=RELATIONS, empty=()) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(least_arcs=30, syntactic_margin=0.1)
 
 
-def sweep(
-    layers: int = 3,
-    heads: int = 8,
-    *,
-    lambdas: tuple[float, ...] = (0.001, 0.01),
-    seeds: tuple[int, ...] = (1,),
-    retrain: tuple[str, ...] = ("all",),
-) -> list[dict]:
+def sweep(layers: int = 3, heads: int = 8, *, lambdas=(0.001, 0.01), seeds=(1,), retrain=("all",)) -> list[dict]:
     """Models: baselines and, for each scope and λ, a pruned one and for `retrain` its twin; another seed, other numbers."""
     full = [heads] * layers
     rows = [model("baseline", [full] * 3, seed=seed, loss=-0.1 * seed) for seed in seeds]

@@ -9,6 +9,7 @@ from small import WORDS
 from specialized_heads import export
 from specialized_heads.corpus.bpe import learn
 from specialized_heads.model.checkpoint import save
+from specialized_heads.model.transformer import Transformer
 
 DECODING = {"beam": 3, "max_length_ratio": 2.0}
 SETTINGS = {
@@ -25,17 +26,24 @@ SCORE = {"bleu": 12.34, "bleu_low": 11.0, "bleu_high": 13.0, "chrf": 30.0, "p_va
 SCORE |= {"signature": "sig", "bleu_tokenised": 1.0}
 
 
+def written(folder: Path, model: Transformer, source: bytes, target: bytes) -> dict[str, Path]:
+    """What the stage reads, in this folder."""
+    folder.mkdir()
+    files = {name: folder / f"made.{name}" for name in ("model", "source_model", "target_model", "score")}
+    save(model, files["model"], training={"data_hash": "of the data"})
+    files["source_model"].write_bytes(source)
+    files["target_model"].write_bytes(target)
+    files["score"].write_text(json.dumps(SCORE))
+    return files
+
+
 @pytest.fixture
 def model_files(tiny_model, tmp_path: Path) -> dict[str, Path]:
     """What the stage reads: a model with one encoder layer without heads, its vocabularies and its score."""
     model = tiny_model(vocabulary=60, width=16, heads=4)
     model.keep_heads({"encoder": [[], [3, 1]]})
-    save(model, tmp_path / "weights.safetensors", training={"data_hash": "of the data"})
-    (tmp_path / "source.bpe").write_bytes(learn(WORDS, size=60, name="source"))
-    (tmp_path / "target.bpe").write_bytes(learn([word[::-1] for word in WORDS], size=61, name="target"))
-    (tmp_path / "score.json").write_text(json.dumps(SCORE))
-    names = {"model": "weights.safetensors", "source_model": "source.bpe", "target_model": "target.bpe"}
-    return {name: tmp_path / file for name, file in (names | {"score": "score.json"}).items()}
+    target = learn([word[::-1] for word in WORDS], size=61, name="target")
+    return written(tmp_path / "files", model, learn(WORDS, size=60, name="source"), target)
 
 
 @pytest.fixture
