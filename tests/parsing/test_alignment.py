@@ -13,14 +13,7 @@ from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
 from specialized_heads.corpus.vocabulary import UNKNOWN
 from specialized_heads.heads.trees import align, piece_shares
-from specialized_heads.parsing.alignment import (
-    check_pieces,
-    check_words,
-    piece_spans,
-    raw_characters,
-    raw_piece_spans,
-    words_to_pieces,
-)
+from specialized_heads.parsing import alignment
 from specialized_heads.parsing.relations import Arc
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import UserError
@@ -62,7 +55,7 @@ def covered(spans: list[tuple[int, int, int]], text: str) -> set[int]:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_spans_are_in_order_and_cover_every_letter_and_no_space(model, text: str) -> None:
-    spans = piece_spans(model, text)
+    spans = alignment.piece_spans(model, text)
     assert [identity for identity, _, _ in spans] == model.encode(text)
     assert covered(spans, text) == {i for i, letter in enumerate(text) if not letter.isspace()}
     for identity, start, end in spans:
@@ -79,13 +72,13 @@ def test_spans_are_in_order_and_cover_every_letter_and_no_space(model, text: str
     ],
 )
 def test_a_piece_belongs_to_every_word_that_it_overlaps(words, spans, pieces) -> None:
-    assert words_to_pieces(words, spans) == pieces
+    assert alignment.words_to_pieces(words, spans) == pieces
 
 
 def test_white_space_inside_of_a_word_is_a_piece_of_it() -> None:
     """Some treebanks have words of several parts ("New York"); a piece may then be the space between them."""
     spans = [(5, 0, 3), (6, 3, 3), (7, 4, 8)]
-    assert words_to_pieces([(0, 8)], spans) == [[0, 1, 2]]
+    assert alignment.words_to_pieces([(0, 8)], spans) == [[0, 1, 2]]
     assert piece_shares([(0, 8)], spans, [[0, 1, 2]]) == [[1.0, 1.0, 1.0]]
 
 
@@ -113,7 +106,7 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
     language, raw, words = HARD[case]
     [processed] = apply([raw], language=language, mode="paper")
     assert processed != raw
-    spans = raw_piece_spans(model, processed, raw)
+    spans = alignment.raw_piece_spans(model, processed, raw)
     assert [identity for identity, _, _ in spans] == model.encode(processed)
     assert covered(spans, raw) >= {i for i, letter in enumerate(raw) if not letter.isspace()}
 
@@ -122,7 +115,7 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
         start = raw.index(word, placed[-1][1])
         placed.append((start, start + len(word)))
     del placed[0]
-    for (start, end), pieces in zip(placed, words_to_pieces(placed, spans), strict=True):
+    for (start, end), pieces in zip(placed, alignment.words_to_pieces(placed, spans), strict=True):
         first, last = spans[pieces[0]], spans[pieces[-1]]
         assert first[1] <= start < first[2] and last[1] < end <= last[2]  # from its first letter to its last
         assert pieces == list(range(pieces[0], pieces[-1] + 1))
@@ -137,8 +130,8 @@ def test_pieces_of_preprocessed_text_lead_to_the_raw_words(model, case: str) -> 
     [("a cat", "a dog"), ("a ca", "a cat"), ("a cats", "a cat"), ("&amp;", "&"), ("ab @-@ c", "ab-c"), ("tac", "cat")],
 )
 def test_another_text_is_not_aligned_by_guessing(model, processed: str, raw: str) -> None:
-    assert raw_characters(processed, raw) is None
-    assert raw_piece_spans(model, processed, raw) is None
+    assert alignment.raw_characters(processed, raw) is None
+    assert alignment.raw_piece_spans(model, processed, raw) is None
 
 
 def test_tokens_that_another_model_cut_are_told(model, tmp_path: Path) -> None:
@@ -146,7 +139,7 @@ def test_tokens_that_another_model_cut_are_told(model, tmp_path: Path) -> None:
     side = encode(TEXTS, model)
     write_tokens(path, [{"source": side, "target": side}])
     store = load_tokens(path)
-    check_pieces(path, store, TEXTS, model)
+    alignment.check_pieces(path, store, TEXTS, model)
     other = SentencePieceProcessor(model_proto=learn(TRAINING, size=120, name="source"))
     for texts, processor, said in (
         (TEXTS, other, "has other subwords"),
@@ -154,7 +147,7 @@ def test_tokens_that_another_model_cut_are_told(model, tmp_path: Path) -> None:
         (TEXTS[:-1], model, f"{len(TEXTS)} sentences, but the text has {len(TEXTS) - 1}"),
     ):
         with pytest.raises(UserError, match=said):
-            check_pieces(path, store, texts, processor)
+            alignment.check_pieces(path, store, texts, processor)
 
 
 def tree(*words: tuple[str, int, int]) -> list[Word]:
@@ -164,10 +157,10 @@ def tree(*words: tuple[str, int, int]) -> list[Word]:
 
 def test_words_that_do_not_spell_their_token_tell_nothing(tmp_path: Path) -> None:
     two = {0: tree(("de", 0, 2), ("le", 0, 2), ("à", 3, 5), ("le", 3, 5), ("chat", 6, 10))}
-    check_words(tmp_path / "trees", two, ["du au chat"])
-    check_words(tmp_path / "trees", {0: two[0][:4]}, ["du au"])
+    alignment.check_words(tmp_path / "trees", two, ["du au chat"])
+    alignment.check_words(tmp_path / "trees", {0: two[0][:4]}, ["du au"])
     with pytest.raises(UserError, match="trees: the trees belong to other sentences"):
-        check_words(tmp_path / "trees", two, ["du au chien"])
+        alignment.check_words(tmp_path / "trees", two, ["du au chien"])
 
 
 # Trees laid over subwords: sentences that fit, and sentences that are left out.

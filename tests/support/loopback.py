@@ -36,11 +36,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server.asked.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
         status = server.status.pop(0) if server.status else 200
         if status != 200:
-            self.send_response(status)
-            for name, value in server.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.send_error(status)
             return
         start, wanted = 0, self.headers.get("Range")
         known = self.headers.get("If-Range") in (None, server.headers.get("ETag"), server.headers.get("Last-Modified"))
