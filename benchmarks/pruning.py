@@ -67,7 +67,7 @@ SHORT = replace(FIRST, updates=600, gate_rate=0.1)  # near the default experimen
 RECIPES = [
     *(SHORT, replace(SHORT, scope="all", lam=0.01), replace(SHORT, lam=0.03), replace(SHORT, updates=400)),
     *(replace(SHORT, batch_tokens=1500), *(replace(SHORT, seed=seed) for seed in (2, 3, 4, 5))),
-    *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02)),
+    *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02), replace(FIRST, updates=8000)),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
 ]
 

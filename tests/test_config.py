@@ -128,12 +128,16 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("corpora first override", {"model": {"width": 36}}, "corpora.first.override.model: width 36"),
         ("corpora second override", {}, "corpora.second: only embedded corpora have embedded parses"),
         ("heads relations", ["a/b"], "heads.relations.0: "),
-        ("comparison criteria", ["random", "gates"], "comparison.criteria: nothing says how many heads of first"),
         ("parser engine", "conllu", "parser: engine conllu reads trees from a file: set parser.path"),
     ],
 )
 def test_a_bad_value_is_named_with_its_place(values: dict[str, Any], path: str, value: Any, said: str) -> None:
     assert said in message(assign(values, path, value))
+
+
+def test_criteria_need_a_model_that_is_pruned(values: dict[str, Any]) -> None:
+    values |= {"pruning": {"encoder": [0]}, "comparison": {"criteria": ["random"]}}
+    assert "comparison.criteria: nothing says how many heads of first" in message(values)
 
 
 FOLDERS = ["../up", "a/b", "", ".hidden", "-rf", "a b", "$(id)", "{x}", "naïve", "a\n"]

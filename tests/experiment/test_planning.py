@@ -78,9 +78,9 @@ def test_models_of_a_kind(experiment: Experiment) -> None:
     expected = {"pruned": PRUNED, "scratch": RETRAINED, "count": RETRAINED, "checkpoint": ["update40"]}
     for kind, names in (expected | {"regularised": [], "finetuned": []}).items():
         assert models(experiment, "a", kind) == [f"{kind}/{name}" for name in names]
-    # Criteria are compared at every number of heads.
-    cut = product(("gates", "importance", "relevance"), (6, 2, 4))
-    assert models(experiment, "a", "cut", scopes=["encoder"]) == [f"cut/{name}_encoder_heads{n}" for name, n in cut]
+    # Criteria are compared with every pruned model.
+    cut = product(("gates", "importance", "relevance"), PRUNED[:5])
+    assert models(experiment, "a", "cut", scopes=["encoder"]) == [f"cut/{name}_{like}" for name, like in cut]
 
 
 def test_runs_are_in_the_order_of_seeds_and_have_paths(experiment: Experiment) -> None:
@@ -126,11 +126,9 @@ def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:
     [("gates", None, ""), ("importance", "importance_normalised", "importance"), ("relevance", "relevance", "heads")],
 )
 def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, column: str | None, table: str) -> None:
-    job = JOB | {"criterion": criterion, "scope": "encoder", "heads": "6"}
+    job = JOB | {"criterion": criterion, "scope": "encoder", "target": "heads6"}
     assert stages.cut(experiment, **job)["column"] == column
     assert inputs.ranking(experiment, **job) == [f"results/e/a/{table}/baseline/seed3.parquet"] * bool(table)
-    like = ["results/e/a/models/pruned/encoder_heads6/seed3/model.json"] * (criterion == "gates")
-    assert inputs.like_gates(experiment, **job) == like
 
 
 # Which source files a stage depends on.

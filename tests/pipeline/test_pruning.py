@@ -37,7 +37,7 @@ def test_a_title_is_shown_as_it_is_and_never_run(pruning) -> None:
 def test_every_kind_of_model_is_scored_for_every_seed(models: pd.DataFrame) -> None:
     kinds = models.groupby("seed")["kind"].value_counts()
     targets = 3  # λ 100 of all types, 3 encoder heads, 6 heads of all types
-    expected = {"baseline": 1, "checkpoint": 1, "pruned": targets, "cut": 6, "finetuned": 6}
+    expected = {"baseline": 1, "checkpoint": 1, "pruned": targets, "cut": 9, "finetuned": 9}
     expected |= {"scratch": 2, "count": 2, "regularised": 2}
     for seed in (1, 2):
         assert kinds[seed].to_dict() == expected

@@ -62,7 +62,7 @@ def compared(make):
         rows, full = [], [8, 8, 8]
         for seed in seeds:
             rows.append(make.model(seed=seed, loss=-0.2 * seed))
-            rows.append(make.model("pruned/encoder_lambda0.01", seed=seed, loss=25))  # by λ: no point of this figure
+            rows.append(make.model("pruned/encoder_lambda0", seed=seed, loss=25))  # not pruned: no point of this figure
             for scope, count in (("encoder", 16), ("encoder", 8), ("encoder", 2), ("all", 48), ("all", 24)):
                 same = {"kept": [[count], full, full] if scope == "encoder" else [[count // 3]] * 3, "seed": seed}
                 rows.append(make.model(f"pruned/{scope}_heads{count}", **same, loss=1 - count / 240))

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from specialized_heads.experiment import removed
 from specialized_heads.experiment.classification import SIZES, Classification, Task, TaskSource
+from specialized_heads.experiment.names import SCOPES
 from specialized_heads.experiment.sections import (
     Ablation,
     Comparison,
@@ -144,10 +145,10 @@ class Experiment(Section):
                 if not given:
                     _enough(key, values.pruning, most=layers * values.model.heads, whose=name)
             _within("ablation.moments", values.ablation.moments, values.training, f"the baseline of {name}")
-            if values.comparison.criteria and not (values.pruning.heads or values.pruning.heads_all):
+            if values.comparison.criteria and not any(t.lam != 0 for s in SCOPES for t in values.pruning.targets(s)):
                 raise ValueError(
-                    f"comparison.criteria: nothing says how many heads of {name} to keep; set pruning.heads or "
-                    f"pruning.heads_all, or leave the criteria empty"
+                    f"comparison.criteria: nothing says how many heads of {name} to keep; name models to prune in "
+                    f"pruning.encoder, all, heads or heads_all, or leave the criteria empty"
                 )
         return self
 

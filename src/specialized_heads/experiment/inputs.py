@@ -12,7 +12,6 @@ from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
 from specialized_heads.experiment.models import Run, paths, viewed
-from specialized_heads.experiment.names import Name, Target
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -196,14 +195,6 @@ def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str
     pattern = {"importance": "{corpus}/importance/{model}/seed{seed}.parquet", "relevance": HEADS, "confidence": HEADS}
     tables = [Run(corpus, "baseline", int(seed))] if criterion in pattern else []
     return paths(experiment, pattern.get(criterion, ""), tables)
-
-
-def like_gates(
-    experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
-) -> list[str]:
-    """The pruned model whose heads the criterion `gates` keeps."""
-    pruned = Run(corpus, str(Name("pruned", scope, Target(heads=int(heads)))), int(seed))
-    return paths(experiment, MODEL + "model.json", [pruned] if criterion == "gates" else [])
 
 
 def task_texts(

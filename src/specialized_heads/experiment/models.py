@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from specialized_heads.experiment.configuration import Experiment
-from specialized_heads.experiment.names import SCOPES, Name, Target
+from specialized_heads.experiment.names import SCOPES, Name
 
 OF_TASKS = ("baseline", "checkpoint", "pruned")  # the kinds that a classification task has
 
@@ -44,10 +44,11 @@ def models(experiment: Experiment, corpus: str, *kinds: str, scopes: Iterable[st
                 names += [Name(kind, update=update) for update in values.ablation.moments]
             case "cut" | "finetuned" if kind == "cut" or comparison.finetune:
                 names += [
-                    Name(kind, scope, Target(heads=heads), criterion)
+                    Name(kind, scope, target, criterion)
                     for scope in scopes
                     for criterion in comparison.criteria
-                    for heads in pruning.head_counts(scope)
+                    for target in pruning.targets(scope)
+                    if target.lam != 0
                 ]
             case "pruned":
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.targets(scope)]

@@ -4,7 +4,7 @@ baseline
 checkpoint/update500             the baseline after 500 updates
 pruned/encoder_lambda0.01        kind, scope and target, which is a λ ...
 scratch/all_heads12              ... or a number of heads
-cut/relevance_encoder_heads6     kind, criterion, scope and number of heads
+cut/relevance_encoder_heads6     kind, criterion, scope and target of the pruned model that has as many heads
 """
 
 import re

@@ -150,11 +150,8 @@ class Pruning(Section):
     def targets(self, scope: str) -> list[Target]:
         """What the pruned models of a scope aim at: each λ, then each number of heads."""
         lambdas = self.encoder if scope == "encoder" else self.all
-        return [Target(lam=value) for value in lambdas] + [Target(heads=n) for n in self.head_counts(scope)]
-
-    def head_counts(self, scope: str) -> list[int]:
-        """The numbers of heads to prune a scope to."""
-        return self.heads if scope == "encoder" else self.heads_all
+        counts = self.heads if scope == "encoder" else self.heads_all
+        return [Target(lam=value) for value in lambdas] + [Target(heads=n) for n in counts]
 
     def configurations(self) -> list[str]:
         """The pruned models, as `retrain` names them: scope and target."""
@@ -188,7 +185,7 @@ class Ablation(Section):
 
 
 class Comparison(Section):
-    """Criteria for choosing the heads to keep, compared at the numbers of heads in `pruning.heads` and `heads_all`."""
+    """Criteria for choosing the heads to keep: each keeps as many as each pruned model has left."""
 
     criteria: Distinct[Literal["gates", "importance", "relevance", "confidence", "random"]] = Field(
         [],

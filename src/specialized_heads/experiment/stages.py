@@ -103,12 +103,9 @@ def _logged(training: Settings) -> Settings:
     return training | {"log_every": min(training["log_every"], max(1, training["updates"] // 20))}
 
 
-def cut(
-    experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, heads: str, seed: str, **_: str
-) -> Settings:
+def cut(experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, seed: str, **_: str) -> Settings:
     columns = {"gates": None, "random": None, "importance": "importance_normalised"}
-    column = columns.get(criterion, criterion)
-    return {"criterion": criterion, "scope": scope, "heads": int(heads), "column": column, "seed": int(seed)}
+    return {"criterion": criterion, "scope": scope, "column": columns.get(criterion, criterion), "seed": int(seed)}
 
 
 def translate(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:

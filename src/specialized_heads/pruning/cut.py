@@ -1,7 +1,7 @@
-"""Stage: keep n heads of a scope of the baseline, chosen by a criterion, and remove the others; nothing is trained.
+"""Stage: keep as many heads of the baseline as pruning with gates left, chosen by a criterion; nothing is trained.
 
-Criterion "gates" keeps the heads that pruning with gates to the same number kept, with the baseline's weights; the others
-keep the n best heads of a table or, for "random", of a random order. Everything outside the scope stays bit for bit the same.
+Criterion "gates" keeps the very heads that gates left, with the baseline's weights; the others keep the best heads of a table
+or, for "random", the first of a random order. Everything outside the scope stays bit for bit the same.
 Scope "all" ranks the three attention types together; ties are broken by type, layer and head. A head without a value (its
 confidence was never measured on a real token) ranks last; a type in which no head has a value is an error.
 """
@@ -20,7 +20,6 @@ from specialized_heads.tables import read_table
 class Settings(stage.Section):
     criterion: Literal["gates", "importance", "relevance", "confidence", "random"]
     scope: Literal["encoder", "all"]
-    heads: int  # number of heads of the scope to keep
     column: str | None  # of the table that ranks them; None: gates and random
     seed: int  # of the random order
 
@@ -39,7 +38,7 @@ def best_first(values: dict[Head, float], *, origin: str) -> list[Head]:
         if np.isnan([value for head, value in values.items() if head[0] == kind]).all():
             raise stage.UserError(
                 f"{origin}: no {kind} head has a value, so they cannot be ranked; remove the criterion from "
-                "comparison.criteria, or leave pruning.heads_all empty"
+                "comparison.criteria, or leave pruning.all and heads_all empty"
             )
     return sorted(values, key=lambda head: -np.inf if np.isnan(values[head]) else values[head], reverse=True)
 
@@ -49,26 +48,23 @@ def at_random(heads: list[Head], *, seed: int) -> list[Head]:
     return [heads[index] for index in np.random.default_rng(seed).permutation(len(heads))]
 
 
-@stage.command("model", "output", optional=("table", "like"), settings=Settings)
+@stage.command("model", "like", "output", optional=("table",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     model = load(files.model)
     heads = heads_of(model.architecture, scope=settings.scope)
-    if settings.heads > len(heads):
-        raise stage.UserError(f"{files.model}: {settings.heads} heads were asked for, but the scope has {len(heads)}")
+    left = heads_of(architecture_of(files.like), scope=settings.scope)
+    if not set(left) <= set(heads):
+        raise stage.UserError(f"{files.like}: some of its heads are not in {files.model}; prune again")
     if settings.criterion == "gates":
-        kept = heads_of(architecture_of(files.like), scope=settings.scope)
-        if len(kept) != settings.heads or not set(kept) <= set(heads):
-            raise stage.UserError(
-                f"{files.like}: its {len(kept)} heads are not {settings.heads} of the model; prune again"
-            )
+        kept = left
     elif settings.criterion == "random":
-        kept = at_random(heads, seed=settings.seed)[: settings.heads]
+        kept = at_random(heads, seed=settings.seed)[: len(left)]
     else:
         values = values_of(files.table, heads, column=settings.column)
         undefined = sum(value != value for value in values.values())
         if undefined:
             stage.log.info("%d heads without %s rank last", undefined, settings.criterion)
-        kept = best_first(values, origin=f"{files.table}: {settings.column}")[: settings.heads]
+        kept = best_first(values, origin=f"{files.table}: {settings.column}")[: len(left)]
     remove_heads(model, set(heads) - set(kept))
     baseline = stage.read_json(files.model.with_suffix(".json"))["training"]
     save(model, files.output, training={**baseline, "cut": files.settings})

@@ -28,12 +28,12 @@ COLUMNS = [
 def numbers(tables: Tables) -> pd.DataFrame:
     """The points of each corpus with cut models, one row each (`sweep.over_seeds`).
 
-    criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope; difference: from the baseline of
-    the same seed.
+    criterion: also "baseline", and "pruned" for models pruned by gates; heads: of the scope, the mean over seeds; difference:
+    from the baseline of the same seed.
     """
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
-        pruned = (scores["kind"] == "pruned") & scores["target_heads"].notna()
+        pruned = (scores["kind"] == "pruned") & (scores["lam"] != 0)
         if not ((scores["kind"] == "finetuned") & (scores["criterion"] == "gates")).any():
             pruned &= False  # the gates' own heads were not fine-tuned, so there is nothing to compare with
         names = scores["criterion"].mask(scores["kind"] == "baseline", "baseline").mask(pruned, "pruned")
@@ -44,9 +44,11 @@ def numbers(tables: Tables) -> pd.DataFrame:
             totals = [f"{kind}_heads" for kind in (["encoder"] if scope == "encoder" else style.TYPES)]
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
             rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
-            keys = ["heads", "place", "criterion", "finetuned"]
+            keys = ["lam", "target_heads", "place", "criterion", "finetuned"]
             same = {"p_values": "difference", "first": ["updates", "sentences"]}
-            points = sweep.over_seeds(rows, ["bleu", "difference"], keys, **same).assign(corpus=title, scope=scope)
+            points = sweep.over_seeds(rows, ["heads", "bleu", "difference"], keys, **same).assign(
+                corpus=title, scope=scope
+            )
             frames.append(sweep.in_order(points, {"heads": False, "place": True, "finetuned": True}))
     return stack(frames, COLUMNS)
 
@@ -69,7 +71,7 @@ def draw(points: pd.DataFrame) -> Figure:
             axes.plot(series["heads"], series["bleu"], color=look.colour, marker=look.marker, linestyle=look.line)
             sweep.hollow(axes, series, x="heads", y="bleu", look=look)
         axes.grid(axis="y")
-        axes.set_xlabel(f"{SCOPES[scope]} retained, of {baseline['heads']}")
+        axes.set_xlabel(f"{SCOPES[scope]} retained, of {baseline['heads']:.0f}")
         title = "not fine-tuned" if not finetuned else "none is fine-tuned"
         if finetuned and len(models):
             title = f"fine-tuned, {models['updates'].max():,.0f} updates"
