@@ -31,12 +31,9 @@ def test_the_formula_counts_the_operations_of_an_update(store: Callable) -> None
     assert training_flops(SIZE, np.full(3, 8), np.full(3, 5)) == counter.get_total_flops()
 
 
-def results(*points: tuple[int, float, float]) -> list[Result]:
-    return [Result("ours", 1e-3, updates, 1, loss, bleu) for updates, loss, bleu in points]
-
-
 def test_lengths_between_two_schedules_are_interpolated_on_a_logarithmic_axis() -> None:
-    points = results((500, 2.015, 30.0), (1000, 1.765, 41.0), (2000, 1.265, 49.0))
+    known = ((500, 2.015, 30.0), (1000, 1.765, 41.0), (2000, 1.265, 49.0))
+    points = [Result("ours", 1e-3, updates, 1, loss, bleu) for updates, loss, bleu in known]
     assert updates_until(points, "dev_loss", 1.515) == pytest.approx(1000 * 2**0.5)
     assert updates_until(points, "bleu", 45.0) == pytest.approx(1000 * 2**0.5)
     assert updates_until(points, "bleu", 49.0) == 2000

@@ -72,10 +72,6 @@ def gated(tiny_model) -> Callable[..., Transformer]:
     return build
 
 
-def weights(model: Transformer) -> dict[str, bytes]:
-    return {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
-
-
 Steering = Penalty | float | None  # a number is a constant λ
 
 
@@ -91,7 +87,8 @@ def finished(model: Transformer, plan: Plan, data: Data, folder: Path, penalty: 
 
     files = {"state": folder / "state", "records": folder / "log.jsonl"}
     train(model, plan, data, penalty=penalty, after_update=fix, **files)
-    return weights(model), (folder / "log.jsonl").read_bytes()
+    weights = {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
+    return weights, (folder / "log.jsonl").read_bytes()
 
 
 def interrupt(model: Transformer, plan: Plan, data: Data, folder: Path, at: int, penalty: Steering = 0.1) -> None:
