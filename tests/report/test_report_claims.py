@@ -227,6 +227,15 @@ def test_the_experiment_with_most_seeds_counts_then_that_with_most_updates(kept)
     assert set(rows.loc[of_bert, "reason"]) == {"no experiment has a classification model"}
 
 
+def test_seeds_are_those_pruned_with_the_scope_of_the_claim(kept) -> None:
+    folder = kept("two", seeds=2)
+    models = pd.read_parquet(folder / "models.parquet")
+    models[(models["seed"] == 1) | (models["scope"] != "all")].to_parquet(folder / "models.parquet")
+    seeds = across.judged([folder]).set_index("claim")["seeds"]
+    assert seeds[["specialised_survive", "gates_decided", "positional"]].tolist() == [2, 2, 2]
+    assert seeds[["cross_high", "all_wmt_14_31_30"]].tolist() == [1, 1]
+
+
 def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_path: Path) -> None:
     notes, output = tmp_path / "notes.csv", tmp_path / "docs" / "evidence"
     notes.write_text("claim,note\nbaseline_wmt,config/paper.yaml would test it\n", encoding="utf-8")

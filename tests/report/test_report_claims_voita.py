@@ -68,6 +68,9 @@ def test_without_models_near_a_share_a_loss_is_not_judged(evidence: Evidence) ->
     one_seed = pd.concat([table, table[table["lam"] != 0].assign(seed=2)], ignore_index=True)
     for changed in (table[(table["lam"] != 0) | (table["scope"] == "all")], shorter, one_seed):
         assert "no model with λ 0" in reason(HALF, evidence, scores=changed)
+    # A seed that is pruned with the other scope alone says nothing.
+    other = pd.concat([table, scores(seed=2).query("scope != 'encoder'")], ignore_index=True)
+    assert HALF(replace(evidence, scores=other)) == HALF(evidence)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from specialized_heads.report import data
-from specialized_heads.report.claims import table, voita
+from specialized_heads.report.claims import table
 from specialized_heads.report.claims.claim import Unit, Verdict
 from specialized_heads.report.claims.table import PAPERS, ours
 from specialized_heads.report.output import escape_markdown
@@ -25,6 +25,7 @@ RULE = (
     "part in the choice."
 )
 MORE = ["experiment", "folder", "seeds", "updates"]
+SCOPES_OF = {claim.name: claim.scopes for claims in PAPERS.values() for claim in claims()}
 UNTESTED = {"verdict": Verdict.NOT_TESTABLE.value, "note": "", "folder": "", "experiment": ""}
 COLUMNS = ["claim", "paper", "here", "verdict", "evidence", "notes"]
 
@@ -39,16 +40,19 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
         path = folder.parent / "tables" / "task_speed.csv"  # kept as a table only
         speed = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
         rows = table.judged(table.every_evidence(tables, speed))
-        models = tables.models.assign(pruned=tables.models["kind"].eq("pruned"))
-        size = models.groupby(["corpus", "pruned"]).agg(seeds=("seed", "nunique"), updates=("updates", "max"))
-        # Michel et al. remove heads of the baseline.
-        of_pruning = {claim.name: claim.of_pruning for claim in voita.claims()}
-        for column in size:
-            known = size[column].to_dict()
-            places = zip(rows["corpus"], rows["claim"].map(of_pruning).eq(True), strict=True)
-            rows[column] = [known.get(place, known.get((place[0], False), 0)) for place in places]
+        sizes = [_size(tables.models, corpus, SCOPES_OF[name]) for name, corpus in zip(rows["claim"], rows["corpus"])]
+        rows[["seeds", "updates"]] = pd.DataFrame(sizes, index=rows.index)
         frames.append(rows.assign(experiment=tables.models["experiment"].iloc[0], folder=str(folder)))
     return pd.concat(frames, ignore_index=True)
+
+
+def _size(models: pd.DataFrame, corpus: str, scopes: Sequence[str]) -> tuple[int, int]:
+    """Seeds and updates of the models that are judged: those pruned with these scopes, or if there are none, the others."""
+    models = models[models["corpus"] == corpus]
+    pruned = models["kind"] == "pruned"
+    judged = models[pruned & models["scope"].isin(scopes)]
+    judged = judged if len(judged) else models[~pruned]
+    return judged["seed"].nunique(), judged["updates"].max()
 
 
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:

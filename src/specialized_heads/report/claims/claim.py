@@ -78,6 +78,7 @@ class Claim:
     unit: Unit  # of the measured value
     measure: Callable[[Evidence], Measured]  # the same quantity on a corpus of ours; raises `evidence.NotTestable`
     of_pruning: bool = True  # whether it needs a corpus that is pruned
+    scopes: tuple[str, ...] = ()  # of the models pruned by gates that it judges; none: it judges the baseline
     judged_on: tuple[str, ...] = ("translation",)  # translation, classification or both
     directed: bool = False  # whether it only says that something is larger than something else
 

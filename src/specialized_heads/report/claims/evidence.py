@@ -109,9 +109,13 @@ class Evidence:
         return models[models["updates"] == updates.max()].set_index("seed")
 
     def converged(self, scope: str) -> bool | None:
-        """Whether the interval of the difference of λ 0 from the baseline includes 0; None without λ 0 for every seed."""
-        controls = self.controls(scope)
-        if set(controls.index) != set(self.baselines()["seed"]):
+        """Whether the interval of the difference of λ 0 from the baseline includes 0.
+
+        None if a seed that is pruned with the scope, or every seed, is without λ 0.
+        """
+        controls, scores = self.controls(scope), self.scores
+        pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
+        if not len(controls) or set(controls.index) != set(pruned["seed"]):
             return None
         return bool(controls["difference_low"].mean() <= 0 <= controls["difference_high"].mean())
 

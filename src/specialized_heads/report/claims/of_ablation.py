@@ -69,9 +69,9 @@ def two_sets(evidence: Evidence) -> Measured:
     second = evidence.second[evidence.second["what"] == "without"].set_index(HEAD)["delta"]
     pairs = pd.concat([first, second], axis=1, keys=["first", "second"], join="inner")
     if evidence.of == "classification":
-        require(len(pairs), "the task has no mismatched set (source.mismatched)")
+        require(len(pairs), "the task has no mismatched set")
         evidence.require_bleu()
-    require(len(pairs), "there is no second set (ablation.second)")
+    require(len(pairs), "single heads are not ablated on a second set")
     score = "BLEU" if evidence.of == "translation" else "the score"
     values = []
     for _, same in pairs.groupby("seed"):
@@ -101,9 +101,9 @@ def faster(evidence: Evidence) -> Measured:
     The range over rounds is that of one measurement, no confidence interval, and so a note.
     """
     rows = evidence.speed.dropna(subset="gain") if len(evidence.speed) else evidence.speed
-    require(len(rows), "the speed of BERT is not measured here (classification.speed)")
+    require(len(rows), "the speed of BERT is not measured here")
     rows = rows[rows["sentences"] == LARGEST_BATCH]
-    missing = f"the speed of BERT is not measured at {LARGEST_BATCH} sentences per batch (classification.speed)"
+    missing = f"the speed of BERT is not measured at {LARGEST_BATCH} sentences per batch"
     require(len(rows), missing)
     row = rows.iloc[0]
     low, high = float(row["gain_low"]), float(row["gain_high"])

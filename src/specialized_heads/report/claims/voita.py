@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 
+from specialized_heads.experiment.names import SCOPES
 from specialized_heads.report.claims import of_heads, of_scores
 from specialized_heads.report.claims.claim import Claim, Measured, Unit
 from specialized_heads.report.claims.evidence import Evidence, require
@@ -68,7 +69,7 @@ def claims() -> list[Claim]:
         *_relations(),
         *_rare_words(),
         Claim("gates_decided", "6.1", "gates that end almost fully closed or almost fully open, with probability above 0.9",
-              "nearly all", (1 - SHARE, 1.0), "20 points", Unit.SHARE, of_scores.gates_decided),
+              "nearly all", (1 - SHARE, 1.0), "20 points", Unit.SHARE, of_scores.gates_decided, scopes=SCOPES),
         *(_loss(f"encoder_{DATA[row.corpus][0]}", f"{'abstract; ' if row.corpus == paper.WMT else ''}6.2.1, figure 7",
                 f"BLEU with {row.heads} of 48 encoder heads ({DATA[row.corpus][1]}) against the reference",
                 -row.loss, data=DATA[row.corpus][0], scope="encoder", left=row.heads / paper.HEADS_PER_TYPE)
@@ -76,10 +77,10 @@ def claims() -> list[Claim]:
         Claim("specialised_survive", "abstract; 6.2.2, figure 8",
               "heads with a function survive encoder pruning more often than heads of the same layer without one",
               "yes", (0.01, inf), "at least 1 point, with its interval",
-              Unit.POINTS, of_heads.specialised_survive, directed=True),
+              Unit.POINTS, of_heads.specialised_survive, scopes=("encoder",), directed=True),
         Claim("functions_kept", "6.2.2, figure 8", f"functions kept with {KEPT} of 48 encoder heads",
               "all", (1 - SHARE, 1.0), "20 points; 10 points more or fewer heads",
-              Unit.SHARE, partial(of_heads.functions_kept, left=KEPT / paper.HEADS_PER_TYPE)),
+              Unit.SHARE, partial(of_heads.functions_kept, left=KEPT / paper.HEADS_PER_TYPE), scopes=("encoder",)),
         *_all_types(),
         *_order(),
         *_controls(),
@@ -142,7 +143,7 @@ def _loss(name: str, section: str, text: str, change: float, *, data: str, scope
     """BLEU with this share of heads may be better than the paper's, and a little worse."""
     return Claim(
         name, section, text, Unit.DIFFERENCE.text(change), (change - BLEU, inf), f"at most {BLEU} BLEU worse",
-        Unit.DIFFERENCE, _on(data, partial(of_scores.difference, scope=scope, left=left)),
+        Unit.DIFFERENCE, _on(data, partial(of_scores.difference, scope=scope, left=left)), scopes=(scope,),
     )  # fmt: skip
 
 
@@ -178,7 +179,9 @@ def _order() -> Iterator[Claim]:
         ("cross_high", figure, "cross-attention survives in high layers: survival per layer", "all models", more,
          partial(of_layer, kind="cross", sign=1)),
     ]:  # fmt: skip
-        yield Claim(name, section, text, reported, accepted, tolerance, Unit.POINTS, measure, directed=True)
+        yield Claim(
+            name, section, text, reported, accepted, tolerance, Unit.POINTS, measure, scopes=("all",), directed=True
+        )
 
 
 def _controls() -> Iterator[Claim]:
@@ -189,10 +192,11 @@ def _controls() -> Iterator[Claim]:
         yield Claim(
             f"{control}_worse", section, f"{text}: better",
             "yes", (0.01, inf), "any advantage that two digits show, with its interval",
-            Unit.DIFFERENCE, measure, directed=True,
+            Unit.DIFFERENCE, measure, scopes=SCOPES, directed=True,
         )  # fmt: skip
         yield Claim(
             f"{control}_size", section, f"{text}: by how much",
             f"{Unit.DIFFERENCE.text(low)} to {Unit.DIFFERENCE.text(high)}",
             (max(0.01, low - BLEU), high + BLEU), f"{BLEU} BLEU beyond both, but better", Unit.DIFFERENCE, measure,
+            scopes=SCOPES,
         )  # fmt: skip

@@ -28,12 +28,12 @@ SIGNIFICANT = 0.05  # a hollow marker differs from its reference at this level, 
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
-    """Scores of the baselines and of the models pruned with a scope; no rows where nothing was pruned with it.
+    """Scores of the models pruned with a scope, and of their baselines; no rows where nothing was pruned with it.
 
     Two columns are new: all_heads (of all attention types, before pruning) and pruned (how many of them are gone).
     """
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
-    rows = pd.concat([scores[scores["kind"] == "baseline"], pruned]) if len(pruned) else pruned
+    rows = pd.concat([scores[(scores["kind"] == "baseline") & scores["seed"].isin(pruned["seed"])], pruned])
     totals = rows[TOTALS].sum(axis=1)
     return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals)
 
