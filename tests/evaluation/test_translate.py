@@ -12,12 +12,8 @@ from specialized_heads.evaluation import translate
 from specialized_heads.model import decoding
 from specialized_heads.model.checkpoint import load, save
 
-SETTINGS = {
-    "decoding": {"beam": 3, "max_length_ratio": 2.0},
-    "preprocess": "none",
-    "language": "en",
-    "device": "cpu",
-}
+DECODING = {"beam": 3, "max_length_ratio": 2.0}
+SETTINGS = {"decoding": DECODING, "preprocess": "none", "language": "en", "device": "cpu"}
 
 
 @pytest.fixture
@@ -52,7 +48,7 @@ def test_lines_are_in_the_order_of_the_set(call, files: dict[str, Path], sentenc
     sources, _ = sentences(30, vocabulary=59)
     sources[4] = []
     for line, source in zip(lines, sources, strict=True):
-        assert line == bpe.decode(decoding.translate(model, [source], **SETTINGS["decoding"])[0])
+        assert line == bpe.decode(decoding.translate(model, [source], **DECODING)[0])
     assert len(set(lines)) > 10
 
 

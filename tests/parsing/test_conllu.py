@@ -172,18 +172,10 @@ def test_stage_reads_a_packed_file_and_reports(call, analysis_file, tmp_path: Pa
     text = analysis_file(["Go", "Stop!"])
     call(parse, settings=settings, text=text, resource=path, output=output, report=report)
     assert [word.form for word in read_parses(output)[1]] == ["Stop", "!"]
-    assert read_json(report) == {
-        "engine": "conllu",
-        "model": "trees.conllu.gz",
-        "sha256": file_hash(path),
-        "trees": 2,
-        "trees_of_a_repeated_text": 0,
-        "sentences_without_a_tree": 1,
-        "sentences_with_other_words": 0,
-        "sentences": 2,
-        "sentences_parsed": 1,
-        "words": 2,
-    }
+    counts = {"trees": 2, "trees_of_a_repeated_text": 0, "sentences_without_a_tree": 1, "sentences_with_other_words": 0}
+    counts |= {"sentences": 2, "sentences_parsed": 1, "words": 2}
+    engine = {"engine": "conllu", "model": "trees.conllu.gz", "sha256": file_hash(path)}
+    assert read_json(report) == engine | counts
 
 
 @pytest.mark.parametrize("name", ["en_ewt-ud-dev.conllu.gz", "en_ewt-ud-test.conllu.gz"])

@@ -110,18 +110,10 @@ def values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     experiment = load_experiment(values, origin="smoke")
     dumped = experiment.model_dump(mode="json")
     del dumped["model"]["head_width"]  # as if the key were newer than the baseline
-    kept = {
-        "format": 1,
-        "version": "1.0.0",
-        "corpus": {name: dumped["corpora"]["tatoeba_en_fr"][name] for name in CORPUS},
-        "settings": {"seed": 1} | {name: dumped[name] for name in ("vocabulary", "model", "training")},
-        "architecture": {},
-        "tokens": {},
-        "data_hash": "",
-        "sha256": {},
-        "hours": 1.0,
-        "machine": "",
-    }
+    kept = {"format": 1, "version": "1.0.0", "data_hash": "", "hours": 1.0, "machine": ""}
+    kept |= dict.fromkeys(("architecture", "tokens", "sha256"), {})
+    kept["corpus"] = {name: dumped["corpora"]["tatoeba_en_fr"][name] for name in CORPUS}
+    kept["settings"] = {"seed": 1} | {name: dumped[name] for name in ("vocabulary", "model", "training")}
     folder = tmp_path / "kept" / "seed1"
     folder.mkdir(parents=True)
     (folder / DESCRIPTION).write_text(json.dumps(kept), encoding="utf-8")
