@@ -52,7 +52,8 @@ def test_news_text_with_held_out_sets_of_its_own_becomes_a_corpus(project, tmp_p
     rows = pd.read_csv(table, dtype=str, keep_default_na=False)
     for place, url in rows["url"].items():
         file = releases / url.partition("//")[2]
-        rows.loc[place, ["bytes", "sha256"]] = (file.stat().st_size, file_hash(file)) if file.is_file() else ("", "")
+        known = (str(file.stat().st_size), file_hash(file)) if file.is_file() else ("", "")
+        rows.loc[place, ["bytes", "sha256"]] = known
     rows.to_csv(table, index=False)
     values = project.settings()
     source = {"kind": "wmt", "train": ["commoncrawl_en_ru", "yandex_1m_en_ru"], "analysis": ["europarl_v7_en_fr"]}
