@@ -99,7 +99,7 @@ def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
     cases += [
         (partial(END, kept=0.9), weak, "less than 5 BLEU"),
         (RANK, {"single": single[single["head"] == 1]}, "one head, which is all of it"),
-        (of_ablation.two_sets, {"second": single.iloc[:0]}, "ablation.second"),
+        (of_ablation.two_sets, {"second": single.iloc[:0]}, "on a second set"),
         (LATER, {"scores": evidence.scores.assign(updates=300)}, "does not yet translate"),
         (LATER, {"systematic": steps[steps["update"].isna()]}, "at the end of training only .ablation.moments"),
         (LATER, {"systematic": steps.iloc[:0]}, "ablation.systematic"),
