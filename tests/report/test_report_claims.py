@@ -234,6 +234,9 @@ def test_seeds_are_those_pruned_with_the_scope_of_the_claim(kept) -> None:
     seeds = across.judged([folder]).set_index("claim")["seeds"]
     assert seeds[["specialised_survive", "gates_decided", "positional"]].tolist() == [2, 2, 2]
     assert seeds[["cross_high", "all_wmt_14_31_30"]].tolist() == [1, 1]
+    ablation = pd.read_parquet(folder / "ablation.parquet")
+    ablation[ablation["seed"] == 1].to_parquet(folder / "ablation.parquet")
+    assert across.judged([folder]).set_index("claim").loc[["single", "positional"], "seeds"].tolist() == [1, 2]
 
 
 def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_path: Path) -> None:

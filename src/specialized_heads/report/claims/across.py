@@ -14,7 +14,7 @@ import pandas as pd
 
 from specialized_heads.report import data
 from specialized_heads.report.claims import table
-from specialized_heads.report.claims.claim import Unit, Verdict
+from specialized_heads.report.claims.claim import Claim, Unit, Verdict
 from specialized_heads.report.claims.table import PAPERS, ours
 from specialized_heads.report.output import escape_markdown
 from specialized_heads.stage import UserError, write_file
@@ -25,7 +25,7 @@ RULE = (
     "part in the choice."
 )
 MORE = ["experiment", "folder", "seeds", "updates"]
-SCOPES_OF = {claim.name: claim.scopes for claims in PAPERS.values() for claim in claims()}
+CLAIMS = {claim.name: claim for claims in PAPERS.values() for claim in claims()}
 UNTESTED = {"verdict": Verdict.NOT_TESTABLE.value, "note": "", "folder": "", "experiment": ""}
 COLUMNS = ["claim", "paper", "here", "verdict", "evidence", "notes"]
 
@@ -40,19 +40,23 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
         path = folder.parent / "tables" / "task_speed.csv"  # kept as a table only
         speed = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["task"])
         rows = table.judged(table.every_evidence(tables, speed))
-        sizes = [_size(tables.models, corpus, SCOPES_OF[name]) for name, corpus in zip(rows["claim"], rows["corpus"])]
+        own = {corpus: tables.of(corpus) for corpus in rows["corpus"].unique()}
+        sizes = [_size(own[corpus], CLAIMS[name]) for name, corpus in zip(rows["claim"], rows["corpus"], strict=True)]
         rows[["seeds", "updates"]] = pd.DataFrame(sizes, index=rows.index)
         frames.append(rows.assign(experiment=tables.models["experiment"].iloc[0], folder=str(folder)))
     return pd.concat(frames, ignore_index=True)
 
 
-def _size(models: pd.DataFrame, corpus: str, scopes: Sequence[str]) -> tuple[int, int]:
-    """Seeds and updates of the models that are judged: those pruned with these scopes, or if there are none, the others."""
-    models = models[models["corpus"] == corpus]
+def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
+    """Seeds and updates of the models that a claim judges: those pruned with its scopes; without scopes, the baselines."""
+    models = tables.models
     pruned = models["kind"] == "pruned"
-    judged = models[pruned & models["scope"].isin(scopes)]
+    judged = models[pruned & models["scope"].isin(claim.scopes)]
     judged = judged if len(judged) else models[~pruned]
-    return judged["seed"].nunique(), judged["updates"].max()
+    seeds = judged["seed"]
+    if claim.of_pruning and not claim.scopes and len(tables.ablation):
+        seeds = tables.ablation["seed"]  # of the baselines whose heads are removed
+    return seeds.nunique(), judged["updates"].max()
 
 
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:
@@ -74,8 +78,7 @@ def notes_of(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     notes = pd.read_csv(path, dtype=str, keep_default_na=False)
-    names = {claim.name for claims in PAPERS.values() for claim in claims()}
-    if unknown := sorted(set(notes["claim"]) - names):
+    if unknown := sorted(set(notes["claim"]) - set(CLAIMS)):
         raise UserError(f"{path}: there is no claim {unknown[0]}; correct its name")
     return dict(zip(notes["claim"], notes["note"], strict=True))
 
