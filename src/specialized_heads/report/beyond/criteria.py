@@ -43,6 +43,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
         for scope in (name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])):
             totals = [f"{kind}_heads" for kind in (["encoder"] if scope == "encoder" else style.TYPES)]
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]
+            rows = rows[rows["seed"].isin(rows.loc[rows["kind"] == "cut", "seed"])]
             rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
             keys = ["lam", "target_heads", "place", "criterion", "finetuned"]
             same = {"p_values": "difference", "first": ["updates", "sentences"]}
