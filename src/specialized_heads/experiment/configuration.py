@@ -145,7 +145,7 @@ class Experiment(Section):
                 if not given:
                     _enough(key, values.pruning, most=layers * values.model.heads, whose=name)
             _within("ablation.moments", values.ablation.moments, values.training, f"the baseline of {name}")
-            if values.comparison.criteria and not any(t.lam != 0 for s in SCOPES for t in values.pruning.targets(s)):
+            if values.comparison.criteria and not any(t.prunes for s in SCOPES for t in values.pruning.targets(s)):
                 raise ValueError(
                     f"comparison.criteria: nothing says how many heads of {name} to keep; name models to prune in "
                     f"pruning.encoder, all, heads or heads_all, or leave the criteria empty"

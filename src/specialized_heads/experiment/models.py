@@ -48,7 +48,7 @@ def models(experiment: Experiment, corpus: str, *kinds: str, scopes: Iterable[st
                     for scope in scopes
                     for criterion in comparison.criteria
                     for target in pruning.targets(scope)
-                    if target.lam != 0
+                    if target.prunes
                 ]
             case "pruned":
                 names += [Name(kind, scope, target) for scope in scopes for target in pruning.targets(scope)]

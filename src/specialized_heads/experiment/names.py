@@ -30,6 +30,11 @@ class Target:
     lam: float | None = None
     heads: int | None = None
 
+    @property
+    def prunes(self) -> bool:
+        """Whether heads can go: λ 0 only trains on."""
+        return self.lam != 0
+
     def __str__(self) -> str:
         if self.heads is not None:
             return f"heads{self.heads}"

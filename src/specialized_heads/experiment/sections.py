@@ -160,7 +160,7 @@ class Pruning(Section):
     def retrained(self, scope: str) -> list[Target]:
         """The targets of a scope whose pruned configurations are also trained from scratch."""
         whole = scope in self.retrain
-        return [t for t in self.targets(scope) if (whole and t.lam != 0) or f"{scope}_{t}" in self.retrain]
+        return [t for t in self.targets(scope) if (whole and t.prunes) or f"{scope}_{t}" in self.retrain]
 
 
 class Ablation(Section):

@@ -78,10 +78,14 @@ class Evidence:
             translates = self.baselines()["bleu"].min() >= MIN_BASELINE
             require(translates, f"the baseline has less than {MIN_BASELINE:.0f} BLEU")
 
+    def pruned_with(self, *scopes: str) -> pd.DataFrame:
+        """Scores of all models that are trained with gates on these scopes, those with λ 0 too."""
+        return self.scores[(self.scores["kind"] == "pruned") & self.scores["scope"].isin(scopes)]
+
     def all_pruned(self, *scopes: str) -> pd.DataFrame:
         """Scores of the models that gates pruned with these scopes, without those with λ 0, decided or not."""
-        scores = self.scores
-        models = scores[(scores["kind"] == "pruned") & scores["scope"].isin(scopes) & (scores["lam"] != 0)]
+        models = self.pruned_with(*scopes)
+        models = models[models["lam"] != 0]
         require(len(models), f"no model is pruned with scope {' or '.join(scopes)}")
         known = models["gates_decided"].notna().all()
         require(known, "the models do not record how many gates are decided; prune again")
@@ -103,19 +107,16 @@ class Evidence:
 
     def controls(self, scope: str) -> pd.DataFrame:
         """Scores of the models with λ 0, which train for as long as the pruned models but keep all heads; by seed."""
-        scores = self.scores
-        models = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope) & (scores["lam"] == 0)]
-        updates = scores.loc[(scores["kind"] == "pruned") & (scores["scope"] == scope), "updates"]
-        return models[models["updates"] == updates.max()].set_index("seed")
+        models = self.pruned_with(scope)
+        return models[(models["lam"] == 0) & (models["updates"] == models["updates"].max())].set_index("seed")
 
     def converged(self, scope: str) -> bool | None:
         """Whether the interval of the difference of λ 0 from the baseline includes 0.
 
         None if a seed that is pruned with the scope, or every seed, is without λ 0.
         """
-        controls, scores = self.controls(scope), self.scores
-        pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
-        if not len(controls) or set(controls.index) != set(pruned["seed"]):
+        controls = self.controls(scope)
+        if not len(controls) or set(controls.index) != set(self.pruned_with(scope)["seed"]):
             return None
         return bool(controls["difference_low"].mean() <= 0 <= controls["difference_high"].mean())
 
