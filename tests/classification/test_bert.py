@@ -245,6 +245,15 @@ def test_removals_share_the_layers_below_them(labelled) -> None:
         assert labels.tolist() == predict(model, labelled).tolist()
 
 
+@torch.inference_mode()
+def test_classifying_needs_one_state_of_the_last_layer(labelled) -> None:
+    model, ids = tiny(), make_batch(labelled, np.arange(6)).source
+    for each, tolerance in ((model, 1e-5), (model.in_precision(torch.bfloat16), 0.05)):
+        torch.testing.assert_close(
+            each.classify(*each.embed(ids)), model.logits(model(ids)), atol=tolerance, rtol=tolerance
+        )
+
+
 @pytest.mark.parametrize("labels", [0, 3])
 @pytest.mark.parametrize("closed", [False, True])
 def test_packed_losses_and_gradients_equal_those_of_padded_batches(labelled, labels: int, closed: bool) -> None:

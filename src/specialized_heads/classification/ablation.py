@@ -16,6 +16,7 @@ from specialized_heads.classification.metrics import TOKENS, compare, labels_of
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
 from specialized_heads.model.checkpoint import load_on
+from specialized_heads.model.devices import matmul_precision
 from specialized_heads.pruning import ablation, systematic
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, mask, resumed, unmask
 from specialized_heads.tables import read_table, write_table
@@ -34,6 +35,7 @@ SCORES: dict[str, pa.DataType] = {
 class Settings(stage.Section):
     metric: str
     device: str
+    precision: str = "fp32"  # of matrix products
     alone: bool = False  # also with each head alone in its layer
 
 
@@ -49,18 +51,16 @@ def predict_without(model: Bert, store: TokenStore, removals: Sequence[Removal])
     Below the first layer of a removal, states are those of the whole model, which are computed once for all.
     """
     labels = np.zeros((len(removals), len(store)), np.int64)
-    first = [min((layer - 1 for _, layer, _ in removal), default=len(model.encoder)) for removal in removals]
+    last = len(model.encoder) - 1
+    first = [min((layer - 1 for _, layer, _ in removal), default=last) for removal in removals]
     for sentences in in_order(store, tokens=TOKENS):
         x, attn_mask = model.embed(make_batch(store, sentences).to(model.device).source)
-        inputs = [x]  # of each layer of the whole model, and the states of the last one
+        inputs = [x]  # of each layer of the whole model
         for layer in model.encoder[: max(first)]:
             inputs.append(layer(inputs[-1], attn_mask))
         for row, (removal, start) in enumerate(zip(removals, first, strict=True)):
             mask(model, [removal])
-            x = inputs[start]
-            for layer in model.encoder[start:]:
-                x = layer(x, attn_mask)
-            labels[row, sentences] = model.logits(x).argmax(-1).cpu().numpy()
+            labels[row, sentences] = model.classify(inputs[start], attn_mask, start=start).argmax(-1).cpu().numpy()
             unmask(model)
     return labels
 
@@ -68,14 +68,16 @@ def predict_without(model: Bert, store: TokenStore, removals: Sequence[Removal])
 @stage.command("model", "tokens", "output", "state", optional=("importance",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
-    model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
+    model, store = load_on(files.model, settings.device, settings.precision), load_tokens(files.tokens)
     if files.importance:
         by_step = systematic.removals(read_table(files.importance).to_pandas())
         wanted, like = [(row, heads) for row, heads in by_step if row["pruned"] == "all"], systematic.SCHEMA
     else:
         wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA
-    read, computed = (files.model, files.model.with_suffix(".json"), files.tokens), {"device": model.device.type}
-    stamp = fingerprint(*read, settings=computed | {"torch": torch.__version__}, code=CODE)
+    precision = matmul_precision(settings.precision, model.device)
+    computed = {"device": model.device.type, "precision": precision, "torch": torch.__version__}
+    read = (files.model, files.model.with_suffix(".json"), files.tokens)
+    stamp = fingerprint(*read, settings=computed, code=CODE)
     removals = [removal for _, removal in wanted]
     found = resumed(
         lambda group: predict_without(model, store, group).tolist(), removals, state=files.state, fingerprint=stamp

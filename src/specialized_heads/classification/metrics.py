@@ -36,7 +36,7 @@ def predict(model: Bert, store: TokenStore) -> np.ndarray:
     labels = np.zeros(len(store), np.int64)
     for sentences in in_order(store, tokens=TOKENS):
         batch = make_batch(store, sentences).to(model.device)
-        labels[sentences] = model.logits(model(batch.source)).argmax(-1).cpu().numpy()
+        labels[sentences] = model.classify(*model.embed(batch.source)).argmax(-1).cpu().numpy()
     return labels
 
 

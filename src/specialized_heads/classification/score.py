@@ -9,12 +9,13 @@ from specialized_heads.model.checkpoint import load_on
 class Settings(stage.Section):
     metric: str
     device: str
+    precision: str = "fp32"  # of matrix products
 
 
 @stage.command("model", "baseline", "test", "output", optional=("second",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, `--baseline`, `--test` and, if there is one, `--second`; write `--output`."""
-    model, baseline = (load_on(path, settings.device) for path in (files.model, files.baseline))
+    model, baseline = (load_on(path, settings.device, settings.precision) for path in (files.model, files.baseline))
     heads = [len(layer) for layer in model.architecture.encoder]
     written = {"metric": settings.metric, "heads": sum(heads), "by_layer": heads}
     written |= {"total": sum(map(len, baseline.architecture.encoder))}

@@ -201,7 +201,8 @@ def classifier(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -
 
 
 def task_score(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"metric": experiment.tasks[corpus].source.metric, "device": experiment.device}
+    precision = experiment.for_corpus(corpus).training.precision
+    return {"metric": experiment.tasks[corpus].source.metric, "device": experiment.device, "precision": precision}
 
 
 def task_baselines(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:

@@ -102,6 +102,15 @@ class Bert(Network):
         x = dropout(x, self.dropout, self.training)
         return x, Blocks(packing, packing, hidden) if packing else hidden.to(x.dtype)
 
+    def classify(self, x: Tensor, attn_mask: Tensor, *, start: int = 0) -> Tensor:
+        """Scores of the labels (B, L) from the input (B, S, D) of layer `start`, counted from 0.
+
+        Of the last layer, only the state that the classifier reads is computed.
+        """
+        for layer in self.encoder[start:-1]:
+            x = layer(x, attn_mask)
+        return self.logits(self.encoder[-1](x[:, :1], attn_mask, memory=x))
+
     def logits(self, states: Tensor) -> Tensor:
         """Scores of the labels (B, L) from states (B, S, D)."""
         pooled = torch.tanh(self.transform(states[:, 0]))

@@ -20,7 +20,7 @@ from torch import Tensor
 from specialized_heads import __version__
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.bert import Bert, BertArchitecture
-from specialized_heads.model.devices import choose_device
+from specialized_heads.model.devices import choose_device, matmul_precision
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Network, Transformer
 from specialized_heads.stage import UserError, atomic, first_line, read_json, write_json
@@ -48,10 +48,14 @@ def load(weights: Path, *, dropout: float = 0.0, device: str | torch.device = "c
     return model.to(device).eval()
 
 
-def load_on(weights: Path, device: str) -> Any:
-    """Read a model to compute with it on `auto`, `cpu` or `cuda`, as `load` does; prepares the processor first."""
+def load_on(weights: Path, device: str, precision: str = "fp32") -> Any:
+    """Read a model to compute with it on `auto`, `cpu` or `cuda`, as `load` does; prepares the processor first.
+
+    With `precision` bf16, matrix products run in it where the device has instructions for them.
+    """
     prepare_cpu()
-    return load(weights, device=choose_device(device))
+    model = load(weights, device=choose_device(device))
+    return model.in_precision(torch.bfloat16) if matmul_precision(precision, model.device) == "bf16" else model
 
 
 def assemble(

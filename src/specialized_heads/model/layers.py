@@ -83,8 +83,16 @@ class EncoderLayer(Layer):
         self.feed_forward_norm = LayerNorm(a)
         self.feed_forward = FeedForward(a, name="encoder_feed_forward", layer=layer, dropout=dropout)
 
-    def forward(self, x: Tensor, attn_mask: Tensor | Blocks, activations: Activations | None = None) -> Tensor:
-        attend = partial(self.attention, memory=None, attn_mask=attn_mask, activations=activations)
+    def forward(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | Blocks,
+        activations: Activations | None = None,
+        *,
+        memory: Tensor | None = None,
+    ) -> Tensor:
+        """`memory`: the states of all tokens (B, S, D), if x has only some of them; with `post_norm`."""
+        attend = partial(self.attention, memory=memory, attn_mask=attn_mask, activations=activations)
         feed_forward = partial(self.feed_forward, activations=activations)
         x = self.sublayer(x, self.attention_norm, attend, "encoder", activations)
         return self.sublayer(x, self.feed_forward_norm, feed_forward, "encoder_feed_forward", activations)
