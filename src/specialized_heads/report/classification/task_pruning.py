@@ -16,7 +16,7 @@ from specialized_heads.report.voita import paper, sweep
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
 COLUMNS = [
     "task", "method", "lam", "target_heads", "seeds", "heads", "total", "share", "bleu", "bleu_low", "bleu_high", "delta",
-    "p_value", "metric",
+    "delta_low", "delta_high", "p_value", "metric",
 ]  # fmt: skip
 
 
@@ -27,7 +27,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
     steps = steps.assign(method="importance", heads=steps["total"] - steps["removed"])
     models = tables.tasks()
     whole = models[models["kind"] == "baseline"].groupby("corpus")["encoder_heads"].max()
-    gates = models[models["kind"] == "pruned"].rename(columns={"encoder_heads": "heads", "difference": "delta"})
+    names = {"difference": "delta", "difference_low": "delta_low", "difference_high": "delta_high"}
+    gates = models[models["kind"] == "pruned"].rename(columns=names | {"encoder_heads": "heads"})
     gates = gates.assign(method="gates", total=gates["corpus"].map(whole)).rename(columns={"corpus": "task"})
     keys, values = ["task", "method", "lam", "target_heads", "total"], ["bleu", "delta"]
     # Importance removes the same numbers of heads from every seed; with gates, seeds of a target may keep different ones.
