@@ -119,7 +119,12 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("ablation moments", [5, 3], "ablation.moments: "),
         ("model width", 100, "model: width 100 must be a multiple of heads 8"),
         ("corpora", {}, "corpora: "),
-        ("corpora first source", {"kind": "ftp"}, "corpora.first.source: "),
+        (
+            "corpora first source",
+            {"kind": "locl"},
+            "first.source.kind: 'locl' is none of embedded, local, opus",
+        ),
+        ("corpora first source", {"kind": "locl"}, "opensubtitles, wmt; nearest: local"),
         ("corpora first source", {"path": "x"}, "first.source.kind: required key is missing"),
         ("corpora first title", "a\0b", "corpora.first.title: 'a\\x00b' cannot be shown"),
         ("corpora second title", "One\n", "corpora: two have the title 'One'"),
@@ -129,6 +134,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("corpora second override", {}, "corpora.second: only embedded corpora have embedded parses"),
         ("heads relations", ["a/b"], "heads.relations.0: "),
         ("parser engine", "conllu", "parser: engine conllu reads trees from a file: set parser.path"),
+        ("parser path", "trees.conllu", "parser: engine embedded reads no path: set parser.engine to conllu"),
     ],
 )
 def test_a_bad_value_is_named_with_its_place(values: dict[str, Any], path: str, value: Any, said: str) -> None:

@@ -85,10 +85,18 @@ def test_a_changed_or_missing_file_is_refused_by_name(kept: Path, name: str) -> 
 def test_a_model_that_computes_other_logits_is_refused(kept: Path, tiny_model) -> None:
     other = {name: p.detach().bfloat16() for name, p in tiny_model(seed=2).named_parameters()}
     write_tensors(kept / given.WEIGHTS, other)
-    description = json.loads((kept / DESCRIPTION).read_text(encoding="utf-8"))
-    description["sha256"][given.WEIGHTS] = file_hash(kept / given.WEIGHTS)
-    write_json(kept / DESCRIPTION, description)
+    rehash(kept, given.WEIGHTS)
     assert "logits differ here by" in refused(kept)
+    write_tensors(kept / given.LOGITS, {"source": torch.zeros(1, 1)})
+    rehash(kept, given.LOGITS)
+    assert "logits.safetensors: not of this model; restore" in refused(kept)
+
+
+def rehash(kept: Path, name: str) -> None:
+    """Make a changed file the one that the description expects."""
+    description = json.loads((kept / DESCRIPTION).read_text(encoding="utf-8"))
+    description["sha256"][name] = file_hash(kept / name)
+    write_json(kept / DESCRIPTION, description)
 
 
 def test_a_description_of_something_else_is_refused(kept: Path) -> None:

@@ -49,6 +49,26 @@ def test_muon_equals_the_reference_in_float32() -> None:
         assert torch.allclose(ours, exact, atol=2e-5)
 
 
+def test_rows_and_columns_without_a_gradient_are_as_if_absent() -> None:
+    """Those of closed heads keep their weights, whatever their momentum; the others move as in a matrix of their own."""
+    generator = torch.Generator().manual_seed(1)
+    whole, part = (torch.nn.Parameter(torch.ones(shape)) for shape in ((12, 8), (8, 5)))
+    rows, columns = torch.tensor([0, 1, 2, 3, 6, 7, 8, 11])[:, None], torch.tensor([0, 2, 3, 6, 7])
+    optimizer, alone = Muon([whole], lr=0.5), Muon([part], lr=0.5)
+    for _ in range(3):
+        part.grad = torch.randn(8, 5, generator=generator)
+        whole.grad = torch.zeros(12, 8)
+        whole.grad[rows, columns] = part.grad
+        optimizer.step()
+        alone.step()
+    expected = torch.ones(12, 8)
+    expected[rows, columns] = part.detach()
+    assert torch.equal(whole.detach(), expected)
+    whole.grad = torch.zeros(12, 8)
+    optimizer.step()
+    assert torch.equal(whole.detach(), expected)
+
+
 def test_muon_is_for_the_matrices_of_the_layers(tiny_model) -> None:
     parameters = dict(tiny_model(layers=1).named_parameters())
     matrices = {name for name, parameter in parameters.items() if parameter.dim() == 2}

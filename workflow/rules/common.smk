@@ -32,8 +32,9 @@ try:
     SUPPLIED = inputs.supplied(experiment, resources=RESOURCES, root=PROJECT)
     for file, key in SUPPLIED.items():
         # An importer may have a rule that makes it.
-        if not IMPORTED and not Path(file).exists():
-            raise UserError(f"{key}: there is no file {file}; put it there, or correct the path")
+        if not IMPORTED and not Path(file).is_file():
+            folder = " (it is a folder)" if Path(file).is_dir() else ""
+            raise UserError(f"{key}: there is no file {file}{folder}; put it there, or correct the path")
 except UserError as error:
     raise WorkflowError(one_line(error)) from None
 

@@ -22,7 +22,7 @@ from specialized_heads.corpus.pairs import SIDES, read_blocks, select
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.experiment.sections import Vocabulary
-from specialized_heads.stage import Files, Section, UserError, command, log, write_file
+from specialized_heads.stage import Files, Section, UserError, command, log, one_line, write_file
 
 # The rarest characters are unknown: foreign scripts and symbols would take vocabulary from words.
 COVERAGE = 0.99999
@@ -33,6 +33,7 @@ SAMPLE_SEED = 1
 LONGEST = 1 << 30
 # A model is a protocol buffer; the hash is field 200, the first of those reserved for extensions, with 32 bytes.
 SEAL = b"\xc2\x0c\x20"
+RESERVED = "\u2585"  # SentencePiece silently leaves out sentences that have this character
 # What SentencePiece says of a size that does not fit, and what we say.
 WRONG_SIZE = {
     r"too high \(\d+\)\. Please set it to a value <= (\d+)": "more than the {} training sentences support; set at most",
@@ -64,7 +65,7 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
     model, numbers = io.BytesIO(), count()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(text for text, _ in zip(texts, numbers)),
+            sentence_iterator=(text.replace(RESERVED, " ") for text, _ in zip(texts, numbers)),
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
@@ -84,7 +85,7 @@ def learn(texts: Iterable[str], *, size: int, name: str) -> bytes:
             if found := re.search(pattern, str(error)):
                 what = what.format(next(numbers))
                 raise UserError(f"vocabulary.{name}: {size} is {what} {found[1]}") from None
-        raise
+        raise UserError(f"vocabulary.{name}: no vocabulary can be learned from this text ({one_line(error)})") from None
     # The limit must not affect the bytes of the model.
     learned = ModelProto.FromString(model.getvalue())
     learned.trainer_spec.ClearField("max_sentence_length")

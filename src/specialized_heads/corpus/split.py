@@ -178,7 +178,14 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
 def main(files: Files, settings: Settings) -> None:
     """Read `--input` with its `--raw-card` and `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis`, `--counts`."""
     card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
-    sets, dropped = divide(read_index(files.input), sizes=settings.split)
+    try:
+        sets, dropped = divide(read_index(files.input), sizes=settings.split)
+    except UserError as error:
+        before = (card["dropped"] | cleaning["dropped_in_cleaning"]).items()
+        gone = ", ".join(f"{reason} {pairs}" for reason, pairs in before if pairs) or "none"
+        raise UserError(
+            f"{error}; {card['read']} pairs were read, of which reading and cleaning dropped: {gone}"
+        ) from None
     write_blocks(files.train, select(files.input, sets["train"], columns=COLUMNS), schema=WRITTEN)
     for name in HELD_OUT:
         write_blocks(getattr(files, name), [take(files.input, sets[name])], schema=WRITTEN)

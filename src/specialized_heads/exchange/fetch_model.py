@@ -11,9 +11,6 @@ from pathlib import Path
 from specialized_heads import stage
 from specialized_heads.exchange import reading
 
-with stage.optional("models"):
-    from huggingface_hub import HfApi, snapshot_download
-
 WANTED = ("README.md", "*.json", "*.spm", "*.model", "vocab.txt")
 
 
@@ -25,6 +22,11 @@ class Settings(stage.Section):
 @stage.command("output", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
     """Fetch the files into the folder of `--output`, their card."""
+    try:
+        with stage.optional("models"):
+            from huggingface_hub import HfApi, snapshot_download
+    except stage.UserError as error:
+        raise stage.UserError(f"{settings.name}: there is no such folder; to fetch it from the hub: {error}") from None
     folder: Path = files.output.parent
     server = os.environ.get("HF_ENDPOINT")
     try:

@@ -269,6 +269,10 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
         given = problem.get("ctx", {}).get("tag", problem["input"])
         if remedy := removed.VALUES.get(str(given)):
             return f"{where}: {given}: {remedy}"
+    if problem["type"] == "union_tag_invalid":
+        kinds = _kinds(location)
+        near = difflib.get_close_matches(str(given), kinds, n=1, cutoff=0.0)
+        return f"{where}.kind: {given!r} is none of {', '.join(kinds)}; nearest: {near[0]}"
     if problem["type"] == "extra_forbidden":
         known = _known_keys(kind, problem["loc"][:-1])
         near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.0)
@@ -277,8 +281,7 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] == "missing":
         return f"{where}: required key is missing"
     if problem["type"] == "union_tag_not_found":
-        kinds = SOURCE_KINDS[CORPUS_KINDS:] if "tasks" in location else SOURCE_KINDS[:CORPUS_KINDS]
-        return f"{where}.kind: required key is missing; it is one of {', '.join(kinds)}"
+        return f"{where}.kind: required key is missing; it is one of {', '.join(_kinds(location))}"
     if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
         return f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and off need them too)"
     if problem["type"] == "int_parsing":
@@ -286,6 +289,11 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] == "string_pattern_mismatch":
         return f"{where}: {problem['input'][:50]!r} is not of the form {problem['ctx']['pattern']}"
     return f"{where}: {message}" if where else message
+
+
+def _kinds(location: Iterable[str | int]) -> list[str]:
+    """The kinds of source that exist at a location: those of tasks, or of corpora."""
+    return SOURCE_KINDS[CORPUS_KINDS:] if "tasks" in location else SOURCE_KINDS[:CORPUS_KINDS]
 
 
 def _known_keys(kind: Any, location: Iterable[str | int]) -> list[str]:

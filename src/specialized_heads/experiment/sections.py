@@ -219,6 +219,8 @@ class Parser(Section):
     def _path(self) -> "Parser":
         if self.engine == "conllu" and self.path is None:
             raise ValueError("engine conllu reads trees from a file: set parser.path")
+        if self.engine != "conllu" and self.path is not None:
+            raise ValueError(f"engine {self.engine} reads no path: set parser.engine to conllu, or parser.path to null")
         return self
 
 

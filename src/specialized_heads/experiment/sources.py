@@ -69,7 +69,7 @@ class Local(Section):
         [1, 2, 3],
         min_length=2,
         max_length=3,
-        description="of it, from 1: source, target and, for group_by, document",
+        description="of TSV files, from 1: source, target and, for group_by, document",
     )
     source_path: FilePath | None = Field(None, description="instead of path: source sentences, one per line")
     target_path: FilePath | None = Field(None, description="their translations, on the same lines")
@@ -88,6 +88,8 @@ class Local(Section):
             self.target_path is None
         ):
             raise ValueError("give either path, or source_path and target_path")
+        if "columns" in self.model_fields_set and not (self.path or self.dev or self.test or self.analysis):
+            raise ValueError("columns are those of TSV files; exchange source_path and target_path to swap languages")
         if self.group_by == "document" and self.path is None:
             raise ValueError("group_by document needs path: files of sentences have no column of documents")
         if self.group_by == "document" and len(self.columns) < 3:

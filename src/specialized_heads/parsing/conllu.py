@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from specialized_heads.corpus.normalise import compose, drop_invisible, single_spaces
+from specialized_heads.corpus.normalise import compose, decode_entities, drop_invisible, single_spaces
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.parsing.words import Word, letters, word_spans
 from specialized_heads.stage import UserError, file_hash, read_json
@@ -53,9 +53,9 @@ def read_trees(path: Path) -> list[Tree]:
 
 
 def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """The numbered lines of each sentence; comments alone are not one."""
+    """The numbered lines of each sentence, without HTML entities, as in clean text; comments alone are not one."""
     block: list[tuple[int, str]] = []
-    for number, line in enumerate(chain(lines(path), [""]), start=1):
+    for number, line in enumerate(map(decode_entities, chain(lines(path), [""])), start=1):
         if line.strip():
             block.append((number, line))
             continue

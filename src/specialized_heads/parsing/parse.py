@@ -11,6 +11,8 @@ from specialized_heads.parsing.conllu import conllu_parses, embedded_parses
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import Files, command, log, write_json
 
+MANY_MISSING = 0.1  # share of the sentences
+
 
 class Settings(Parser):
     language: str
@@ -41,4 +43,7 @@ def main(args: Files, settings: Settings) -> None:
         "words": sum(map(len, parses)),
     }
     write_json(args.report, report)
+    without = [text for text, words in zip(texts, parses, strict=True) if not words]
+    if len(without) > MANY_MISSING * len(texts):
+        log.warning("%d sentences have no tree, first this one: %s", len(without), without[0])
     log.info("%(sentences_parsed)d of %(sentences)d sentences parsed with %(engine)s: %(words)d words", report)

@@ -68,14 +68,13 @@ def importance(model: Network, store: TokenStore, *, tokens: int = TOKENS) -> di
 
 def table(model: Network, importances: dict[tuple[str, int], np.ndarray]) -> list[dict[str, str | int | float]]:
     """One row per head: type, layer and head (from 1), importance, and importance divided by its L2 norm over the heads of
-    the layer and type (section 4.1) where there are several, or 0 if the norm is 0."""
+    the layer and type (section 4.1), or 0 if the norm is 0."""
     rows = []
     for attention in model.attentions():
         if not attention.heads:
             continue
         values = importances[attention.kind, attention.layer]
-        # A head that is alone in its layer would always have 1.
-        norm = float(np.linalg.norm(values)) if len(values) > 1 else 1.0
+        norm = float(np.linalg.norm(values))
         for head, value in zip(attention.heads, values.tolist(), strict=True):
             row = {"type": attention.kind, "layer": attention.layer + 1, "head": head + 1, "importance": value}
             rows.append(row | {"importance_normalised": value / norm if norm else 0.0})

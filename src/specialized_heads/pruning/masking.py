@@ -1,8 +1,8 @@
 """Evaluate many head masks in one decoding pass.
 
-A removal is a set of heads whose output is multiplied by zero; since the projections have no biases, this equals removing
-the heads from the weights. A pass translates every sentence under several removals: the batch is tiled, one tile per
-removal. If no removal of a pass includes encoder heads, the encoder runs once for all tiles.
+A removal is a set of heads whose output is multiplied by zero, which equals removing them from the weights: the only bias that
+stays is that of the layer's output projection. A pass translates every sentence under several removals: the batch is tiled, one
+tile per removal. If no removal of a pass includes encoder heads, the encoder runs once for all tiles.
 
 Runs are resumable: each pass saves the outputs so far, with a fingerprint of everything that affects them.
 """

@@ -35,7 +35,6 @@ CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 class Settings(stage.Section):
     seed: int
-    gate_seed: int | None = None  # of the gates' noise; None: `seed`
     scope: Literal["encoder", "all"]
     lam: float | None  # None: controlled to reach `target_heads`
     target_heads: int | None  # of the scope; None: as many as λ leaves
@@ -121,7 +120,6 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
 
     plan = Plan(
         seed=settings.seed,
-        gate_seed=settings.gate_seed,
         gate_learning_rate=settings.gate_learning_rate,
         checkpoints=(decision,) if fix_gates else (),
         **settings.training.model_dump(),

@@ -56,8 +56,11 @@ def logits(model: Transformer, batch: Batch) -> torch.Tensor:
 def check_logits(folder: Path, model: Transformer) -> None:
     """Raise a `UserError` if the model computes other logits here than on the machine where it was trained."""
     stored = read_tensors(folder / LOGITS)
-    batch = Batch(stored["source"], stored["target_in"], stored["target_in"])
-    difference = float((logits(model, batch) - stored["logits"]).abs().max())
+    try:
+        batch = Batch(stored["source"], stored["target_in"], stored["target_in"])
+        difference = float((logits(model, batch) - stored["logits"]).abs().max())
+    except (KeyError, IndexError, RuntimeError):
+        raise stage.UserError(f"{folder / LOGITS}: not of this model; restore the folder from the repository") from None
     if not difference <= TOLERANCE:
         raise stage.UserError(
             f"{folder}: its logits differ here by {difference:.2g}, at most {TOLERANCE:g} is accepted; check the installation "

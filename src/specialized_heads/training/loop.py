@@ -133,7 +133,7 @@ class _Run:
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.penalty = penalty if self.gates else None
         self.after_update = after_update if self.gates else None
-        self.gate_noise = torch.Generator().manual_seed(plan.seed if plan.gate_seed is None else plan.gate_seed)
+        self.gate_noise = torch.Generator().manual_seed(plan.seed)
         # Products use a narrow copy of the matrices, refreshed once per update; the weights stay in float32.
         self.matmul_precision = matmul_precision(plan.precision, self.device)
         if self.matmul_precision != plan.precision:

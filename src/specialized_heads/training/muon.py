@@ -1,7 +1,8 @@
 """Muon (Jordan et al. 2024): SGD with momentum whose update matrix is orthogonalised.
 
-Gives the updates of `torch.optim.Muon` without weight decay, in any version of PyTorch. Products run in the precision of the
-other matrix products, because bf16 is fifty times slower than float32 on a processor without instructions for it.
+Where all weights have gradients, the updates are those of `torch.optim.Muon` without weight decay, in any version of PyTorch.
+Products run in the precision of the other matrix products, because bf16 is fifty times slower than float32 on a processor without
+instructions for it.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,17 +40,22 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()  # holds for the calling thread only
     def _update(self, weight: Tensor, rate: float) -> None:
-        direction = orthogonalise(self._momentum(weight).to(self.precision))
+        # Rows and columns without a gradient, as of a head whose gate is closed, are as if absent: to orthogonalise what is left
+        # of their momentum would move them as far as the others, in a direction that is mostly noise.
+        rows, columns = (weight.grad.any(dim).nonzero().flatten() for dim in (1, 0))
+        if not len(rows):
+            return
+        place = (rows[:, None], columns)
+        momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        gradient = weight.grad[place]
+        average = momentum[place].lerp(gradient, 1 - MOMENTUM)
+        momentum[place] = average
+        direction = orthogonalise(
+            gradient.lerp(average, MOMENTUM).to(self.precision)
+        )  # with Nesterov's look-ahead gradient
         # Tall matrices take larger steps, so that each of their outputs changes as much as in a square matrix.
-        weight.add_(direction, alpha=-rate * max(1.0, weight.shape[0] / weight.shape[1]) ** 0.5)
-
-    def _momentum(self, weight: Tensor) -> Tensor:
-        """Update the momentum of a weight and return Nesterov's look-ahead gradient."""
-        state = self.state[weight]
-        if not state:
-            state["momentum"] = torch.zeros_like(weight)
-        average = state["momentum"].lerp_(weight.grad, 1 - MOMENTUM)
-        return weight.grad.lerp(average, MOMENTUM)
+        step = rate * max(1.0, len(rows) / len(columns)) ** 0.5
+        weight[place] = weight[place].add(direction, alpha=-step)
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:

@@ -14,7 +14,6 @@ class Plan(Training):
     """Settings of one training; checkpoints: the updates whose weights are kept, see `state`."""
 
     seed: int  # order of the text, dropout
-    gate_seed: int | None = None  # noise of the gates; None: `seed`
     gate_learning_rate: float = 0.0  # peak, for log α; follows the same schedule
     checkpoints: tuple[int, ...] = ()
 

@@ -1,5 +1,6 @@
 """Packed files: what is read from each kind, and what damaged ones end in."""
 
+import bz2
 import gzip
 import lzma
 import zipfile
@@ -115,6 +116,9 @@ def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
         list(lines(tmp_path / "x"))
     with pytest.raises(UserError, match=r"x\.zip: y: line 2: not UTF-8"):
         list(lines(member(zipped(tmp_path / "x.zip", {"y": content}), "y")))
+    (tmp_path / "x.bz2").write_bytes(bz2.compress(b"good"))
+    with pytest.raises(UserError, match=r"x\.bz2: line 1: not UTF-8 .*; it is packed by bzip2; unpack it"):
+        list(lines(tmp_path / "x.bz2"))
     (tmp_path / "z").write_bytes(b"good\n" + b"a" * (2 << 20))
     with pytest.raises(UserError, match="line 2: longer than 1048576 bytes; not a file of sentences"):
         list(lines(tmp_path / "z"))

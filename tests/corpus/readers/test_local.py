@@ -41,10 +41,14 @@ def test_tab_separated_pairs(tmp_path: Path) -> None:
 
 def test_columns_are_chosen_and_a_tab_inside_a_text_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
-    path.write_text("1\tA cat.\t7\tКот.\tbook\n2\tA\tdog.\t8\tПёс.\tbook\n3\tA dog.\t9\tПёс.\tletters\n")
+    good, odd = "1\tA cat.\t7\tКот.\tbook\n3\tA dog.\t9\tПёс.\tletters\n" * 5, "2\tA\tdog.\t8\tПёс.\tbook\n"
+    path.write_text(good + odd)
     rows, counts = counted(path=path, columns=[2, 4, 5], group_by="document")
-    assert ([row[:3] for row in rows], counts) == ([row[:3] for row in ROWS], {"other_columns": 1})
-    assert [row[:3] for row in read(path=path, columns=[4, 2])] == [(b, a, "") for a, b, *_ in ROWS]
+    assert ([row[:3] for row in rows], counts) == ([row[:3] for row in ROWS] * 5, {"other_columns": 1})
+    assert [row[:3] for row in read(path=path, columns=[4, 2])] == [(b, a, "") for a, b, *_ in ROWS] * 5
+    path.write_text(good + odd * 2)
+    with pytest.raises(UserError, match=r"own\.tsv: line 11: not 5 columns, .* so are 2 of 12 lines.*remove a header"):
+        read(path=path, columns=[2, 4, 5])
 
 
 def test_two_texts(tmp_path: Path) -> None:
@@ -72,6 +76,10 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     sentences = [("a", "b", "", ""), ("c", "d", "", "dev"), ("e", "f", "", "test")]
     sentences += [("g", "", "", "analysis"), ("h", "", "", "analysis")]
     assert read(**paths) == sentences
+    (tmp_path / "own.tsv").write_text("1\ta\t2\tb\n")  # an analysis set of sentences alone has one column
+    own = {"path": tmp_path / "own.tsv", "analysis": tmp_path / "analysis.txt", "columns": [2, 4]}
+    assert read(**own) == [sentences[0], *sentences[3:]]
+    (tmp_path / "own.tsv").write_text("a\tb\tbook\n")
     # A held-out set without documents is one.
     documents = ["book", "letters", "test\n", "analysis\n", "analysis\n"]  # no column holds a line feed
     assert [row[2] for row in read(**paths, group_by="document")] == documents
@@ -103,6 +111,7 @@ def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, g
         {"source_path": "b"},
         {"path": "a", "target_path": "c"},
         {"source_path": "b", "target_path": "c", "group_by": "document"},
+        {"source_path": "b", "target_path": "c", "columns": [2, 1]},
         {"path": "a", "columns": [2, 2]},
         {"path": "a", "columns": [2, 4], "group_by": "document"},
     ],

@@ -27,6 +27,7 @@ LARGEST = 64 << 20  # bytes of one document
 LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
 STREAMS: dict[str, Callable[[Path], BinaryIO]] = {".gz": gzip.open, ".xz": lzma.open}
 ARCHIVES = (".zip", ".tar", ".tgz")
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\3\4": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
 # zipfile reports what it cannot read, such as passwords, as RuntimeError.
 DAMAGE = (EOFError, OSError, RuntimeError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
 
@@ -160,8 +161,10 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
+            kind = next((kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)), None)
+            remedy = f"it is packed by {kind}; unpack it, or name it .gz or .xz if that is what it is"
             raise UserError(
-                f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"
+                f"{text.name}: line {number}: not UTF-8 ({error.reason}); {remedy if kind else 'convert the file to UTF-8'}"
             ) from None
 
 

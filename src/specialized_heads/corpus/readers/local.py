@@ -1,10 +1,11 @@
 """Source local: your own text, as one file of pairs or two files with one sentence per line.
 
 A file of pairs is TSV: source TAB target, optionally TAB document. Any file may be compressed (.gz, .xz). Held-out sets can be
-files of pairs too. Of an analysis set only the source side is used, so its lines need no target. `columns` says which columns are
-read; the others are ignored.
+files of pairs too. Of an analysis set only the source side is used, so it may have a sentence per line and nothing else.
+`columns` says which columns are read; the others are ignored.
 
-Blank lines and lines with another number of columns than the first (a tab inside a text) are not pairs; they are counted.
+Blank lines and lines with another number of columns than the first (a tab inside a text) are not pairs; they are counted. Many
+such lines mean that the first line is another (a header), and are an error.
 """
 
 from collections import Counter
@@ -17,6 +18,8 @@ from specialized_heads.corpus.pairs import blocks
 from specialized_heads.corpus.readers.archives import aligned, lines
 from specialized_heads.experiment.sources import Local, Unit
 from specialized_heads.stage import UserError
+
+MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
 
 
 def read(
@@ -43,16 +46,19 @@ def read_pairs_file(
 
     A held-out set without documents is one document; `analysis` needs no targets.
     """
-    required = columns[:1] if set_ == "analysis" else columns[:2]
+    required, read, others = columns[:1] if set_ == "analysis" else columns[:2], 0, []
 
     def rows() -> Iterator[tuple[str, str, str]]:
+        nonlocal columns, required, read
         width, lettered = 0, set()
         for number, line in enumerate(text_lines(path), start=1):
             if not line.strip():
                 counts["blank_line"] += 1
                 continue
             cells = line.split("\t")
-            width = width or len(cells)
+            if not width and set_ == "analysis" and len(cells) == 1:
+                columns, required = (1, 2, 3), (1,)
+            width, read = width or len(cells), read + 1
             if (last := max(required)) > len(cells):
                 what = f"no column {last}" if len(cells) > 1 else "no tab"
                 raise UserError(
@@ -60,6 +66,7 @@ def read_pairs_file(
                     "`columns` given"
                 )
             if len(cells) != width and max(columns) <= len(cells):
+                others.append(number)
                 counts["other_columns"] += 1
                 continue
             source, target, document, *_ = [cells[c - 1] if c <= len(cells) else "" for c in columns] + [""]
@@ -69,6 +76,11 @@ def read_pairs_file(
                 raise UserError(f"{path}: line {number}: {said}")
             lettered.update(c for c in required if any(map(str.isalpha, cells[c - 1])))
             yield source, target, document
+        if len(others) > MOST_OTHER * read:
+            raise UserError(
+                f"{path}: line {others[0]}: not {width} columns, as the first line has; so are {len(others)} of {read} lines. "
+                "All must have the same columns; remove a header"
+            )
         if not width:
             raise UserError(f"{path}: the file is empty; it must hold at least one pair")
         if numbers := sorted(set(required) - lettered):
