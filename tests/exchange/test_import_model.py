@@ -117,8 +117,8 @@ def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             if any(path.match(pattern) for pattern in allow_patterns):
                 shutil.copy2(path, local_dir)
 
-    monkeypatch.setattr(fetch_model.HfApi, "model_info", model_info)
-    monkeypatch.setattr(fetch_model, "snapshot_download", download)
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", model_info)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     return folder
 
 
