@@ -161,10 +161,12 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            kind = next((kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)), None)
-            remedy = f"it is packed by {kind}; unpack it, or name it .gz or .xz if that is what it is"
+            if kind := next((kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)), None):
+                raise UserError(
+                    f"{place}: packed by {kind}, but not named so; unpack it, or pack it as .gz or .xz"
+                ) from None
             raise UserError(
-                f"{text.name}: line {number}: not UTF-8 ({error.reason}); {remedy if kind else 'convert the file to UTF-8'}"
+                f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"
             ) from None
 
 
