@@ -187,5 +187,5 @@ def test_the_stage_writes_a_row_per_head(call, tiny_model, token_file, sentences
     found = importance.importance(model, store(*sentences(10)))
     assert table["importance"].tolist() == pytest.approx(np.concatenate(list(found.values())).tolist(), rel=1e-6)
     for _, same in table.groupby(["type", "layer"]):
-        norm = np.sqrt((same["importance"] ** 2).sum()) if len(same) > 1 else 1.0
+        norm = np.sqrt((same["importance"] ** 2).sum())
         assert same["importance_normalised"].tolist() == pytest.approx((same["importance"] / norm).tolist())
