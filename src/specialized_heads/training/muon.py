@@ -42,20 +42,22 @@ class Muon(torch.optim.Optimizer):
     def _update(self, weight: Tensor, rate: float) -> None:
         # Rows and columns without a gradient, as of a head whose gate is closed, are as if absent: to orthogonalise what is left
         # of their momentum would move them as far as the others, in a direction that is mostly noise.
-        rows, columns = (weight.grad.any(dim).nonzero().flatten() for dim in (1, 0))
-        if not len(rows):
+        rows, columns = (weight.grad.abs().amax(dim) != 0 for dim in (1, 0))
+        if not rows.any():
             return
-        place = (rows[:, None], columns)
-        momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        place = ... if rows.all() and columns.all() else (rows.nonzero(), columns.nonzero()[:, 0])
+        state = self.state[weight]
+        if not state:
+            state["momentum"] = torch.zeros_like(weight)
         gradient = weight.grad[place]
-        average = momentum[place].lerp(gradient, 1 - MOMENTUM)
-        momentum[place] = average
-        direction = orthogonalise(
-            gradient.lerp(average, MOMENTUM).to(self.precision)
-        )  # with Nesterov's look-ahead gradient
+        average = state["momentum"][place].lerp_(gradient, 1 - MOMENTUM)
+        # Of Nesterov's look-ahead gradient.
+        direction = orthogonalise(gradient.lerp(average, MOMENTUM).to(self.precision))
         # Tall matrices take larger steps, so that each of their outputs changes as much as in a square matrix.
-        step = rate * max(1.0, len(rows) / len(columns)) ** 0.5
-        weight[place] = weight[place].add(direction, alpha=-step)
+        step = rate * max(1.0, gradient.shape[0] / gradient.shape[1]) ** 0.5
+        moved = weight[place].add_(direction, alpha=-step)
+        if place is not ...:  # where the parts are copies
+            state["momentum"][place], weight[place] = average, moved
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:

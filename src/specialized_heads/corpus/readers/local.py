@@ -46,11 +46,11 @@ def read_pairs_file(
 
     A held-out set without documents is one document; `analysis` needs no targets.
     """
-    required, read, others = columns[:1] if set_ == "analysis" else columns[:2], 0, []
 
     def rows() -> Iterator[tuple[str, str, str]]:
-        nonlocal columns, required, read
-        width, lettered = 0, set()
+        nonlocal columns
+        required = columns[:1] if set_ == "analysis" else columns[:2]
+        width, read, others, lettered = 0, 0, [], set()
         for number, line in enumerate(text_lines(path), start=1):
             if not line.strip():
                 counts["blank_line"] += 1
