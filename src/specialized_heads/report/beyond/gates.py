@@ -80,7 +80,9 @@ def draw(table: pd.DataFrame) -> Figure:
     drawn.colorbar(mesh, ax=grid, location="bottom", pad=0.02, shrink=0.3, aspect=30, label="P(gate is open)")
     found = {ALIAS.get(name, name) for names in table["functions"].unique() for name in names.split("; ")}
     looks = {name: {"marker": marker, "color": style.FUNCTIONS[name].colour} for name, marker in MARKERS.items()}
-    handles = [style.marker_key(name, markerfacecolor=look["color"], **look) for name, look in looks.items() if name in found]
+    handles = [
+        style.marker_key(name, markerfacecolor=look["color"], **look) for name, look in looks.items() if name in found
+    ]
     handles.append(Line2D([], [], label="choosing phase", **CHOICE))
     drawn.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return drawn
