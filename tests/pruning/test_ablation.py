@@ -104,7 +104,7 @@ def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token
     dev = token_file("dev", *sentences(10, seed=2, vocabulary=59))
     table = tmp_path / "importance.parquet"
     call(importance, settings={"device": "cpu"}, model=files["model"], dev=dev, output=table)
-    call(systematic, settings=DECODED, importance=table, **files)
+    call(systematic, settings=DECODED | {"by_type": True}, importance=table, **files)
     found = pd.read_parquet(files["output"])
     whole = found[found["removed"] == 0]
     assert whole["pruned"].tolist() == ["all", *KINDS]
@@ -119,6 +119,8 @@ def test_systematic_pruning_from_all_heads_to_none(call, files, sentences, token
         assert row["share"] == row["removed"] / row["heads"]
     assert found.groupby("pruned")["heads"].first().to_dict() == {"all": 8, "encoder": 3, "decoder": 2, "cross": 3}
     assert found.groupby("pruned")["share"].max().tolist() == [1.0] * 4
+    call(systematic, settings=DECODED | {"by_type": False}, importance=table, **files)
+    assert pd.read_parquet(files["output"]).equals(found[found["pruned"] == "all"])
 
 
 # Importance: against finite differences of the mask, its absolute value per token, and the table.

@@ -67,4 +67,4 @@ use rule resumable as prune_systematically with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/prune_systematically_{model}_seed{seed}.tsv"
     params:
-        **stage("pruning.systematic", stages.translate),
+        **stage("pruning.systematic", stages.prune_systematically),

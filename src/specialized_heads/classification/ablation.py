@@ -70,8 +70,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
     model, store = load_on(files.model, settings.device, settings.precision), load_tokens(files.tokens)
     if files.importance:
-        by_step = systematic.removals(read_table(files.importance).to_pandas())
-        wanted, like = [(row, heads) for row, heads in by_step if row["pruned"] == "all"], systematic.SCHEMA
+        importance = read_table(files.importance).to_pandas()
+        wanted, like = systematic.removals(importance, by_type=False), systematic.SCHEMA
     else:
         wanted, like = ablation.removals(model.architecture, alone=settings.alone), ablation.SCHEMA
     precision = matmul_precision(settings.precision, model.device)

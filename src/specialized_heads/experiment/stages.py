@@ -122,6 +122,11 @@ def ablate(experiment: Experiment, /, *, corpus: str, alone: bool, **_: str | bo
     return translate(experiment, corpus=corpus) | {"alone": alone}
 
 
+def prune_systematically(experiment: Experiment, /, *, corpus: str, model: str, **_: str) -> Settings:
+    """By type too, but not of checkpoints."""
+    return translate(experiment, corpus=corpus) | {"by_type": model == "baseline"}
+
+
 def parser_models(experiment: Experiment, /, **_: str) -> Settings:
     return {"models": stanza_models(experiment)}
 

@@ -1,7 +1,8 @@
 """Stage: BLEU as heads are removed in order of importance, the least important first (Michel et al. 2019, section 4).
 
 Each step removes a share of the heads, of all three attention types together and of each type separately. The model is not
-trained in between, and importance is that of the whole model, not recomputed after a step.
+trained in between, and importance is that of the whole model, not recomputed after a step. Of a model in the middle of its
+training only the heads of all types together matter (section 6).
 """
 
 import math
@@ -24,6 +25,10 @@ SCHEMA = pa.schema({"pruned": pa.string(), "removed": pa.int64(), "heads": pa.in
 STEP = Fraction(1, 10)  # share of the heads removed in each step, as in the paper
 
 
+class Settings(Decoded):
+    by_type: bool  # also the heads of each type separately
+
+
 def ranking(importance: pd.DataFrame, kind: str) -> list[Head]:
     """Heads of a type, or of "all", from the least to the most important; ties by type, layer and number.
 
@@ -40,10 +45,10 @@ def steps(heads: int) -> list[int]:
     return sorted({math.floor(n * STEP * heads + Fraction(1, 2)) for n in range(math.ceil(1 / STEP) + 1)})
 
 
-def removals(importance: pd.DataFrame) -> list[tuple[dict[str, Any], Removal]]:
+def removals(importance: pd.DataFrame, *, by_type: bool) -> list[tuple[dict[str, Any], Removal]]:
     """The heads removed at every step, with their row of the table: pruned (all or a type), removed, heads, share."""
     rows = []
-    for kind in ("all", *KINDS):
+    for kind in ("all", *KINDS) if by_type else ("all",):
         order = ranking(importance, kind)
         for number in steps(len(order)):
             share = number / len(order) if order else 0.0
@@ -52,8 +57,8 @@ def removals(importance: pd.DataFrame) -> list[tuple[dict[str, Any], Removal]]:
     return rows
 
 
-@stage.command("model", "importance", "tokens", "bpe", "references", "output", "state", settings=Decoded)
-def main(files: stage.Files, settings: Decoded) -> None:
+@stage.command("model", "importance", "tokens", "bpe", "references", "output", "state", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     importance = read_table(files.importance).to_pandas()
-    wanted = removals(importance)
+    wanted = removals(importance, by_type=settings.by_type)
     write_scores(wanted, settings, files, schema=SCHEMA)
