@@ -9,8 +9,7 @@ of the closed gates is far below 0.
 
 The controller only comes close to the number. After `DECIDED` of the updates `fix_largest` keeps exactly that many heads,
 those with the largest log α: their gates become 1, all others 0, and the remaining updates train the weights of this
-configuration. Both shares are small: a choice made among all heads, early, was better than one that closed them one by one,
-and it leaves more updates to the heads that stay.
+configuration. Both shares are small, which leaves most of the updates to the heads that stay.
 """
 
 from dataclasses import dataclass
