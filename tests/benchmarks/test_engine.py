@@ -11,9 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 sys.path.append(str(Path(__file__).parents[2]))  # `benchmarks` is not installed with the project
 
 from benchmarks.engine.workload import Size, training_flops  # noqa: E402
-from benchmarks.quality import trainings  # noqa: E402
-from benchmarks.quality.systems import System, Training  # noqa: E402
-from benchmarks.quality.trainings import Result, Trainings, updates_until  # noqa: E402
+from benchmarks.quality.trainings import Result, updates_until  # noqa: E402
 from specialized_heads.model.transformer import Transformer, initialise  # noqa: E402
 from specialized_heads.training.batching import make_batch  # noqa: E402
 from specialized_heads.training.objective import cross_entropy_sum  # noqa: E402
@@ -39,28 +37,3 @@ def test_lengths_between_two_schedules_are_interpolated_on_a_logarithmic_axis() 
     assert updates_until(points, "bleu", 49.0) == 2000
     assert updates_until(points, "dev_loss", 2.5) == 500
     assert updates_until(points, "bleu", 50.0) is None
-
-
-def test_lengths_double_until_both_goals_are_reached_and_nothing_is_trained_twice(tmp_path: Path, monkeypatch) -> None:
-    trained = []
-
-    def train(corpus: object, rate: float, updates: int, seed: int) -> Training:
-        trained.append((rate, updates, seed))
-        yield
-        return rate, updates
-
-    class Corpus:
-        def score(self, model: tuple[float, int]) -> tuple[float, float]:
-            rate, updates = model
-            return 2.0 - updates / 2000 + rate, 40 + updates / 200
-
-    monkeypatch.setitem(trainings.SYSTEMS, "ours", System("ours", train, (0.1, 0.2)))
-    path = tmp_path / "quality.csv"
-    lengths = Trainings(Corpus(), path).lengths("ours", 2, longest=4000)
-    assert [each.updates for each in lengths] == [500, 1000, 2000]
-    assert trained == [(0.1, 500, 1), (0.2, 500, 1), (0.1, 500, 2), (0.1, 1000, 2), (0.1, 2000, 2)]
-    assert Trainings(Corpus(), path).lengths("ours", 2, longest=4000) == lengths
-    assert len(trained) == 5
-    monkeypatch.setattr(trainings, "LOSS", 1.93)  # 500 updates reach it, so fewer are tried until one misses it
-    lengths = Trainings(Corpus(), path).lengths("ours", 2, longest=1000)
-    assert [each.updates for each in lengths] == [250, 354, 500, 1000]
