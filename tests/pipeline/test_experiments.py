@@ -15,8 +15,8 @@ def with_one_corpus(values: dict[str, Any], source: dict[str, Any], **more: Any)
     return {"parser": {"engine": "stanza"}} | values | {"corpora": {"mine": corpus}}
 
 
-GIVEN = ("config.yaml", "config/pruning.yaml", "config/retrain.yaml")
-TRAINED = tuple(f"config/{name}.yaml" for name in ("control", "from_scratch", "local", "paper", "smoke"))
+GIVEN = ("config.yaml", "config/pruning.yaml", "config/reference.yaml", "config/reference_en_fr.yaml")
+TRAINED = tuple(f"config/{name}.yaml" for name in ("control", "equal_depth", "from_scratch", "local", "paper", "smoke"))
 
 
 @pytest.mark.parametrize("name", GIVEN + TRAINED)

@@ -42,7 +42,7 @@ def steps(*, safe: float = 0.5, floor: float = 50.0) -> pd.DataFrame:
     for share in (tenth / 10 for tenth in range(11)):
         bleu = 80.0 if share <= safe else 80 - (80 - floor) * (share - safe) / (1 - safe)
         row = {"removed": round(8 * share), "share": share, "bleu": bleu, "bleu_low": bleu - 2, "bleu_high": bleu + 2}
-        rows.append(row | {"delta": bleu - 80, "delta_low": bleu - 81, "delta_high": bleu - 79})
+        rows.append(row | {"delta": bleu - 80, "delta_low": bleu - 80.5, "delta_high": bleu - 79.5})
     own = {"what": "all", "heads": 8, "sentences": 1000, "systematic": True, "measured_on": "test", "p_value": 0.5}
     return pd.DataFrame(rows).assign(**SAME | own).assign(update=pd.array([pd.NA] * len(rows), dtype="Int64"))
 

@@ -27,23 +27,22 @@ LOSS = {"accepted": (-inf, 2.0)}
     ("measured", "claim", "verdict"),
     [
         (Measured(0.5), HALF, Verdict.REPRODUCED),
-        (Measured(1.9, 1.0, 3.0), LOSS, Verdict.REPRODUCED),
-        (Measured(1.9, 1.0, 3.0, sufficient=False), LOSS, Verdict.PARTLY),
+        (Measured(1.9, 1.0, 2.0), LOSS, Verdict.REPRODUCED),
+        (Measured(1.9, 1.0, 3.0), LOSS, Verdict.PARTLY),
+        (Measured(1.9, 1.0, 2.0, sufficient=False), LOSS, Verdict.PARTLY),
         (Measured(2.1, 1.0, 3.0), LOSS, Verdict.INCONCLUSIVE),
         (Measured(2.1, 2.05, 3.0), LOSS, Verdict.NOT_REPRODUCED),
         (Measured(0.3, 0.2, 0.6), HALF, Verdict.INCONCLUSIVE),
         (Measured(0.3), HALF, Verdict.NOT_REPRODUCED),  # no interval
         (Measured(0.3, 0.1, 0.5), LARGER, Verdict.REPRODUCED),
         (Measured(0.3, 0.1, 0.5, sufficient=False), LARGER, Verdict.PARTLY),
-        (Measured(0.03, -0.68, 0.74), LARGER, Verdict.PARTLY),
+        (Measured(0.03, -0.68, 0.74), LARGER, Verdict.INCONCLUSIVE),
         (Measured(0.3), LARGER, Verdict.PARTLY),  # no interval, no certainty
         (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.INCONCLUSIVE),
         (Measured(-0.2, -0.3, -0.1), LARGER, Verdict.NOT_REPRODUCED),
-        # Within a hundredth of a limit, the interval must be in the range too; where the limit is one of nature, it need not.
-        (Measured(1.995, 1.0, 3.0), LOSS, Verdict.PARTLY),
-        (Measured(1.995, 1.0, 2.0), LOSS, Verdict.REPRODUCED),
-        (Measured(1.985, 1.0, 3.0), LOSS, Verdict.REPRODUCED),
-        (Measured(0.505, 0.4, 0.6), SHARES, Verdict.PARTLY),
+        # Without an interval, not within a hundredth of a limit, unless it is one of nature.
+        (Measured(1.995), LOSS, Verdict.PARTLY),
+        (Measured(1.985), LOSS, Verdict.REPRODUCED),
         (Measured(1.0), SHARES, Verdict.REPRODUCED),
     ],
 )
@@ -155,14 +154,14 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
     assert (before["encoder_opensubtitles"], before["functions_kept"], before["single"]) == (
         "not testable",  # 12% of the heads are left, not 8%
         "not testable",  # 12% or half of them, not 35%
-        "reproduced",
+        "partly",  # effects as small as the paper's median cannot be seen
     )
     assert before["encoder_wmt"] == "inconclusive"  # −0.82 [−1.32, −0.32] at 21%, −0.65 would do
     written = stage("claims.table", given).with_suffix(".md").read_text(encoding="utf-8")
     assert "−0.82 \\[−1.32, −0.32\\]" in written and "1,000 sentences" in written
 
     few = given.models["encoder_heads"] == 3  # 12% of the heads
-    for ends, verdict in (((-0.3, -0.8, 0.2), "reproduced"), ((-3.0, -3.5, -2.5), "not reproduced")):
+    for ends, verdict in (((-0.3, -0.6, 0.0), "reproduced"), ((-3.0, -3.5, -2.5), "not reproduced")):
         given.models.loc[few, ["difference", "difference_low", "difference_high"]] = ends
         after = verdicts(given)
         assert after["encoder_wmt"] == verdict

@@ -1,16 +1,17 @@
 """A claim and its verdict: a measured number, the range that confirms the claim, and one of five verdicts.
 
-The range is the paper's value with a tolerance. A value in the range reproduces the claim. A value outside does not, unless its
-interval reaches the range: then the evidence is inconclusive. A claim that one thing is larger than another is `directed`: chance
-alone gives half of all differences the right sign, so the whole interval must lie in the range. If only the value does, the claim
-is partly reproduced. So is one with a value in the range whose evidence is too thin (`Measured.sufficient`), or that is within a
-hundredth of a limit which its interval crosses: there, another test set would decide otherwise.
+The range is the paper's value with a tolerance. A value whose whole interval is in the range reproduces the claim; if only the
+value is, the claim is partly reproduced, because another test set could decide otherwise. A value outside does not reproduce it,
+unless its interval reaches the range: then the evidence is inconclusive. So it is if a claim says that one thing is larger than
+another (`directed`) and the interval leaves the range, since chance alone gives half of all differences the right sign. A value
+without an interval must keep a hundredth away from a limit. If the evidence is too thin (`Measured.sufficient`), the claim is at
+best partly reproduced.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from math import nan
+from math import isnan, nan
 
 from scipy.stats import binomtest
 
@@ -89,9 +90,13 @@ def judge(
     """The verdict on a claim that can be tested; see the module's docstring. A comparison with a missing interval fails."""
     low, high = accepted
     if low <= measured.value <= high:
-        limits = [limit for limit in accepted if not unit.is_bound(limit)]
-        near = any(abs(measured.value - limit) < NEAR_LIMIT for limit in limits)
-        certain = not (directed or near) or (low <= measured.low and measured.high <= high)
+        if directed or not isnan(measured.low):
+            certain = low <= measured.low and measured.high <= high
+        else:
+            limits = [limit for limit in accepted if not unit.is_bound(limit)]
+            certain = all(abs(measured.value - limit) >= NEAR_LIMIT for limit in limits)
+        if directed and not certain and not isnan(measured.low):
+            return Verdict.INCONCLUSIVE
         return Verdict.REPRODUCED if certain and measured.sufficient else Verdict.PARTLY
     reaches = measured.low <= high and measured.high >= low
     return Verdict.INCONCLUSIVE if reaches else Verdict.NOT_REPRODUCED

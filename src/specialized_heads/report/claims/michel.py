@@ -19,6 +19,7 @@ SINGLE = (8, 96)  # section 3.2: encoder heads whose removal alone changes BLEU 
 CORRELATION = 0.56  # section 3.4: of single heads' effects on two test sets
 BERT_ALONE = -0.96  # table 3: points of accuracy, of the layer of BERT that loses most with one head
 BERT_CORRELATION = 0.68  # the same of BERT, on the matched and the mismatched set of MNLI
+ENOUGH = (14, 18)  # section 3.3, table 2: layers that lose no BLEU at p < 0.01 with their best head alone
 ALONE = -13.56  # section 3.3, table 2: BLEU, with one head left in the last layer of cross-attention
 WHOLE = 36.05  # section 3.2: BLEU before
 REDUNDANT = 0.4  # section 6: of the heads, late in training
@@ -44,6 +45,9 @@ def claims() -> list[Claim]:
         Claim("single", "3.2, table 1", "encoder heads whose removal alone changes BLEU (p < 0.01)",
               f"{SINGLE[0]} of {SINGLE[1]} ({share:.0%})", (0.0, share + 0.1), "at most 10 points more",
               Unit.SHARE, of_ablation.significant),
+        Claim("one_enough", "3.3, table 2", "layers that lose no BLEU with their best head alone (p < 0.01)",
+              f"{ENOUGH[0]} of {ENOUGH[1]} ({ENOUGH[0] / ENOUGH[1]:.0%})", (round(ENOUGH[0] / ENOUGH[1] - 0.2, 2), 1.0),
+              "at most 20 points less", Unit.SHARE, of_ablation.one_is_enough),
         Claim("last_cross", "3.3, table 2", "relative change of BLEU with one head in the last layer of cross-attention",
               f"{Unit.DIFFERENCE.text(ALONE)} of {WHOLE} ({Unit.SHARE.text(ALONE / WHOLE)})",
               (-1.0, round(ALONE / WHOLE + 0.1, 2)), "at most 10 points less is lost",
@@ -54,13 +58,14 @@ def claims() -> list[Claim]:
         Claim("two_sets", "3.4, figure 2", "correlation of the effects of single heads on two test sets",
               f"{CORRELATION:.2f}", (CORRELATION - 0.2, 1.0), "at most 0.2 less",
               Unit.CORRELATION, of_ablation.two_sets),
-        Claim("no_loss_wmt", "4.2, figure 3", f"relative change of BLEU without the {wmt:.0%} least important heads",
+        Claim("no_loss_wmt", "4.2, figure 3",
+              f"relative change of BLEU without up to {wmt:.0%} of the heads, least important first",
               "no noticeable loss", (-0.02, inf), "2% of BLEU",
-              Unit.SHARE, partial(of_ablation.removed, pruned="all", share=wmt)),
+              Unit.SHARE, partial(of_ablation.removed, pruned="all", share=wmt, up_to=True)),
         Claim("no_loss_bert", "4.2, figure 3",
-              f"relative change of what BERT has learned without the {bert:.0%} least important heads",
+              f"relative change of what BERT has learned without up to {bert:.0%} of the heads, least important first",
               "no noticeable loss", (-0.02, inf), "2% of what was learned",
-              Unit.SHARE, partial(_of_bert, partial(of_ablation.removed, pruned="all", share=bert)),
+              Unit.SHARE, partial(_of_bert, partial(of_ablation.removed, pruned="all", share=bert, up_to=True)),
               judged_on=("translation", "classification")),
         *(Claim(f"few_{kind}", "5, figure 4", f"relative change of BLEU with {FEW:.0%} of the heads of {name}",
                 *reported, Unit.SHARE, partial(of_ablation.removed, pruned=kind, share=1 - FEW))

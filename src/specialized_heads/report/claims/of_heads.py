@@ -13,7 +13,7 @@ from scipy.stats import mannwhitneyu, norm, sem, t
 from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import canonical
-from specialized_heads.report.claims.claim import Measured, proportion
+from specialized_heads.report.claims.claim import Measured, Unit, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
 from specialized_heads.report.style import minus
 
@@ -131,36 +131,44 @@ def relevant_heads_have_functions(evidence: Evidence) -> Measured:
 def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     """The largest share of the baseline's functions that an encoder-pruned model with about this share of heads still has.
 
-    Each offset, each relation with its direction, and rare words are one function, whichever head has it.
-    "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
+    Each offset, each relation with its direction, and rare words are one function, whichever head has it; those of all seeds
+    count together. "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
     before = evidence.baseline_heads()
-    kept: dict[int, list[float]] = {}
-    functions = []
+    kept: dict[int, int] = {}
+    functions: dict[int, int] = {}
     for seed, heads in evidence.survivors("encoder"):
         whole = before[before["seed"] == seed]
         had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))
-        share, share_kept = len(heads) / len(whole), len(had & has) / max(len(had), 1)
-        if had and share <= left + NEAR and (share_kept == 1 or share >= left - NEAR):
-            kept.setdefault(seed, []).append(share_kept)
-            functions.append(len(had))
+        share = len(heads) / len(whole)
+        if had and share <= left + NEAR and (had <= has or share >= left - NEAR):
+            kept[seed] = max(kept.get(seed, 0), len(had & has))
+            functions[seed] = len(had)
     require(
         kept, f"the baseline has no function, or no pruned model with decided gates has about {left:.0%} of its heads"
     )
-    return Measured(float(np.mean([max(shares) for shares in kept.values()])), n=min(functions), of="functions")
+    number = sum(functions.values())
+    return Measured(sum(kept.values()) / number, n=number, of="functions")
 
 
 def specialised_survive(evidence: Evidence) -> Measured:
     """Survival under encoder pruning of heads with a function minus that of heads without, within layers.
 
     The note has the area under the ROC curve within layers: the probability that a head with a function survives in more
-    models than one without, ties counting one half.
+    models than one without, ties counting one half. And the same difference for positional and for syntactic heads alone.
     """
     heads, labelled = surviving(evidence, "encoder")
     strata = heads[["seed", "layer"]]
     auc = area(heads["survival"], labelled, strata).value
     value, low, high, p_value = slope(labelled, heads["survival"], strata)
-    return Measured(value, low, high, len(heads), "heads", f"AUC {auc:.2f}, p {p_value:.2g}")
+    notes = [f"AUC {auc:.2f}, p {p_value:.2g}"]
+    positional = pd.Series([POSITIONAL in names for names in heads["functions"]], index=heads.index)
+    for name, chosen in (("positional heads alone", positional), ("other functions alone", labelled & ~positional)):
+        with suppress(NotTestable):
+            compared = chosen | ~labelled
+            parts = slope(chosen[compared], heads.loc[compared, "survival"], strata[compared])[:3]
+            notes.append("{} {} [{}, {}]".format(name, *map(Unit.POINTS.text, parts)))
+    return Measured(value, low, high, len(heads), "heads", "; ".join(notes))
 
 
 def surviving(evidence: Evidence, scope: str) -> tuple[pd.DataFrame, pd.Series]:

@@ -11,6 +11,7 @@ from specialized_heads.report.claims.claim import Measured
 from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, require
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
+BESIDE = 0.05  # of the heads: a larger share than that of the largest pruned model is judged up to here
 ROUNDING = 1e-9
 MIN_DRAWS = 50  # that a gate sees before it closes; with fewer, its rate decides and not the loss
 CLOSED = 0.1  # P(open) of a closed gate
@@ -31,8 +32,10 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     evidence.require_bleu()
     values = []
     for shares, differences in curves:
+        smallest, *_, largest = [shares[0], *shares[:-1]]  # the last one is the reference
+        require(smallest <= left + ROUNDING, f"the smallest model has {smallest:.1%} of its heads left, not {left:.1%}")
         require(
-            shares[0] <= left + ROUNDING, f"the smallest model has {shares[0]:.1%} of its heads left, not {left:.1%}"
+            largest >= left - BESIDE, f"the largest pruned model has {largest:.1%} of its heads left, not {left:.1%}"
         )
         require_near(shares, left)
         values.append([np.interp(left, shares, column) for column in differences.T])

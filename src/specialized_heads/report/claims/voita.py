@@ -7,6 +7,7 @@ the same corpus; margins over fixed offsets and advantages over models from scra
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -141,9 +142,16 @@ def _all_types() -> Iterator[Claim]:
 
 def _loss(name: str, section: str, text: str, change: float, *, data: str, scope: str, left: float) -> Claim:
     """BLEU with this share of heads may be better than the paper's, and a little worse."""
+
+    def measure(evidence: Evidence) -> Measured:
+        found = of_scores.difference(evidence, scope=scope, left=left)
+        outside = not found.low <= change <= found.high
+        beyond = f"; the interval excludes the paper's {Unit.DIFFERENCE.text(change)}" if outside else ""
+        return replace(found, note=found.note + beyond)
+
     return Claim(
         name, section, text, Unit.DIFFERENCE.text(change), (change - BLEU, inf), f"at most {BLEU} BLEU worse",
-        Unit.DIFFERENCE, _on(data, partial(of_scores.difference, scope=scope, left=left)), scopes=(scope,),
+        Unit.DIFFERENCE, _on(data, measure), scopes=(scope,),
     )  # fmt: skip
 
 
