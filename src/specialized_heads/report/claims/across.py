@@ -3,7 +3,7 @@
     specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
 
 Of the experiments that can judge a claim one counts, whatever its verdict: that with most seeds, then that with most updates (of
-pruning, or of the baseline where a claim needs no pruning), then the first one given.
+pruning, or of the baseline where a claim needs no pruning), then that which can judge most claims.
 """
 
 import os
@@ -20,9 +20,9 @@ from specialized_heads.report.output import escape_markdown
 from specialized_heads.stage import UserError, write_file
 
 RULE = (
-    "Every claim of both papers, judged by the experiment that has the best evidence for it: of those that can judge it, the one "
-    "with most seeds, then with most updates (of pruning, or of the baseline where no pruning is needed). The verdict plays no "
-    "part in the choice."
+    "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of those "
+    "whose tables are kept and that can judge it, this is the one with most seeds, then with most updates (of pruning, or of the "
+    "baseline where no pruning is needed), then the one that can judge most claims. The verdict plays no part in the choice."
 )
 MORE = ["experiment", "folder", "seeds", "updates"]
 CLAIMS = {claim.name: claim for claims in PAPERS.values() for claim in claims()}
@@ -61,11 +61,12 @@ def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
 
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the experiment that counts for each claim of `PAPERS`, or one row of a claim that none can judge."""
-    parts = []
+    parts, able = [], rows["verdict"] != Verdict.NOT_TESTABLE
+    rows = rows.assign(able=able.groupby(rows["folder"]).transform("sum"))
     for paper, claims in PAPERS.items():
         for claim in claims():
             same = rows[rows["claim"] == claim.name]
-            same = same.sort_values(["seeds", "updates"], ascending=False, kind="stable")
+            same = same.sort_values(["seeds", "updates", "able"], ascending=False, kind="stable")
             able = same[same["verdict"] != Verdict.NOT_TESTABLE]
             absent = {"paper": paper, "reason": f"no experiment has a {claim.judged_on[0]} model"} | UNTESTED
             unjudged = same.head(1) if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
