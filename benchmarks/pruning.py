@@ -6,8 +6,8 @@
 
 Each recipe differs from the first in the keys that name it, and prunes the same baseline (seed 1) with the pipeline's own stage.
 `seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning. A finished run is a line of
-pruning.jsonl and is not repeated; a killed one resumes. All lines but that of λ 0.035 are from before Muon left rows and columns
-without a gradient alone (`training/muon.py`); the model with this λ from before is in docs/reference/reference/tables/models.md.
+pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035 and of 8000 updates are from before Muon left rows
+and columns without a gradient alone (`training/muon.py`); docs/reference/reference/tables/models.md has λ 0.035 from before.
 """
 
 import argparse
@@ -68,8 +68,8 @@ SHORT = replace(FIRST, updates=600, gate_rate=0.1)  # near the default experimen
 RECIPES = [
     *(SHORT, replace(SHORT, scope="all", lam=0.01), replace(SHORT, lam=0.03), replace(SHORT, updates=400)),
     *(replace(SHORT, batch_tokens=1500), *(replace(SHORT, seed=seed) for seed in (2, 3, 4, 5))),
-    *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02), replace(FIRST, updates=8000)),
-    replace(FIRST, lam=0.035),
+    *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02), replace(FIRST, lam=0.035)),
+    *(replace(FIRST, updates=8000, lam=lam) for lam in (0.012, 0.02, 0.0)),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
 ]
 
