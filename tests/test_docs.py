@@ -182,6 +182,17 @@ def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Does it hold?")[2].partition("\n## ")[0]
     shown = {tuple(line.strip("| ").split(" | ")[1:]) for line in text.splitlines() if line.startswith("| ")}
     assert shown - {("paper", "here", "verdict")} < judged
+    counts = []
+    for paper, words in (
+        ("Voita", ("reproduced", "partly", "not reproduced", "inconclusive")),
+        ("Michel", ("reproduced",)),
+    ):
+        of_paper = evidence[evidence["paper"].str.startswith(paper)].groupby("claim")["verdict"]
+        each = Counter(verdicts.iloc[0] if verdicts.nunique() == 1 else "mixed" for _, verdicts in of_paper)
+        counts += [each.total() - each["not testable"], *(each[word] for word in words)]
+    assert [
+        int(number) for number in re.findall(r"\d+", text.partition("Of the")[2].partition("[evidence")[0])
+    ] == counts
 
 
 NUMBER = r"\d[\d,]*(?:\.\d+)?|(?<![\d)])\.\d+"
