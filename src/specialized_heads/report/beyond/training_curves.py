@@ -6,6 +6,7 @@ set. The two differ in more than the data: the training loss includes label smoo
 loss does not.
 """
 
+import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -78,7 +79,7 @@ def _panel(axes: Axes, curves: pd.DataFrame) -> None:
         if label:
             key.append(style.key(look, label, markersize=2.5, **THIN))
     if key:
-        axes.margins(y=0.4)  # room for the legend
+        axes.margins(y=0.15 + 0.15 * math.ceil(len(key) / 2))  # room for the rows of the legend
         axes.set_ylim(axes.dataLim.y0 - 0.05 * axes.dataLim.height, None)
         axes.legend(handles=key, loc="upper center", ncols=2, fontsize=5.5, handlelength=1.8, columnspacing=0.8)
 
