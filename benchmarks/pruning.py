@@ -45,6 +45,7 @@ class Recipe:
     scope: str = "encoder"
     lam: float = 0.012
     updates: int = 3000
+    rate: float = 1.0  # of the weights, times the baseline's
     gate_rate: float = 0.05
     batch_tokens: int = 3000
     seed: int = 1
@@ -60,6 +61,7 @@ class Recipe:
         training = {name: value for name, value in training.items() if name in Training.model_fields}
         training |= {"updates": self.updates, "batch_tokens": self.batch_tokens, "log_every": self.updates // 60}
         training |= {"warmup": min(training["warmup"], self.updates // 10)}
+        training |= {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
         gates = {"scope": self.scope, "lam": self.lam, "gate_learning_rate": self.gate_rate, "target_heads": None}
         return {"training": training, "seed": self.seed, "dropout": 0.1, "device": "cpu"} | gates
 
@@ -71,6 +73,7 @@ RECIPES = [
     *(replace(SHORT, batch_tokens=1500), *(replace(SHORT, seed=seed) for seed in (2, 3, 4, 5))),
     *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02), replace(FIRST, lam=0.035)),
     *(replace(FIRST, updates=8000, lam=lam) for lam in (0.012, 0.02, 0.0)),
+    *(replace(FIRST, rate=0.4, lam=lam) for lam in (0.012, 0.0)),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
 ]
 
@@ -126,7 +129,7 @@ def run(recipe: Recipe, study: Path) -> dict[str, Any]:
 
 
 def recipe_of(row: dict[str, Any]) -> Recipe:
-    return Recipe(**{name: row[name] for name in asdict(FIRST)})
+    return Recipe(**{name: row.get(name, default) for name, default in asdict(FIRST).items()})
 
 
 def overlap(kept: list[set[str]]) -> tuple[float, float]:
