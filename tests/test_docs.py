@@ -182,17 +182,18 @@ def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Does it hold?")[2].partition("\n## ")[0]
     shown = {tuple(line.strip("| ").split(" | ")[1:]) for line in text.splitlines() if line.startswith("| ")}
     assert shown - {("paper", "here", "verdict")} < judged
-    counts = []
-    for paper, words in (
-        ("Voita", ("reproduced", "partly", "not reproduced", "inconclusive")),
-        ("Michel", ("reproduced",)),
-    ):
-        of_paper = evidence[evidence["paper"].str.startswith(paper)].groupby("claim")["verdict"]
-        each = Counter(verdicts.iloc[0] if verdicts.nunique() == 1 else "mixed" for _, verdicts in of_paper)
-        counts += [each.total() - each["not testable"], *(each[word] for word in words)]
-    assert [
+    numbers_shown = [
         int(number) for number in re.findall(r"\d+", text.partition("Of the")[2].partition("[evidence")[0])
-    ] == counts
+    ]
+    v, m = (
+        Counter(
+            same["verdict"].iloc[0] if same["verdict"].nunique() == 1 else "mixed" for _, same in rows.groupby("claim")
+        )
+        for rows in (evidence[evidence["paper"].str.startswith(name)] for name in ("Voita", "Michel"))
+    )
+    judged_of_v = [v[name] for name in ("reproduced", "partly", "not reproduced", "inconclusive")]
+    testable = [each.total() - each["not testable"] for each in (v, m)]
+    assert numbers_shown == [testable[0], *judged_of_v, testable[1], m["reproduced"]]
 
 
 NUMBER = r"\d[\d,]*(?:\.\d+)?|(?<![\d)])\.\d+"

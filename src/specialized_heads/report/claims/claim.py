@@ -89,17 +89,17 @@ def judge(
 ) -> Verdict:
     """The verdict on a claim that can be tested; see the module's docstring. A comparison with a missing interval fails."""
     low, high = accepted
-    if low <= measured.value <= high:
-        if directed or not isnan(measured.low):
-            certain = low <= measured.low and measured.high <= high
-        else:
-            limits = [limit for limit in accepted if not unit.is_bound(limit)]
-            certain = all(abs(measured.value - limit) >= NEAR_LIMIT for limit in limits)
-        if directed and not certain and not isnan(measured.low):
-            return Verdict.INCONCLUSIVE
-        return Verdict.REPRODUCED if certain and measured.sufficient else Verdict.PARTLY
-    reaches = measured.low <= high and measured.high >= low
-    return Verdict.INCONCLUSIVE if reaches else Verdict.NOT_REPRODUCED
+    if not low <= measured.value <= high:
+        reaches = measured.low <= high and measured.high >= low
+        return Verdict.INCONCLUSIVE if reaches else Verdict.NOT_REPRODUCED
+    known = not isnan(measured.low)
+    certain = low <= measured.low and measured.high <= high
+    if directed and known and not certain:
+        return Verdict.INCONCLUSIVE
+    if not directed and not known:
+        limits = [limit for limit in accepted if not unit.is_bound(limit)]
+        certain = all(abs(measured.value - limit) >= NEAR_LIMIT for limit in limits)
+    return Verdict.REPRODUCED if certain and measured.sufficient else Verdict.PARTLY
 
 
 def proportion(count: int, total: int, *, of: str, note: str = "") -> Measured:

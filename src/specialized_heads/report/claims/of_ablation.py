@@ -74,6 +74,14 @@ def _single(table: pd.DataFrame, what: str) -> pd.DataFrame:
     return rows
 
 
+def _best_alone(evidence: Evidence) -> pd.DataFrame:
+    """The best head of each layer as the only one in it, with `heads`, the number that the layer has."""
+    alone = _single(evidence.single, "alone")
+    evidence.require_bleu()
+    layers = alone.groupby(["seed", "type", "layer"])
+    return alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
+
+
 def two_sets(evidence: Evidence) -> Measured:
     """Pearson's correlation of the effects of single heads on two sets, over all attention types."""
     first = _single(evidence.single, "without").set_index(HEAD)["delta"]
@@ -95,11 +103,8 @@ def two_sets(evidence: Evidence) -> Measured:
 
 def worst_layer(evidence: Evidence) -> Measured:
     """The change of BERT's accuracy with one head in a layer: the best head, in the layer that loses most."""
-    alone = _single(evidence.single, "alone")
-    evidence.require_bleu()
-    layers = alone.groupby(["seed", "layer"])
-    require(layers.size().max() > 1, "no layer has more than one head")
-    best = alone.loc[layers["bleu"].idxmax()]
+    best = _best_alone(evidence)
+    require(best["heads"].max() > 1, "no layer has more than one head")
     _require_power(evidence, best, ALONE_EFFECT)
     worst = best.loc[best.groupby("seed")["delta"].idxmin(), DELTA].mean()
     note = "points; the best heads are chosen on the same test set"
@@ -137,19 +142,16 @@ def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = Fals
     for _, same in table.sort_values("removed").groupby("seed"):
         require_near(same["share"].to_numpy(), share)
         learned = same["bleu_full"] - (evidence.majority if evidence.of == "classification" else 0.0)
-        changes = same[DELTA].div(learned, axis=0).set_index(same["share"])
-        at = pd.Series([np.interp(share, changes.index, changes[column]) for column in DELTA], DELTA, name=share)
-        steps = pd.concat([changes[(changes.index > 0) & (changes.index < share)] if up_to else None, at.to_frame().T])
-        values.append(steps.iloc[steps["delta"].to_numpy(float).argmin()].tolist())
+        points = [*same["share"][same["share"].between(0, share, inclusive="neither")], share] if up_to else [share]
+        steps = np.column_stack([np.interp(points, same["share"], same[column] / learned) for column in DELTA])
+        values.append(steps[steps[:, 0].argmin()])
     return Measured(*np.mean(values, axis=0), int(table["sentences"].iloc[0]), "sentences")
 
 
 def one_is_enough(evidence: Evidence) -> Measured:
     """The share of layers, of all types, that lose no BLEU at p < `SIGNIFICANT` with their best head alone."""
-    alone = _single(evidence.single, "alone")
-    evidence.require_bleu()
-    layers = alone.groupby(["seed", "type", "layer"])
-    best = alone.loc[layers["bleu"].idxmax()][(layers.size() > 1).to_numpy()]
+    best = _best_alone(evidence)
+    best = best[best["heads"] > 1]
     require(len(best), "no layer has more than one head")
     _require_power(evidence, best, ALONE_EFFECT)
     lose = (best["p_value"] < SIGNIFICANT) & (best["delta"] < 0)
@@ -159,10 +161,7 @@ def one_is_enough(evidence: Evidence) -> Measured:
 def one_left(evidence: Evidence, *, rank: bool) -> Measured:
     """Relative change of BLEU with only the best head of the last layer of cross-attention; or the rank of that layer by this
     change among all layers of all types, 1 being the largest loss."""
-    alone = _single(evidence.single, "alone")
-    evidence.require_bleu()
-    layers = alone.groupby(["seed", "type", "layer"])
-    best = alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
+    best = _best_alone(evidence)
     values = []
     for _, same in best.groupby("seed"):
         layer, cross = same.loc[same["type"] != "encoder", "layer"].max(), same[same["type"] == "cross"]
@@ -174,7 +173,7 @@ def one_left(evidence: Evidence, *, rank: bool) -> Measured:
     value = np.mean(np.array(values, dtype=float), axis=0)
     if rank:
         return Measured(*value, best.groupby("seed").size().max(), "layers")
-    return Measured(*value, int(alone["sentences"].iloc[0]), "sentences")
+    return Measured(*value, int(best["sentences"].iloc[0]), "sentences")
 
 
 def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Series | None:

@@ -32,7 +32,7 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     evidence.require_bleu()
     values = []
     for shares, differences in curves:
-        smallest, *_, largest = [shares[0], *shares[:-1]]  # the last one is the reference
+        smallest, largest = shares[0], shares[-2:][0]  # the last one is the reference
         require(smallest <= left + ROUNDING, f"the smallest model has {smallest:.1%} of its heads left, not {left:.1%}")
         require(
             largest >= left - BESIDE, f"the largest pruned model has {largest:.1%} of its heads left, not {left:.1%}"
