@@ -236,6 +236,11 @@ def test_seeds_are_those_pruned_with_the_scope_of_the_claim(kept) -> None:
     ablation = pd.read_parquet(folder / "ablation.parquet")
     ablation[ablation["seed"] == 1].to_parquet(folder / "ablation.parquet")
     assert across.judged([folder]).set_index("claim").loc[["single", "positional"], "seeds"].tolist() == [1, 2]
+    # A comparison with models from scratch has as many seeds as they have.
+    trained = models[(models["seed"] == 1) & (models["scope"] == "all")].assign(kind="scratch")
+    pd.concat([models, trained]).to_parquet(folder / "models.parquet")
+    seeds = across.judged([folder]).set_index("claim")["seeds"]
+    assert seeds[["scratch_worse", "specialised_survive"]].tolist() == [1, 2]
 
 
 def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
     specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
 
 Of the experiments that can judge a claim one counts, whatever its verdict: that with most seeds, then that with most updates (of
-pruning, or of the baseline where a claim needs no pruning), then that which can judge most claims.
+pruning, of the models from scratch, or of the baseline, whichever a claim judges), then that which can judge most claims.
 """
 
 import os
@@ -21,8 +21,9 @@ from specialized_heads.stage import UserError, write_file
 
 RULE = (
     "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of those "
-    "whose tables are kept and that can judge it, this is the one with most seeds, then with most updates (of pruning, or of the "
-    "baseline where no pruning is needed), then the one that can judge most claims. The verdict plays no part in the choice."
+    "whose tables are kept and that can judge it, this is the one with most seeds, then with most updates (of pruning, of the "
+    "models from scratch, or of the baseline, whichever the claim is about), then the one that can judge most claims. The "
+    "verdict plays no part in the choice."
 )
 MORE = ["experiment", "folder", "seeds", "updates"]
 CLAIMS = {claim.name: claim for claims in PAPERS.values() for claim in claims()}
@@ -48,10 +49,11 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
 
 
 def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
-    """Seeds and updates of the models that a claim judges: those pruned with its scopes; without scopes, the baselines."""
+    """Seeds and updates of what a claim judges: its models from scratch, or those pruned with its scopes, or the baselines."""
     models = tables.models
     pruned = models["kind"] == "pruned"
-    judged = models[pruned & models["scope"].isin(claim.scopes)]
+    control = models["kind"] == claim.control
+    judged = models[control if control.any() else pruned & models["scope"].isin(claim.scopes)]
     judged = judged if len(judged) else models[~pruned]
     seeds = judged["seed"]
     if claim.of_pruning and not claim.scopes and len(tables.ablation):

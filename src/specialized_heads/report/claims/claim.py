@@ -80,6 +80,7 @@ class Claim:
     measure: Callable[[Evidence], Measured]  # the same quantity on a corpus of ours; raises `evidence.NotTestable`
     of_pruning: bool = True  # whether it needs a corpus that is pruned, or whose heads are ablated
     scopes: tuple[str, ...] = ()  # of the models pruned by gates that it judges; none: it judges the baseline
+    control: str = ""  # kind of the models from scratch that it compares them with
     judged_on: tuple[str, ...] = ("translation",)  # translation, classification or both
     directed: bool = False  # whether it only says that something is larger than something else
 

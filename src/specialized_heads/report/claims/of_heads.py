@@ -135,8 +135,8 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     count together. "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
     before = evidence.baseline_heads()
-    kept: dict[int, int] = {}
-    functions: dict[int, int] = {}
+    kept: dict[int, int] = {}  # most of any model, by seed
+    functions: dict[int, int] = {}  # of the baseline, by seed
     for seed, heads in evidence.survivors("encoder"):
         whole = before[before["seed"] == seed]
         had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))

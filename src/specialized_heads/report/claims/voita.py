@@ -200,11 +200,11 @@ def _controls() -> Iterator[Claim]:
         yield Claim(
             f"{control}_worse", section, f"{text}: better",
             "yes", (0.01, inf), "any advantage that two digits show, with its interval",
-            Unit.DIFFERENCE, measure, scopes=SCOPES, directed=True,
+            Unit.DIFFERENCE, measure, scopes=SCOPES, control=control, directed=True,
         )  # fmt: skip
         yield Claim(
             f"{control}_size", section, f"{text}: by how much",
             f"{Unit.DIFFERENCE.text(low)} to {Unit.DIFFERENCE.text(high)}",
             (max(0.01, low - BLEU), high + BLEU), f"{BLEU} BLEU beyond both, but better", Unit.DIFFERENCE, measure,
-            scopes=SCOPES,
+            scopes=SCOPES, control=control,
         )  # fmt: skip
