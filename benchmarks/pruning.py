@@ -75,6 +75,7 @@ RECIPES = [
     *(replace(FIRST, updates=8000, lam=lam) for lam in (0.012, 0.02, 0.0)),
     *(replace(FIRST, rate=0.4, lam=lam) for lam in (0.012, 0.0)),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
+    replace(FIRST, scope="all", updates=8000, lam=0.01),
 ]
 
 
