@@ -125,6 +125,8 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
             "first.source.kind: 'locl' is none of embedded, local, opus",
         ),
         ("corpora first source", {"kind": "locl"}, "opensubtitles, wmt; nearest: local"),
+        ("corpora tasks", {"source": {"kind": "locl"}}, "corpora.tasks.source.kind: 'locl' is none of embedded, local"),
+        ("corpora tasks", {"source": {"kind": "opensubtitles", "version": 1}}, "OpenSubtitles is release v2018"),
         ("corpora first source", {"path": "x"}, "first.source.kind: required key is missing"),
         ("corpora first title", "a\0b", "corpora.first.title: 'a\\x00b' cannot be shown"),
         ("corpora second title", "One\n", "corpora: two have the title 'One'"),

@@ -114,7 +114,7 @@ def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experimen
     rules = {"relevance_rules": ["z_plus", "alpha_beta", "epsilon"]}
     several = load(experiment.model_dump() | {"heads": experiment.heads.model_dump() | rules})
     assert stages.relevance(several, corpus="a")["rules"] == ["z_plus"]
-    assert stages.relevance_by_rule(several, corpus="a")["rules"] == rules["relevance_rules"]
+    assert stages.relevance(several, corpus="a", every=True)["rules"] == rules["relevance_rules"]
 
 
 def test_only_a_pruned_corpus_keeps_checkpoints(experiment: Experiment) -> None:

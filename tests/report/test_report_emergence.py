@@ -1,5 +1,6 @@
 """When functions emerge in training, and how far they have come at its end."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -73,6 +74,12 @@ def test_the_best_heads_of_a_baseline_and_its_labels(trained) -> None:
     assert line[["dev loss", "positional heads"]].tolist() == ["2.000 to 2.500", "0 to 1 of 2"]
     assert line["syntactic margin, points"] == "+5 to +20"
     assert alone["syntactic margin, points"] == "+20 [15, 25] obj, head → dependent"
+    # Without encoder heads, or without arcs, nothing is best.
+    models = tables.models.assign(dev_loss=2.0)
+    unscored = tables.heads.assign(**{name: np.nan for name in tables.heads if "_margin" in name})
+    for given in (tables.heads[tables.heads["type"] != "encoder"], unscored):
+        line = functions.shown(functions.numbers(tables._replace(models=models, heads=given))).iloc[0]
+        assert line["syntactic margin, points"] == "–"
 
 
 # The table of relevance by rule, from planted relevances.

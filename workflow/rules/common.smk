@@ -60,7 +60,6 @@ wildcard_constraints:
     criterion=names.CRITERION,
     table=any_of(tables.TABLES),
     stem=any_of(figures.BY_STEM),
-    heads=r"\d+",
     moment=r"\d+",
     seed=r"\d+",
     split="train|dev|test|analysis",

@@ -27,7 +27,7 @@ use rule relevance as relevance_by_rule with:
     benchmark:
         "results/{experiment}/{corpus}/benchmarks/relevance_by_rule_{model}_seed{seed}.tsv"
     params:
-        **stage("heads.relevance.measure", stages.relevance_by_rule),
+        **stage("heads.relevance.measure", stages.relevance, every=True),
 
 
 use rule stage as analyse_heads with:

@@ -215,14 +215,10 @@ class Experiment(Section):
         return self.model_copy(update=sections)
 
 
-SOURCE_KINDS = [
-    kind
-    for union in (Source, TaskSource)
-    for section in typing.get_args(typing.get_args(union)[0])
-    for kind in typing.get_args(section.model_fields["kind"].annotation)
-]
-
-CORPUS_KINDS = len(typing.get_args(typing.get_args(Source)[0]))  # of a corpus; the others are of a task
+CORPUS_KINDS, TASK_KINDS = (
+    [kind for section in sections for kind in typing.get_args(section.model_fields["kind"].annotation)]
+    for sections in (typing.get_args(typing.get_args(union)[0]) for union in (Source, TaskSource))
+)
 
 OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "comparison", "decoding", "parser", "heads")
 
@@ -258,11 +254,15 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     """Describe one problem as `path.of.key: what is wrong`; for an unknown key, name the nearest known one."""
     # A discriminated union puts its tag into the location, behind the key `source`; it is no key of the file.
     parts = problem["loc"]
-    location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in SOURCE_KINDS]
+    kinds = TASK_KINDS if parts[:1] == ("classification",) else CORPUS_KINDS
+    location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in kinds]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if problem["type"] == "extra_forbidden":
-        former = [part for part, before in zip(location, (None, *location)) if before not in ("corpora", "tasks")]
-        key = ".".join(["", prefix, *map(str, former)])
+        named = 2 if location[:2] == ["classification", "tasks"] else 1 if location[0] == "corpora" else None
+        keys = [
+            str(part) for place, part in enumerate(location) if place != named
+        ]  # without the name of a corpus or task
+        key = ".".join(["", prefix, *keys])
         if remedy := next((remedy for name, remedy in removed.KEYS.items() if key.endswith(f".{name}")), None):
             return f"{where}: {remedy}; remove the key"
     if problem["type"] in ("union_tag_invalid", "literal_error"):
@@ -270,7 +270,6 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
         if remedy := removed.VALUES.get(str(given)):
             return f"{where}: {given}: {remedy}"
     if problem["type"] == "union_tag_invalid":
-        kinds = _kinds(location)
         near = difflib.get_close_matches(str(given), kinds, n=1, cutoff=0.0)
         return f"{where}.kind: {given!r} is none of {', '.join(kinds)}; nearest: {near[0]}"
     if problem["type"] == "extra_forbidden":
@@ -281,7 +280,7 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] == "missing":
         return f"{where}: required key is missing"
     if problem["type"] == "union_tag_not_found":
-        return f"{where}.kind: required key is missing; it is one of {', '.join(_kinds(location))}"
+        return f"{where}.kind: required key is missing; it is one of {', '.join(kinds)}"
     if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
         return f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and off need them too)"
     if problem["type"] == "int_parsing":
@@ -289,11 +288,6 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] == "string_pattern_mismatch":
         return f"{where}: {problem['input'][:50]!r} is not of the form {problem['ctx']['pattern']}"
     return f"{where}: {message}" if where else message
-
-
-def _kinds(location: Iterable[str | int]) -> list[str]:
-    """The kinds of source that exist at a location: those of tasks, or of corpora."""
-    return SOURCE_KINDS[CORPUS_KINDS:] if "tasks" in location else SOURCE_KINDS[:CORPUS_KINDS]
 
 
 def _known_keys(kind: Any, location: Iterable[str | int]) -> list[str]:

@@ -78,7 +78,7 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
         files |= dict.fromkeys(corpus_cards(experiment, **place), f"{key}.source")
         if trees := given_parses(experiment, **place):
             files[str(trees)] = f"{key}, parser.path"
-        if imported_folder(experiment, name, root=Path(root)):
+        if imported_folder(experiment, name, root=root):
             files |= dict.fromkeys(imported_files(experiment, corpus=name, root=root), f"{key}.baseline")
         elif values.baseline:
             for file in ("baseline.json", "model.safetensors", "bpe.source.model", "bpe.target.model"):
@@ -88,10 +88,9 @@ def supplied(experiment: Experiment, *, resources: str, root: str) -> dict[str, 
                 files |= dict.fromkeys(kept, f"{key}.baseline")
     if experiment.classification and experiment.classification.model:
         files |= dict.fromkeys(imported_files(experiment, root=root), "classification.model")
-    directory = experiment.downloads.directory
-    made = [f"{file}.json" for file in fetched(experiment)]
-    made += [f"models/{folder.name}/card.json" for folder in hub_models(experiment, root=root)]
-    return {path: key for path, key in files.items() if path not in [os.path.join(directory, file) for file in made]}
+    made = {os.path.join(experiment.downloads.directory, f"{file}.json") for file in fetched(experiment)}
+    made |= {str(folder / "card.json") for folder in hub_models(experiment, root=root)}
+    return {path: key for path, key in files.items() if path not in made}
 
 
 def given_parses(experiment: Experiment, /, *, corpus: str, resources: str, **_: str) -> str | list[str]:
@@ -141,21 +140,21 @@ def given_file(
     experiment: Experiment, /, *, corpus: str, name: str, root: str, seed: str | None = None, **_: str
 ) -> str:
     """A file of the baseline that a corpus is given; `root` is the project's folder. Vocabularies do not depend on the seed."""
-    if imported_folder(experiment, corpus, root=Path(root)):
+    if imported_folder(experiment, corpus, root=root):
         return f"results/{experiment.experiment}/{corpus}/imported/{name.replace('baseline', 'model')}"
     number = experiment.seeds[0] if seed is None else int(seed)
-    return str(Path(str(given_folder(experiment, corpus, number, root=Path(root))), name))
+    return str(given_folder(experiment, corpus, number, root=root) / name)
 
 
 def imported_file(experiment: Experiment, /, *, corpus: str, name: str, root: str, **_: str) -> list[str]:
     """A file of an imported model; none if the baseline of the corpus is not imported."""
-    imported = imported_folder(experiment, corpus, root=Path(root))
+    imported = imported_folder(experiment, corpus, root=root)
     return [given_file(experiment, corpus=corpus, name=name, root=root)] if imported else []
 
 
 def imported_files(experiment: Experiment, /, *, root: str, corpus: str = "", **_: str) -> list[str]:
     """The files of the model that a corpus imports, or of the BERT of all tasks; for one on the hub the card of its download."""
-    folder = imported_folder(experiment, corpus, root=Path(root)) if corpus else bert_folder(experiment, root=root)
+    folder = imported_folder(experiment, corpus, root=root) if corpus else bert_folder(experiment, root=root)
     assert folder
     if folder in hub_models(experiment, root=root):
         return [str(folder / "card.json")]
@@ -165,18 +164,15 @@ def imported_files(experiment: Experiment, /, *, root: str, corpus: str = "", **
 
 def hub_models(experiment: Experiment, *, root: str) -> dict[Path, dict[str, str | None]]:
     """Name and revision of each model that is fetched from the hub, by its folder."""
-    models: dict[Path, dict[str, str | None]] = {}
     bert = experiment.classification
-    if bert and bert.model:
-        folder = hub_folder(experiment, bert.model, bert.revision)
-        if bert_folder(experiment, root=root) == folder:
-            models[folder] = {"name": bert.model, "revision": bert.revision}
+    given: list[tuple[Any, Path | None]] = [(bert, bert_folder(experiment, root=root))] if bert and bert.model else []
     for corpus, values in experiment.corpora.items():
-        if given := values.baseline:
-            folder = hub_folder(experiment, given.model, given.revision)
-            if imported_folder(experiment, corpus, root=Path(root)) == folder:
-                models[folder] = {"name": given.model, "revision": given.revision}
-    return models
+        given += [(values.baseline, imported_folder(experiment, corpus, root=root))] if values.baseline else []
+    return {
+        folder: {"name": each.model, "revision": each.revision}
+        for each, folder in given
+        if folder == hub_folder(experiment, each.model, each.revision)
+    }
 
 
 def fetch_settings(experiment: Experiment, /, *, name: str, root: str, **_: str) -> dict[str, str | None]:

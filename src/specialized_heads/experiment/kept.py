@@ -14,6 +14,7 @@ from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.stage import Section, UserError, first_line, read_json
 
 DESCRIPTION = "baseline.json"
+MODEL_FILES = ("config.json", "model.json", "card.json")  # a folder with one of them is a model to import
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # owner/model
 # What decides the splits of a corpus.
 CORPUS = ("source", "source_language", "target_language", "filters", "split")
@@ -45,7 +46,7 @@ def read_kept(folder: Path) -> Kept:
         raise UserError(f"{path}: {first_line(error)}; restore the folder from the repository") from None
 
 
-def imported_folder(experiment: Experiment, corpus: str, *, root: Path) -> Path | None:
+def imported_folder(experiment: Experiment, corpus: str, *, root: str | Path) -> Path | None:
     """The folder of the model that a corpus imports as its baseline; None if it imports none.
 
     A model on the hub has a folder below that of downloads, named after it and its revision.
@@ -61,10 +62,10 @@ def imported_folder(experiment: Experiment, corpus: str, *, root: Path) -> Path 
     return hub_folder(experiment, given.model, given.revision)
 
 
-def _existing(name: str, root: Path) -> Path:
+def _existing(name: str, root: str | Path) -> Path:
     """A path that is relative to the working directory or, if there is no such file, to the project."""
     path = Path(name)
-    return path if path.exists() else root / path
+    return path if path.exists() else Path(root, path)
 
 
 def hub_folder(experiment: Experiment, model: str, revision: str | None) -> Path:
@@ -80,7 +81,7 @@ def bert_folder(experiment: Experiment, *, root: str | Path) -> Path:
     """
     bert = experiment.classification
     assert bert and bert.model
-    path = _existing(bert.model, Path(root))
+    path = _existing(bert.model, root)
     if path.is_dir():
         return path
     if not (HUB_NAME.fullmatch(bert.model) or re.fullmatch(r"[\w.-]+", bert.model)):
@@ -88,11 +89,10 @@ def bert_folder(experiment: Experiment, *, root: str | Path) -> Path:
     return hub_folder(experiment, bert.model, bert.revision)
 
 
-def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: Path) -> Path | None:
-    """The folder of the baseline that a corpus is given for a seed; None if the baseline is trained."""
+def given_folder(experiment: Experiment, corpus: str, seed: int, *, root: str | Path) -> Path:
+    """The folder of the baseline that a corpus is given for a seed."""
     given = experiment.corpora[corpus].baseline
-    if given is None:
-        return None
+    assert given
     return _existing(given.model, root) / f"seed{seed}"
 
 
@@ -102,30 +102,25 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
         bert_folder(experiment, root=root)
     remedy = "train the baseline instead: leave out `baseline`, as config/from_scratch.yaml does"
     for corpus, values in experiment.corpora.items():
-        merged = experiment.for_corpus(corpus)
+        if values.baseline is None:
+            continue
+        merged, place = experiment.for_corpus(corpus), f"corpora.{corpus}.baseline"
+        moments = merged.ablation.moments if values.prune else []
+        if moments or merged.heads.checkpoints:
+            key = "ablation.moments" if moments else "heads.checkpoints"
+            raise UserError(f"{place}: a given baseline has no checkpoints; empty {key}, or {remedy}")
+        if model := imported_folder(experiment, corpus, root=root):
+            if model.is_dir() and not any((model / name).is_file() for name in MODEL_FILES):
+                raise UserError(f"{place}: {model} holds no kept baseline and no model; check the path, or {remedy}")
+            _check_imported(experiment, corpus, place)
+            continue
+        sections = {"vocabulary": merged.vocabulary, "model": merged.model, "training": merged.training}
+        sections |= {name: getattr(values, name) for name in CORPUS}
         for seed in experiment.seeds:
             folder = given_folder(experiment, corpus, seed, root=root)
-            if folder is None:
-                continue
-            place = f"corpora.{corpus}.baseline"
-            moments = merged.ablation.moments if values.prune else []
-            if moments or merged.heads.checkpoints:
-                key = "ablation.moments" if moments else "heads.checkpoints"
-                raise UserError(f"{place}: a given baseline has no checkpoints; empty {key}, or {remedy}")
-            if model := imported_folder(experiment, corpus, root=root):
-                if model.is_dir() and not any(
-                    (model / name).is_file() for name in ("config.json", "model.json", "card.json")
-                ):
-                    raise UserError(
-                        f"{place}: {model} holds no kept baseline and no model; check the path, or {remedy}"
-                    )
-                _check_imported(experiment, corpus, place)
-                continue
             if not folder.is_dir():
                 raise UserError(f"{place}: there is no {folder} for seed {seed}; remove the seed, or {remedy}")
             kept = read_kept(folder)
-            sections = {"vocabulary": merged.vocabulary, "model": merged.model, "training": merged.training}
-            sections |= {name: getattr(values, name) for name in CORPUS}
             stored = kept.corpus | kept.settings
             for name, section in sections.items():
                 if (key := _difference(section, stored.get(name))) is not None:

@@ -4,7 +4,6 @@ Each function takes the experiment and the wildcards of a job by name, and retur
 """
 
 import os
-from pathlib import Path
 from typing import Any
 
 from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
@@ -54,7 +53,7 @@ def baseline(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -> 
 def import_model(experiment: Experiment, /, *, corpus: str, root: str, **_: str) -> Settings:
     given = experiment.corpora[corpus].baseline
     assert given
-    folder = imported_folder(experiment, corpus, root=Path(root))
+    folder = imported_folder(experiment, corpus, root=root)
     return {"folder": os.path.relpath(str(folder))} | given.model_dump(include={"source_tag", "target_tag"})
 
 
@@ -144,13 +143,10 @@ def device(experiment: Experiment, /, **_: str) -> Settings:
     return {"device": experiment.device}
 
 
-def relevance(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
+def relevance(experiment: Experiment, /, *, corpus: str, every: bool = False, **_: str) -> Settings:
+    """By the first rule or, for the table that compares them, by `every` one."""
     rules = experiment.for_corpus(corpus).heads.relevance_rules
-    return {"rules": rules[:1], "device": experiment.device}
-
-
-def relevance_by_rule(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"rules": experiment.for_corpus(corpus).heads.relevance_rules, "device": experiment.device}
+    return {"rules": rules if every else rules[:1], "device": experiment.device}
 
 
 # The keys of the section `heads` that functions depend on.

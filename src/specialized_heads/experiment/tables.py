@@ -19,7 +19,7 @@ BY_RULE = "{corpus}/relevance/{model}/seed{seed}.rules."
 
 def sources(experiment: Experiment, table: str) -> dict[str, list[Run]]:
     """The files or folders of a table: patterns below the experiment's folder, and the models that each has one of."""
-    studies = [*corpora(experiment), *tasks(experiment)]
+    studies = list(experiment.studies)
     match table:
         case "models":
             return {MODEL: runs(experiment, studies, *KINDS)}
@@ -47,16 +47,15 @@ def by_rule(experiment: Experiment) -> list[str]:
 
 def files(experiment: Experiment, /, *, table: str, **_: str) -> list[str]:
     """The input files of a table."""
-    found = []
-    for pattern, owners in sources(experiment, table).items():
-        if table != "models":
-            found += paths(experiment, pattern, owners)
-            continue
-        trained = [run for run in owners if run.model.partition("/")[0] in TRAINED]
-        found += paths(experiment, pattern + "model.json", owners) + paths(experiment, pattern + "score.json", owners)
-        found += paths(experiment, LOG, trained) + paths(experiment, "{corpus}/baselines.json", tasks(experiment))
-    baselines = runs(experiment, by_rule(experiment) if table == "heads" else [], "baseline")
-    return found + paths(experiment, BY_RULE + "parquet", baselines) + paths(experiment, BY_RULE + "json", baselines)
+    owners = sources(experiment, table)
+    match table:
+        case "models":
+            owners = {MODEL + name: owners[MODEL] for name in ("model.json", "score.json")}
+            owners |= sources(experiment, "logs") | {"{corpus}/baselines.json": tasks(experiment)}
+        case "heads":
+            baselines = runs(experiment, by_rule(experiment), "baseline")
+            owners |= {BY_RULE + ending: baselines for ending in ("parquet", "json")}
+    return [path for pattern, models in owners.items() for path in paths(experiment, pattern, models)]
 
 
 def settings(experiment: Experiment, /, *, table: str, **_: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def value_grid(
     size = min(7.0, cell_width * 72 / 2.7, CELL_HEIGHT * 72 / 1.6)
     text = {"digits": "z.2f" if size >= SMALLEST_TEXT else "", "size": size}
     scale = {"colours": VALUES, "low": ends[0], "high": ends[1]}
-    mesh = style.heat_map(axes, values.to_numpy(float), first=1, **scale, **text)
+    mesh = style.heat_map(axes, values.to_numpy(float), **scale, **text)
     for head in heads[heads[column].isna()].itertuples():
         style.hatched_cell(axes, head.layer, head.rank)
     for head in heads[heads["functions"] != "other"].itertuples():

@@ -9,8 +9,7 @@ Text is never parsed as TeX: a title or token with `$`, `_` or `%` appears as it
 """
 
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import matplotlib.style
@@ -121,11 +120,9 @@ def ordered(index: int, count: int) -> Series:
     return series(index)._replace(colour=to_hex(matplotlib.colormaps["viridis"](0.8 * index / max(1, count - 1))))
 
 
-@contextmanager
-def sheet() -> Iterator[None]:
+def sheet() -> AbstractContextManager[None]:
     """Draw and save with this style sheet alone, whatever the user's own matplotlib settings are."""
-    with matplotlib.style.context(["default", SHEET, {"font.family": FONT}]):
-        yield
+    return matplotlib.style.context(["default", SHEET, {"font.family": FONT}])
 
 
 def wrap(text: str, *, inches: float, size: float = 7.5) -> str:
@@ -223,10 +220,8 @@ def heat_map(
     colours: Colormap,
     low: float,
     high: float,
-    first: int = 0,
-    digits: str = "",
-    size: float = 6.5,
-    **options: object,
+    digits: str,
+    size: float,
 ) -> QuadMesh:
     """Draw a matrix (rows, columns) as cells, its first row on top; NaN leaves a cell empty. Return the mesh, for a colour bar.
 
@@ -235,22 +230,19 @@ def heat_map(
         values: the matrix.
         colours: from that of `low` to that of `high`.
         low, high: values of the first and the last colour.
-        first: coordinate of the first row and of the first column.
         digits, size: format of the numbers in the cells, such as "z.2f" ("": none), and their size in points, a fifth less for
             long ones.
-        options: for `pcolormesh`.
     """
     rows, columns = values.shape
-    edges = np.arange(columns + 1) + first - 0.5, np.arange(rows + 1) + first - 0.5
-    lines = {"edgecolors": "white", "linewidth": 1.0} | options
-    mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=colours, vmin=low, vmax=high, **lines)
+    edges = np.arange(columns + 1) + 0.5, np.arange(rows + 1) + 0.5  # the first cell is at (1, 1)
+    cells = {"cmap": colours, "vmin": low, "vmax": high, "edgecolors": "white", "linewidth": 1.0}
+    mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(values), **cells)
     for row, column in np.argwhere(~np.isnan(values)) if digits else ():
         value = values[row, column]
         text = minus(f"{value:{digits}}").replace("+0.0", "0.0")
         colour = "white" if is_dark(colours((value - low) / (high - low))) else "black"
-        place = column + first, row + first
         points = size if len(text) < 5 else 0.8 * size  # as "−0.01" beside "0.01"
-        axes.text(*place, text, size=points, ha="center", va="center", color=colour)
+        axes.text(column + 1, row + 1, text, size=points, ha="center", va="center", color=colour)
     axes.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
     bare(axes)
     return mesh

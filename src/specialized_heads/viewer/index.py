@@ -2,6 +2,7 @@
 
 import html
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 from pydantic import Field
@@ -35,19 +36,17 @@ def index(settings: Settings, tables: list[Path]) -> str:
         f"<title>Attention heads: {name}</title>\n<style>\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n<body>",
         f"<header><h1>Attention heads: {name}</h1></header>",
     ]
-    title = None
-    for entry, table in zip(settings.entries, tables, strict=True):
-        if entry.title != title:
-            parts += ["</table>"] * (title is not None)
-            title = entry.title
-            parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>")
-            parts.append("<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a function</th></tr>")
-        rows = read_table(table, columns=["type", "functions"]).to_pylist()
-        counts = Counter(row["type"] for row in rows)
-        left, labelled = ", ".join(str(counts[kind]) for kind in KINDS), sum(bool(row["functions"]) for row in rows)
-        link = f'<a href="{html.escape(entry.page)}">{html.escape(entry.model)}</a>'
-        parts.append(f"<tr><td>{link}</td><td>{left}</td><td>{labelled}</td></tr>")
-    return "\n".join([*parts, "</table>", "</body>", "</html>", ""])
+    for title, models in groupby(zip(settings.entries, tables, strict=True), key=lambda pair: pair[0].title):
+        parts.append(f"<h2>{html.escape(title)}</h2>\n<table class='models'>")
+        parts.append("<tr><th>model</th><th>heads (encoder, decoder, cross)</th><th>with a function</th></tr>")
+        for entry, table in models:
+            rows = read_table(table, columns=["type", "functions"]).to_pylist()
+            counts = Counter(row["type"] for row in rows)
+            left, labelled = ", ".join(str(counts[kind]) for kind in KINDS), sum(bool(row["functions"]) for row in rows)
+            link = f'<a href="{html.escape(entry.page)}">{html.escape(entry.model)}</a>'
+            parts.append(f"<tr><td>{link}</td><td>{left}</td><td>{labelled}</td></tr>")
+        parts.append("</table>")
+    return "\n".join([*parts, "</body>", "</html>", ""])
 
 
 @stage.command("output", many=("heads",), settings=Settings)

@@ -9,7 +9,6 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const TYPES = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
-const SHORT = { encoder: "encoder", decoder: "decoder", cross: "cross" };
 const DIRECTIONS = { head_to_dependent: "head → dependent", dependent_to_head: "dependent → head" };
 // The colours of the figures; other functions take the remaining ones in turn.
 const COLOURS = { positional: "#5AA2E0", syntactic: "#E8743B", "rare words": "#F3D34A", diagonal: "#7CC7A5" };
@@ -369,7 +368,7 @@ function start() {
   for (const type of Object.keys(TYPES)) {
     const input = element("input", { type: "radio", name: "type", value: type, disabled: !counts(type) });
     input.addEventListener("change", () => go(sorted().find((head) => head.type === type)));
-    byId("types").append(element("label", {}, input, `${SHORT[type]} `, element("small", {}, `${counts(type)}/${all(type)}`)));
+    byId("types").append(element("label", {}, input, `${type} `, element("small", {}, `${counts(type)}/${all(type)}`)));
   }
   for (const label of [...new Set(DATA.heads.flatMap((head) => head.functions))].sort()) {
     byId("key").append(element("li", {}, swatch(label), label));

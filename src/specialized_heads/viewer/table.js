@@ -28,7 +28,7 @@ function drawTable() {
   }
   const body = sorted().map((head) => {
     const link = element("a", { href: address(head, state.sentence), onclick: () => leadTo(head) },
-      `${SHORT[head.type]} ${head.layer}-${head.head}`);
+      `${head.type} ${head.layer}-${head.head}`);
     const labels = element("td");
     for (const label of head.functions) labels.append(element("span", { class: "chip" }, swatch(label), label));
     for (const one of head.relations) labels.append(element("small", {}, labelOf(head, one)));

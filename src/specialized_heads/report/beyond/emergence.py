@@ -62,10 +62,8 @@ def curves(encoder: pd.DataFrame) -> Iterator[tuple[str, str, pd.Series]]:
     """For each curve but the loss: its panel, its name, and the value of each encoder head."""
     for column, name in SHARES.items():
         yield "neighbours", name, encoder[column]
-    for column in encoder.columns:
-        relation, _, ending = column.rpartition("_margin")
-        if relation.endswith(DIRECTIONS) and not ending:
-            yield SYNTACTIC, relation_name(relation), encoder[column]
+    for column in encoder.filter(regex="_margin$"):
+        yield SYNTACTIC, relation_name(column.removesuffix("_margin")), encoder[column]
     for function in OF_TOKENS:
         yield function.name, function.name, encoder[function.score]
     for layer, heads in encoder.groupby("layer"):
@@ -116,7 +114,7 @@ def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]]
         axes.plot(mean.index, mean, **look)
         axes.fill_between(mean.index, by_update.min(), by_update.max(), color=look["color"], alpha=0.2, linewidth=0)
     for threshold in points["threshold"].dropna().unique():
-        axes.axhline(threshold, color=style.PAPER_COLOUR, linestyle=":", linewidth=0.8)
+        axes.axhline(threshold, **style.PAPER_LINE)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -4,10 +4,11 @@ The table gives, for each function, the score of the best head and the number of
 text trained by different recipes (config/recipes.yaml), which makes this the table that compares them.
 """
 
+from math import nan
+
 import pandas as pd
 
 from specialized_heads.heads.functions import FUNCTIONS, OF_TOKENS, Function
-from specialized_heads.parsing.relations import DIRECTIONS
 from specialized_heads.report.beyond.emergence import SHARES, relation_name
 from specialized_heads.report.data import Tables
 
@@ -33,10 +34,12 @@ def numbers(tables: Tables) -> pd.DataFrame:
         row = {name: getattr(model, name) for name in ("corpus", "seed", "updates", "dev_loss")}
         row |= {"heads": len(encoder), "labelled": int((encoder["functions"].map(len) > 0).sum())}
         row |= encoder[list(SHARES)].max().to_dict()
-        margins = encoder[[c for c in encoder.columns if c.endswith(tuple(f"{d}_margin" for d in DIRECTIONS))]]
-        head, column = margins.stack().idxmax()
-        row |= {"relation": column.removesuffix("_margin"), "margin": encoder.at[head, column]}
-        row |= {f"margin_{end}": encoder.at[head, f"{column}_{end}"] for end in ("low", "high")}
+        margins = encoder.filter(regex="_margin$").stack().dropna()
+        row |= {"relation": None, "margin": nan, "margin_low": nan, "margin_high": nan}
+        if len(margins):  # none without encoder heads or without arcs
+            head, column = margins.idxmax()
+            row["relation"] = column.removesuffix("_margin")
+            row |= {f"margin{end}": encoder.at[head, f"{column}{end}"] for end in ("", "_low", "_high")}
         labels = [name for names in encoder["functions"] for name in names]
         row |= {function.score: encoder[function.score].max() for function in OF_TOKENS}
         row |= {_column(function): labels.count(function.name) for function in FUNCTIONS}
@@ -49,13 +52,13 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """The table as text, one row per corpus."""
     lines = []
     for corpus, seeds in rows.groupby("corpus", sort=False):
-        best = seeds.loc[seeds["margin"].idxmax()]
+        best = seeds.sort_values("margin", na_position="first").iloc[-1]
         line = {"corpus": corpus, "seeds": str(len(seeds)), "updates": f"{best['updates']:,}"}
         line["dev loss"] = between(seeds["dev_loss"], "{:.3f}")
         for column, name in SHARES.items():
             line[name] = between(seeds[column], "{:.2f}")
         margin = between(100 * seeds["margin"], "{:+.0f}")
-        if len(seeds) == 1:
+        if len(seeds) == 1 and best["relation"]:
             low, high = 100 * best["margin_low"], 100 * best["margin_high"]
             margin += f" [{low:.0f}, {high:.0f}] {relation_name(best['relation'])}"
         line["syntactic margin, points"] = margin
@@ -84,6 +87,8 @@ def _column(function: Function) -> str:
 
 
 def between(values: pd.Series, form: str) -> str:
-    """Lowest to highest value, or the one that all share."""
+    """Lowest to highest value, or the one that all share; a dash where there is none."""
+    if values.isna().all():
+        return "–"
     low, high = form.format(values.min()), form.format(values.max())
     return low if low == high else f"{low} to {high}"

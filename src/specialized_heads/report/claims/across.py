@@ -51,10 +51,9 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
 def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
     """Seeds and updates of what a claim judges: its models from scratch, or those pruned with its scopes, or the baselines."""
     models = tables.models
-    pruned = models["kind"] == "pruned"
-    control = models["kind"] == claim.control
-    judged = models[control if control.any() else pruned & models["scope"].isin(claim.scopes)]
-    judged = judged if len(judged) else models[~pruned]
+    pruned = (models["kind"] == "pruned") & models["scope"].isin(claim.scopes)
+    chosen = [models["kind"] == claim.control, pruned, models["kind"] == "baseline"]
+    judged = next(models[rows] for rows in chosen if rows.any())
     seeds = judged["seed"]
     if claim.of_pruning and not claim.scopes and len(tables.ablation):
         seeds = tables.ablation["seed"]  # of the baselines whose heads are removed

@@ -9,7 +9,7 @@ from scipy.stats import norm, pearsonr
 
 from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import HEAD, Evidence, require
-from specialized_heads.report.claims.of_heads import over_seeds
+from specialized_heads.report.claims.of_heads import certain_over_seeds
 from specialized_heads.report.claims.of_scores import require_near
 from specialized_heads.report.style import minus
 from specialized_heads.report.voita.paper import SIGNIFICANT
@@ -214,4 +214,4 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     known = end is not None and early
     require(known, "the model does not yet translate at any earlier moment of training (ablation.moments)")
     evidence.require_bleu()
-    return over_seeds(end - early[0], sign=1)
+    return certain_over_seeds(end - early[0], sign=1)

@@ -106,7 +106,7 @@ def exception_of_layer_1(evidence: Evidence) -> Measured:
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()
     require(len(gaps), "the first layer has a single head")
-    return over_seeds(gaps, sign=-1)
+    return certain_over_seeds(gaps, sign=-1)
 
 
 def _most_relevant_of_layer_1(heads: pd.DataFrame) -> pd.DataFrame:
@@ -290,7 +290,7 @@ def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, floa
     return value, max(-1.0, value - half), min(1.0, value + half), 2 * norm.sf(abs(covariance) / deviation)
 
 
-def over_seeds(values: pd.Series, *, sign: int) -> Measured:
+def certain_over_seeds(values: pd.Series, *, sign: int) -> Measured:
     """The mean of one value per seed, with Student's interval, and whether enough seeds have the sign that the paper reports."""
     few = len(values) < MIN_SEEDS
     low, high = (np.nan, np.nan) if few else t.interval(0.95, len(values) - 1, values.mean(), sem(values))

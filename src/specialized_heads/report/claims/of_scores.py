@@ -83,7 +83,7 @@ def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     return Measured(gain, gain - half, gain + half, len(pairs), "model pairs", note)
 
 
-def draws_before_closing(logs: pd.DataFrame) -> pd.Series:
+def updates_until_closed(logs: pd.DataFrame) -> pd.Series:
     """For each pruned model, the update by which half of the gates that close have done so: P(open) below `CLOSED`."""
     medians = []
     for (scope, *_), records in logs.groupby(MODEL, dropna=False):
@@ -103,7 +103,7 @@ def gates_decided(evidence: Evidence) -> Measured:
     models = models[models["target_heads"].isna()]
     require(len(models), "all models are pruned to a number of heads, which fixes their gates")
     logs = evidence.logs[evidence.logs["kind"] == "pruned"] if len(evidence.logs) else pd.DataFrame(columns=MODEL)
-    fastest = draws_before_closing(logs.merge(models[MODEL], on=MODEL)).min()
+    fastest = updates_until_closed(logs.merge(models[MODEL], on=MODEL)).min()
     forced = (
         f"half of the gates that close do so within {fastest:.0f} updates: their rate forces them (gate_learning_rate)"
     )

@@ -57,7 +57,7 @@ def _grid(axes: Axes, heads: pd.DataFrame, *, limit: float) -> QuadMesh:
     values = values.reindex(index=range(1, layers + 1), columns=range(1, width + 1)).to_numpy(float)
     size = min(6.0, (style.DOUBLE / 3 - 0.45) / width * 72 / 3.2)
     look = {"colours": CHANGES, "low": -limit, "high": limit}
-    mesh = style.heat_map(axes, values, first=1, digits="+z.1f" if size >= 3.8 else "", size=size, **look)
+    mesh = style.heat_map(axes, values, digits="+z.1f" if size >= 3.8 else "", size=size, **look)
     for head in heads[heads["significant"]].itertuples():
         corner = head.head - 0.46, head.layer - 0.46
         axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, linewidth=1.1, zorder=3))

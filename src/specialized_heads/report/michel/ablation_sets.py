@@ -37,9 +37,8 @@ def correlation(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus, seed and head: the change in BLEU without it on both sets, and the correlation over these heads."""
-    first, second = (removed(tables, "without", measured_on=name).set_index(KEYS) for name in ("test", "second"))
-    other = second[["delta"]].rename(columns={"delta": "delta_second"})
-    pairs = first.rename(columns={"delta": "delta_test"}).join(other, how="inner").reset_index()
+    first, second = (removed(tables, "without", measured_on=name) for name in ("test", "second"))
+    pairs = first.merge(second[[*KEYS, "delta"]], on=KEYS, suffixes=("_test", "_second"))
     frames = []
     for _, same in pairs.groupby(["corpus", "seed"], sort=False):
         known = correlation(same["delta_test"].to_numpy(float), same["delta_second"].to_numpy(float))

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import MIN_LEARNED
+from specialized_heads.report.claims.of_ablation import MIN_BLEU
 from specialized_heads.report.data import Tables, in_order_of_importance, score_name
 from specialized_heads.report.voita import sweep
 
 KEYS = ["corpus", "update", "removed", "share"]
 COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high", "metric"]
-LEAST_BLEU = 1.0  # of the whole model; a share of less would mean nothing
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -29,7 +29,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     tasks = tables.tasks()
     floors = dict(zip(tasks["corpus"], tasks.get("majority", ())))
     floor = rows["corpus"].map(floors).astype(float).fillna(0.0)
-    least = rows["corpus"].isin(list(floors)).map({True: MIN_LEARNED, False: LEAST_BLEU}).astype(float)
+    least = rows["corpus"].isin(list(floors)).map({True: MIN_LEARNED, False: MIN_BLEU}).astype(float)
     learned = rows["bleu_full"] - floor
     rows = rows.assign(kept=((rows["bleu"] - floor) / learned).where(learned >= least))
     usable = rows["kept"].notna()

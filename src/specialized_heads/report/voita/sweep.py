@@ -24,7 +24,7 @@ ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series
 ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
-SIGNIFICANT = 0.05  # a hollow marker differs from its reference at this level, in every figure
+HOLLOW_BELOW = 0.05  # p of the difference of a hollow marker from its reference, in every figure
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
@@ -199,7 +199,7 @@ def key(points: pd.DataFrame) -> list[Line2D]:
 
 def hollow_key(reference: str = "reference", **look: str) -> Line2D:
     """The legend entry of hollow markers."""
-    return style.marker_key(f"differs from the {reference}, p < {SIGNIFICANT}", **look)
+    return style.marker_key(f"differs from the {reference}, p < {HOLLOW_BELOW}", **look)
 
 
 def widen(axes: Axes) -> None:
@@ -233,7 +233,7 @@ def line(
 
 def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
     """Make the markers of significant differences hollow."""
-    known = series[series["p_value"] < SIGNIFICANT]
+    known = series[series["p_value"] < HOLLOW_BELOW]
     axes.plot(known[x], known[y], color=look.colour, marker=look.marker, markerfacecolor="white", linestyle="none")
 
 
