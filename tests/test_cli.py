@@ -64,7 +64,7 @@ def test_mistakes_end_in_one_line(exported: Path, tmp_path: Path) -> None:
     assert done.stderr.decode() == f"error: {tmp_path / 'nowhere'}: no such folder\n"
     done = run("translate", exported, "--beam", 0)
     assert done.returncode == 2
-    assert b"0 is not positive" in done.stderr
+    assert b"'0' is not a positive whole number" in done.stderr
     assert b"Traceback" not in done.stderr
 
 

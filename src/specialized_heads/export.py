@@ -36,7 +36,7 @@ from specialized_heads.training import given
 FORMAT = 1
 FORMER = {"entities": True, "length_penalty": 1.0}  # keys of earlier descriptions
 WEIGHTS, DESCRIPTION, SOURCE, TARGET = "model.safetensors", "model.json", "source.model", "target.model"
-LONGEST = 256  # subwords; models are not trained on longer text
+LONGEST = 256  # subwords of a sentence; position encodings have seen few beyond
 WORD_START = "\u2581"  # first character of a subword that starts a word
 
 README = """# {name}

@@ -16,7 +16,7 @@ from specialized_heads.model import layers
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
+from specialized_heads.pruning.penalty import HeadCountController, Lambda
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.stage import UserError
 from specialized_heads.training import loop
@@ -80,13 +80,8 @@ def finished(model: Transformer, plan: Plan, data: Data, folder: Path, penalty: 
     folder.mkdir(exist_ok=True)
     if isinstance(penalty, float):
         penalty = Lambda(penalty)
-
-    def fix(update: int, gates: list[HardConcrete]) -> None:
-        if isinstance(penalty, HeadCountController) and update == penalty.decision:
-            fix_largest(gates, penalty.heads)
-
     files = {"state": folder / "state", "records": folder / "log.jsonl"}
-    train(model, plan, data, penalty=penalty, after_update=fix, **files)
+    train(model, plan, data, penalty=penalty, **files)
     weights = {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
     return weights, (folder / "log.jsonl").read_bytes()
 

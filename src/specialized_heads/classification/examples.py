@@ -19,6 +19,7 @@ from specialized_heads.corpus.near_duplicates import sentence_key
 from specialized_heads.experiment.classification import Glue, Made, TaskSource
 from specialized_heads.tables import write_table
 
+WRITTEN = ("train", "dev", "test", "second")
 DEV = 1_000  # most examples of a made-up task for the loss and for importance
 SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", pa.int32())])
 
@@ -32,20 +33,17 @@ def make(
     source: Made, matched: list[Path], mismatched: list[Path], *, pretrained_here: bool
 ) -> dict[str, list[Example]]:
     """The sets of a made-up task, from `corpus.parquet` of the two domains."""
+    texts, others = read_sentences(matched), read_sentences(mismatched)
+    second = others["test"]
+    if not pretrained_here:
+        learned = set(map(sentence_key, texts["train"]))
+        second += [text for name in ("dev", "train") for text in others[name] if sentence_key(text) not in learned]
     sets: dict[str, list[Example]] = {}
-    domains = {"matched": read_sentences(matched), "mismatched": read_sentences(mismatched)}
-    for domain, texts in domains.items():
-        if domain == "mismatched" and not pretrained_here:
-            learned = set(map(sentence_key, domains["matched"]["train"]))
-            texts["test"] += [
-                text for name in ("dev", "train") for text in texts[name] if sentence_key(text) not in learned
-            ]
-        for name in SETS if domain == "matched" else ["test"]:
-            kept = name if domain == "matched" else "second"
-            found = getattr(recipes, source.kind)(
-                recipes.sentences_of(texts[name]), np.random.default_rng(SETS.index(name))
-            )
-            sets[kept] = list(islice(found, DEV if name == "dev" else getattr(source, name)))
+    for name, found in {**texts, "second": second}.items():
+        like = "test" if name == "second" else name
+        sentences, random = recipes.sentences_of(found), np.random.default_rng(SETS.index(like))
+        most = DEV if name == "dev" else getattr(source, like)
+        sets[name] = list(islice(getattr(recipes, source.kind)(sentences, random), most))
     return sets
 
 
@@ -60,11 +58,9 @@ def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[
     )
 
 
-def main() -> None:
+@stage.command(*WRITTEN, "counts", many=("matched", "mismatched", "archive"), settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
     """Read `--matched` and `--mismatched`, or the `--archive` of GLUE; write the four sets and `--counts`."""
-    outputs = ("train", "dev", "test", "second", "counts")
-    files = stage.arguments(__doc__, files=outputs, many=("matched", "mismatched", "archive"))
-    settings = Settings.model_validate(files.settings)
     source = settings.source
     if isinstance(source, Glue):
         sets = read_glue(source, files.archive)
@@ -72,7 +68,7 @@ def main() -> None:
     else:
         sets = make(source, files.matched, files.mismatched, pretrained_here=settings.pretrained_here)
     counts = {}
-    for name in outputs[:-1]:
+    for name in WRITTEN:
         examples = sets.get(name, [])
         known = {example.label for example in examples}
         missing = [label for number, label in enumerate(source.labels) if number not in known]

@@ -51,15 +51,16 @@ def shift(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterat
 def halves(sentences: Iterable[list[str]], random: np.random.Generator) -> Iterator[Example]:
     """Cut sentences in the middle, and exchange the second halves of every second one with another of its length."""
     by_length: dict[int, list[list[str]]] = defaultdict(list)
-    examples: list[tuple[int, Example]] = []
-    for number, words in enumerate(sentences):
+    made = 0
+    for words in sentences:
         half = len(words) // 2
         first, second = " ".join(words[:half]), " ".join(words[half:])
         same = by_length[len(words)]
-        if len(examples) % 2 == 0:
-            examples.append((number, Example(first, second, 1)))
+        if made % 2 == 0:
+            yield Example(first, second, 1)
         elif same and (other := same.pop(random.integers(len(same))))[half:] != words[half:]:
-            examples.append((number, Example(first, " ".join(other[half:]), 0)))
+            yield Example(first, " ".join(other[half:]), 0)
         else:
             same.append(words)
-    yield from (example for _, example in examples)
+            continue
+        made += 1

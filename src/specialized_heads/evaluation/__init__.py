@@ -1,1 +1,1 @@
-"""Translate the test set, score translations, and collect the scores of all models."""
+"""Translate the test set, and score translations."""

@@ -6,7 +6,6 @@ resamples whose difference is at least as far from their mean as the measured di
 smaller (half as large if it is small), since it compares absolute differences on one side.
 """
 
-import os
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +44,6 @@ def compare(
     baseline: list[str], systems: list[list[str]], references: list[str], *, language: str, lowercase: bool
 ) -> tuple[float, list[Compared], str]:
     """BLEU of the baseline, the comparison of each system with it, and sacreBLEU's signature, all from detokenised text."""
-    os.environ["SACREBLEU_SEED"] = SEED
     metric = bleu(language, lowercase=lowercase)
     full = metric.corpus_score(baseline, [references]).score
     signature = str(metric.get_signature())

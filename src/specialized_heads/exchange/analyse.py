@@ -66,6 +66,8 @@ def analyse(
         raise stage.UserError("--trees FILE and --parser conllu need each other; give both or neither")
     if not (text := text or trees):
         raise stage.UserError("--text: missing; name a file of sentences, or trees with --parser conllu --trees FILE")
+    if not folder.is_dir():
+        raise stage.UserError(f"{folder}: there is no such folder; name that of an exported or imported model")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -93,6 +95,8 @@ def analyse(
         said = "%s: skips %d of %d lines, which have more than %d subwords; the first is line %d"
         stage.log.warning(said, text, len(long), len(sources), LONGEST, min(long))
     kept = [place for place in range(len(sources)) if place + 1 not in long]
+    if not kept:
+        raise stage.UserError(f"{text}: every line has more than {LONGEST} subwords; give one sentence per line")
     sources, targets = ([lines[place] for place in kept] if lines else None for lines in (sources, targets))
     if targets is None:
         read = apply(sources, language=languages[0], mode=mode)

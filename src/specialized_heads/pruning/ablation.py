@@ -4,7 +4,6 @@ All three attention types. Heads are masked, not removed; `masking` translates w
 the whole model has the p-value and the interval of a paired bootstrap.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -53,48 +52,42 @@ def removals(architecture: Architecture, *, alone: bool) -> list[tuple[dict[str,
     return [({"what": what} | dict(zip(HEAD, head, strict=True)), removal) for what, head, removal in removed]
 
 
-def score_removals(
-    wanted: list[Removal], settings: Decoded, *, model: Path, tokens: Path, bpe: Path, references: Path, state: Path
-) -> dict[Removal, dict[str, Any]]:
-    """Translate a set under each removal of heads, and score the translations.
-
-    Args:
-        bpe: of the target side.
-        references: the set's text, in the column `target`.
-        state: folder for finished translations, from which a run resumes.
-
-    Returns:
-        the columns `SCORES` of each removal.
-    """
-    network = load_on(model, settings.device)
-    computed = {"device": network.device.type, "torch": torch.__version__}
-    stamp = fingerprint(model, model.with_suffix(".json"), tokens, settings=settings.decoding.model_dump() | computed)
-    store, pieces = load_tokens(tokens), load_bpe(bpe)
-    how = {"decoding": settings.decoding, "state": state, "fingerprint": stamp}
-    texts = {}
-    for removal, outputs in translate_set(network, store, wanted, **how).items():
-        lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]
-        texts[removal] = undo(lines, language=settings.language, mode=settings.preprocess)
-    gold = read_table(references, columns=["target"]).column("target").to_pylist()
-    if len(gold) != len(store):
-        raise stage.UserError(f"{references}: {len(gold)} sentences, but {tokens} has {len(store)}; make it again")
-    how = {"language": settings.language, "lowercase": settings.preprocess == "paper"}
-    full, scores, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
-    common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
-    return {
-        removal: {"bleu": score.bleu, "p_value": score.p_value}
-        | {"delta": score.bleu - full, "delta_low": score.low, "delta_high": score.high}
-        | common
-        for removal, score in zip(texts, scores, strict=True)
-    }
-
-
 def write_scores(
     wanted: list[tuple[dict[str, Any], Removal]], settings: Decoded, files: stage.Files, *, schema: pa.Schema
 ) -> None:
-    """Score removals and write one row for each, which begins with the columns that stand beside the removal."""
-    inputs = {name: getattr(files, name) for name in ("model", "tokens", "bpe", "references", "state")}
-    scores = score_removals([removal for _, removal in wanted], settings, **inputs)
+    """Translate a set under each removal of heads, score the translations, and write one row for each.
+
+    Args:
+        wanted: the removals, each with the columns that stand beside its scores (`SCORES`).
+        settings: how to translate.
+        files: `model`; `tokens` of the set; `bpe` of the target side; `references`, the set's text, in the column `target`;
+            `output`; `state`, a folder for finished translations, from which a run resumes.
+        schema: of the table.
+    """
+    network = load_on(files.model, settings.device)
+    computed = {"device": network.device.type, "torch": torch.__version__}
+    stamp = fingerprint(
+        files.model, files.model.with_suffix(".json"), files.tokens, settings=settings.decoding.model_dump() | computed
+    )
+    store, pieces = load_tokens(files.tokens), load_bpe(files.bpe)
+    how = {"decoding": settings.decoding, "state": files.state, "fingerprint": stamp}
+    texts = {}
+    for removal, outputs in translate_set(network, store, [removal for _, removal in wanted], **how).items():
+        lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]
+        texts[removal] = undo(lines, language=settings.language, mode=settings.preprocess)
+    gold = read_table(files.references, columns=["target"]).column("target").to_pylist()
+    if len(gold) != len(store):
+        said = f"{files.references}: {len(gold)} sentences, but {files.tokens} has {len(store)}; make it again"
+        raise stage.UserError(said)
+    how = {"language": settings.language, "lowercase": settings.preprocess == "paper"}
+    full, compared, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
+    common = {"bleu_full": full, "sentences": len(gold), "signature": signature}
+    scores = {
+        removal: {"bleu": score.bleu, "p_value": score.p_value}
+        | {"delta": score.bleu - full, "delta_low": score.low, "delta_high": score.high}
+        | common
+        for removal, score in zip(texts, compared, strict=True)
+    }
     write_table(files.output, pa.Table.from_pylist([row | scores[heads] for row, heads in wanted], schema=schema))
     finish(files.state)
     stage.log.info("%d removals scored, BLEU of the whole model %.2f", len(wanted), scores[NOTHING]["bleu"])

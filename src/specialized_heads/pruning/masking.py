@@ -18,17 +18,16 @@ import torch
 from specialized_heads import stage
 from specialized_heads.corpus.tokens import TokenStore
 from specialized_heads.experiment.sections import Decoding
-from specialized_heads.model.decoding import in_batches, translate
+from specialized_heads.model.decoding import TOKENS, in_batches, translate
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.pruning.scopes import Head
-from specialized_heads.training import state as ownership
+from specialized_heads.training import state as run_state
 
 Removal = frozenset[Head]
 NOTHING: Removal = frozenset()
 
 REMOVALS = 8  # in one pass
-TOKENS = 2000  # source tokens in a batch over all removals, padding included; each sentence becomes `beam` rows
 
 
 def mask(model: Transformer, removals: list[Removal], *, sentences: int = 1) -> None:
@@ -94,8 +93,8 @@ def resumed(
     `fingerprint`, of everything that affects the outputs, are discarded.
     """
     wanted = dict.fromkeys([NOTHING, *removals])
-    ownership.claim(state)
-    saved = ownership.read_state(state, fingerprint=fingerprint, checkpoints=(), device=torch.device("cpu"))
+    run_state.claim(state)
+    saved = run_state.read_state(state, fingerprint=fingerprint, checkpoints=(), device=torch.device("cpu"))
     outputs = {frozenset(map(tuple, heads)): found for heads, found in json.loads(saved["outputs"] if saved else "[]")}
     if outputs:
         stage.log.info("resuming after %d removals", len(outputs))
@@ -103,7 +102,7 @@ def resumed(
         outputs |= zip(group, under(group), strict=True)
         text = json.dumps([[sorted(removal), found] for removal, found in outputs.items()])
         with stage.disk_errors(state):
-            ownership.write_state(state, {"fingerprint": fingerprint, "outputs": text})
+            run_state.write_state(state, {"fingerprint": fingerprint, "outputs": text})
         stage.log.info("%d of %d removals finished", len(set(wanted) & set(outputs)), len(wanted))
     return {removal: outputs[removal] for removal in wanted}
 

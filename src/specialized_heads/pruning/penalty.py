@@ -48,13 +48,15 @@ class HeadCountController:
 
     @property
     def decision(self) -> int:
-        """The update after which the gates are to be fixed; λ is 0 from then on."""
+        """The update after which the gates are fixed; λ is 0 from then on."""
         return max(1, int(DECIDED * self.updates))
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set λ of the next update."""
+        """Set λ of the next update, or fix the gates."""
         if update >= self.decision:
             self.lam = 0.0
+            if update == self.decision:
+                fix_largest(gates, self.heads)
             return
         log_alpha = torch.cat([gate.log_alpha.detach() for gate in gates])
         share = min(1.0, update / (REACHED * self.updates))

@@ -21,7 +21,7 @@ from specialized_heads.model.checkpoint import architecture_of, load, save, set_
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning.collapse import decided_share, remark
-from specialized_heads.pruning.penalty import HeadCountController, Lambda, fix_largest
+from specialized_heads.pruning.penalty import HeadCountController, Lambda
 from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
@@ -102,36 +102,29 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
     if settings.lam != 0:
         attach_gates(model, scope=settings.scope)
     whole = len(heads_of(model.architecture, scope=settings.scope))
-    updates = decision = settings.training.updates
-    if settings.target_heads is None:
-        penalty, fix_gates = Lambda(settings.lam), None
-    elif settings.target_heads > whole:
+    steered = settings.target_heads is not None
+    if steered and settings.target_heads > whole:
         raise stage.UserError(
             f"settings: target_heads: {settings.target_heads} heads were asked for, but the model has {whole} in scope "
             f"{settings.scope}; ask for {whole} at most"
         )
-    else:
-        penalty = HeadCountController(settings.target_heads, updates)
-        decision = penalty.decision
-
-        def fix_gates(update: int, gates: list[HardConcrete]) -> None:
-            if update == decision:
-                fix_largest(gates, settings.target_heads)
-
+    updates = settings.training.updates
+    penalty = HeadCountController(settings.target_heads, updates) if steered else Lambda(settings.lam)
+    decision = penalty.decision if steered else updates
     plan = Plan(
         seed=settings.seed,
         gate_learning_rate=settings.gate_learning_rate,
-        checkpoints=(decision,) if fix_gates else (),
+        checkpoints=(decision,) if steered else (),
         **settings.training.model_dump(),
     )
     data = load_data(files.train, files.dev)
     with distributed(settings.device) as (context, device):
         run = {"state": files.state, "records": files.records, "context": context}
-        used = train(model.to(device), plan, data, penalty=penalty, after_update=fix_gates, **run)
+        used = train(model.to(device), plan, data, penalty=penalty, **run)
         if not context.is_main:
             return
         deciding = copy.deepcopy(model)
-        if fix_gates:
+        if steered:
             set_weights(deciding, read_checkpoint(files.state, decision))
         rows = gate_rows(deciding, model)
         loss_hard = evaluate(deciding, data.dev)

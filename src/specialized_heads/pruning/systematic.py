@@ -5,8 +5,6 @@ trained in between, and importance is that of the whole model, not recomputed af
 training only the heads of all types together matter (section 6).
 """
 
-import math
-from fractions import Fraction
 from typing import Any
 
 import pandas as pd
@@ -20,9 +18,7 @@ from specialized_heads.pruning.scopes import Head
 from specialized_heads.tables import read_table
 
 SCHEMA = pa.schema({"pruned": pa.string(), "removed": pa.int64(), "heads": pa.int64(), "share": pa.float64()} | SCORES)
-
-
-STEP = Fraction(1, 10)  # share of the heads removed in each step, as in the paper
+STEPS = 10  # as in the paper
 
 
 class Settings(Decoded):
@@ -42,7 +38,7 @@ def ranking(importance: pd.DataFrame, kind: str) -> list[Head]:
 
 def steps(heads: int) -> list[int]:
     """The numbers of heads removed, from none to all, without duplicates; halves are rounded up."""
-    return sorted({math.floor(n * STEP * heads + Fraction(1, 2)) for n in range(math.ceil(1 / STEP) + 1)})
+    return sorted({(2 * n * heads + STEPS) // (2 * STEPS) for n in range(STEPS + 1)})
 
 
 def removals(importance: pd.DataFrame, *, by_type: bool) -> list[tuple[dict[str, Any], Removal]]:

@@ -42,11 +42,6 @@ class Batch:
         """Which of the ids of a side (B, P) are not padding; for target_in, ask about target_out, which is as long."""
         return ids != self.tokens.pad
 
-    @property
-    def target_tokens(self) -> int:
-        """Tokens to predict."""
-        return int(self.real(self.target_out).sum())
-
 
 def joined(store: TokenStore, *, most: int, seed: int, epoch: int) -> TokenStore:
     """Join sentence pairs in random order into longer ones, each of 1 to `most` pairs (uniformly), for one epoch.

@@ -15,7 +15,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from specialized_heads.model.functional import dropout_seed, prepare_cpu
 from specialized_heads.model.gates import HardConcrete, expected_open, probability_open
 from specialized_heads.model.transformer import Network
 from specialized_heads.stage import UserError, code_hash, disk_errors, log, progress
-from specialized_heads.training import state as kept
+from specialized_heads.training import state as run_state
 from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import evaluate, objective_of
 from specialized_heads.training.optimizers import learning_rate, make_optimizers
@@ -50,19 +50,18 @@ def train(
     state: Path,
     records: Path,
     penalty: Penalty | None = None,
-    after_update: Callable[[int, list[HardConcrete]], None] | None = None,
     context: DistributedContext | None = None,
 ) -> str:
     """Train the parameters of `model` that require gradients, in place.
 
-    The loss is the cross-entropy per target token plus, with a penalty on the model's gates, λ·L_C (section 6.1).
+    The loss is the cross-entropy per unit of the objective, such as a target token, plus λ·L_C with a penalty on the gates
+    (section 6.1).
 
     Args:
         model: on its device, with its gates attached. Its initial weights are part of the fingerprint.
         state: directory of the resumable state; call `state.finish` to remove it once the results are written.
         records: JSONL log: training and development loss, learning rate, P(open) of the gates.
         penalty: in its initial state; None: λ is 0.
-        after_update: called with the number of each update and the gates, before checkpoints are written; may fix gates.
 
     Returns:
         the precision of matrix products, fp32 or bf16.
@@ -72,7 +71,7 @@ def train(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     workers = threads if model.device.type == "cpu" else 1
-    run = _Run(model, plan, data, state, penalty, after_update, workers=workers, context=context)
+    run = _Run(model, plan, data, state, penalty, workers=workers, context=context)
     fingerprint = _fingerprint(model, plan, data, penalty, context, run.matmul_precision)
     run.resume(fingerprint)
     started, saved, tokens_before = time.monotonic(), time.monotonic(), run.tokens
@@ -87,7 +86,7 @@ def train(
             if due or run.update in plan.checkpoints:
                 speed = (run.tokens - tokens_before) / (time.monotonic() - started)
                 if context.is_main:
-                    kept.check(state)
+                    run_state.check(state)
                 record = run.record()
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
@@ -104,7 +103,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Update:
-    """One process's share of an update: its position, the target tokens of all shares, and numbered micro-batches."""
+    """One process's share of an update: its position, the units of all shares, and numbered micro-batches."""
 
     epoch: int
     position: int
@@ -122,7 +121,6 @@ class _Run:
         data: Data,
         folder: Path,
         penalty: Penalty | None,
-        after_update: Callable[[int, list[HardConcrete]], None] | None,
         *,
         workers: int,
         context: DistributedContext,
@@ -132,7 +130,6 @@ class _Run:
         self.device, self.objective = model.device, objective_of(model)
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.penalty = penalty if self.gates else None
-        self.after_update = after_update if self.gates else None
         self.gate_noise = torch.Generator().manual_seed(plan.seed)
         # Products use a narrow copy of the matrices, refreshed once per update; the weights stay in float32.
         self.matmul_precision = matmul_precision(plan.precision, self.device)
@@ -206,7 +203,7 @@ class _Run:
         return _Update(epoch, position, units, batches)
 
     def step(self, update: "_Update") -> None:
-        """Make one update from its micro-batches, normalised by their total number of target tokens."""
+        """Make one update from its micro-batches, normalised by their total number of units."""
         for gate in self.gates:
             gate.draw(self.gate_noise)
         self.gradient.zero_()
@@ -227,10 +224,8 @@ class _Run:
             optimizer.step()
         if self.penalty is not None:
             self.penalty.advance(self.update, self.gates)
-        if self.after_update is not None:
-            self.after_update(self.update, self.gates)
         if self.context.is_main and self.update in self.plan.checkpoints:
-            kept.write_checkpoint(self.folder, self.update, weights_of(self.model))
+            run_state.write_checkpoint(self.folder, self.update, weights_of(self.model))
         self.working.refresh(self.model)
         self.tokens += update.tokens
         self.loss_tokens += update.tokens
@@ -280,19 +275,19 @@ class _Run:
             "penalty": {} if self.penalty is None else vars(self.penalty),
             "records": json.dumps(self.records),
         }
-        kept.write_state(self.folder, state)
+        run_state.write_state(self.folder, state)
 
     def resume(self, fingerprint: str) -> None:
         """Resume from the saved state if it belongs to this run; else start with an empty folder."""
         if self.context.is_main:
-            kept.claim(self.folder)
+            run_state.claim(self.folder)
         belongs = {"fingerprint": fingerprint, "checkpoints": self.plan.checkpoints}
-        state = kept.read_state(self.folder, **belongs, device=self.device)
+        state = run_state.read_state(self.folder, **belongs, device=self.device)
         if not self.context.agree("" if state is None else state["sha256"]):
             raise UserError(f"{self.folder}: the processes of this training read different states; run again")
         if state is None:
             if self.context.is_main:  # also remove checkpoints of another run
-                kept.clear(self.folder)
+                run_state.clear(self.folder)
             return
         self.model.load_state_dict(state["model"])
         self.working.refresh(self.model)

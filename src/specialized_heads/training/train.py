@@ -55,7 +55,7 @@ def train_and_save(
     moments: Sequence[int] = (),
     **described: Any,
 ) -> None:
-    """Train all parameters of a model, and write it to `output` and its weights at these updates to `checkpoints`, if given.
+    """Train the parameters that require gradients; write the model to `output`, and its weights at `moments` to `checkpoints`.
 
     Args:
         model: with its initial weights.
