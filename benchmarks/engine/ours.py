@@ -45,9 +45,7 @@ class System:
         model = load(self.workload.weights, dropout=DROPOUT).train()
         data = load_data(self.workload.tokens, self.workload.tokens)
         plan = PLAN.model_copy(update={"precision": variant})
-        self.run = _Run(
-            model, plan, data, Path(os.devnull), None, None, workers=self.parallel, context=DistributedContext()
-        )
+        self.run = _Run(model, plan, data, Path(os.devnull), None, workers=self.parallel, context=DistributedContext())
         self.run.working.train()
 
     def update(self, batch: list[int]) -> None:

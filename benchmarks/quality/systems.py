@@ -114,7 +114,7 @@ def train_ours(corpus: Corpus, rate: float, updates: int, seed: int, *, recipe: 
     prepare_cpu()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    run = _Run(model, plan, data, Path(os.devnull), None, None, workers=threads, context=DistributedContext())
+    run = _Run(model, plan, data, Path(os.devnull), None, workers=threads, context=DistributedContext())
     run.working.train()
     for update in run.updates():
         run.step(update)
