@@ -346,9 +346,8 @@ def test_without_functions_nothing_is_said_about_them(evidence: Evidence) -> Non
 
 DIRECTIONS = ("encoder_first", "cross_last", "decoder_low", "cross_high")
 OPPOSITE = {0.01: [[8, 8, 8], [2, 4, 8], [2, 1, 0]]}
-FEW = dict.fromkeys(DIRECTIONS, Verdict.PARTLY) | {
-    "cross_last": Verdict.INCONCLUSIVE
-}  # too few seeds, or one that disagrees
+# Too few seeds, or one that disagrees.
+FEW = dict.fromkeys(DIRECTIONS, Verdict.PARTLY) | {"cross_last": Verdict.INCONCLUSIVE}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from specialized_heads.corpus.near_duplicates import sentence_key
 from specialized_heads.experiment.classification import Glue, Made, TaskSource
 from specialized_heads.tables import write_table
 
-WRITTEN = ("train", "dev", "test", "second")
+WRITTEN = (*SETS, "second")
 DEV = 1_000  # most examples of a made-up task for the loss and for importance
 SCHEMA = pa.schema([("first", pa.string()), ("second", pa.string()), ("label", pa.int32())])
 

@@ -258,11 +258,9 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in kinds]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if problem["type"] == "extra_forbidden":
+        # Former keys are known without the name of a corpus or task.
         named = 2 if location[:2] == ["classification", "tasks"] else 1 if location[0] == "corpora" else None
-        keys = [
-            str(part) for place, part in enumerate(location) if place != named
-        ]  # without the name of a corpus or task
-        key = ".".join(["", prefix, *keys])
+        key = ".".join(["", prefix, *(str(part) for place, part in enumerate(location) if place != named)])
         if remedy := next((remedy for name, remedy in removed.KEYS.items() if key.endswith(f".{name}")), None):
             return f"{where}: {remedy}; remove the key"
     if problem["type"] in ("union_tag_invalid", "literal_error"):

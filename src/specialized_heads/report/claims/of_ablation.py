@@ -21,9 +21,8 @@ DELTA = ["delta", "delta_low", "delta_high"]
 # 0.28. On their set for BERT, their test sees effects above 1.35 points of accuracy.
 LARGEST_EFFECT = {"translation": 0.5, "classification": 1.5}
 MEDIAN_EFFECT = {"translation": 0.28, "classification": 1.5}
-ALONE_EFFECT = (
-    1.0  # BLEU, less than three of the four losses in table 2; or points of accuracy, about the largest in table 3
-)
+# BLEU, less than three of the four losses in table 2; or points of accuracy, about the largest in table 3.
+ALONE_EFFECT = 1.0
 MOST_NOISE = 0.2  # range of a gain in speed over the rounds
 LARGEST_BATCH = 64  # sentences; in table 4
 MIN_BLEU = 1.0  # of a checkpoint; a share of less BLEU says nothing
