@@ -79,7 +79,10 @@ class MultiHeadAttention(nn.Module):
             return torch.zeros_like(x) if self.output_bias is None else self.output_bias.expand_as(x)
         if isinstance(attn_mask, Blocks):
             return self.attend_packed(x, memory, attn_mask)
-        query, key, value = self.project(x, memory)
+        if memory is None:
+            query, key, value = self.project(x, "query", "key", "value")
+        else:
+            query, key, value = *self.project(x, "query"), *self.project(memory, "key", "value")
         context = self.attend(query, key, value, attn_mask, activations)
         if activations is not None:
             activations[self.kind, self.layer, "input"] = x
@@ -110,25 +113,10 @@ class MultiHeadAttention(nn.Module):
         output = self.output if rows is None else self.output.index_select(1, rows)
         return F.linear(context, output, self.output_bias)
 
-    def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, H, T, K), keys and values (B, H, S, K); with a single matrix product for self-attention."""
-        if memory is None:
-            q, k, v = self.linear(x, "query", "key", "value")
-            return self.split(q), self.split(k), self.split(v)
-        return (self.project_queries(x), *self.project_memory(memory))
-
-    def project_queries(self, x: Tensor) -> Tensor:
-        """Queries (B, H, T, K) from x (B, T, D)."""
-        return self.split(*self.linear(x, "query"))
-
-    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, K) from memory (B, S, D)."""
-        k, v = self.linear(memory, "key", "value")
-        return self.split(k), self.split(v)
-
-    def linear(self, x: Tensor, *names: str) -> tuple[Tensor, ...]:
-        """Several projections of x in a single matrix product, each (B, P, H*K)."""
-        return self.joint(x, *names).chunk(len(names), dim=-1)
+    def project(self, x: Tensor, *names: str) -> tuple[Tensor, ...]:
+        """These projections of x (B, P, D), each (B, H, P, K), in a single matrix product."""
+        shape = (len(names), len(self.heads), self.head_width)
+        return self.joint(x, *names).unflatten(-1, shape).permute(2, 0, 3, 1, 4).unbind()
 
     def joint(self, x: Tensor, *names: str, rows: Tensor | None = None) -> Tensor:
         """Several projections of x side by side, (..., number*H*K); of these rows of each matrix, if given."""
@@ -184,10 +172,6 @@ class MultiHeadAttention(nn.Module):
     def combine(self, context: Tensor) -> Tensor:
         """Concatenate the heads' outputs (B, H, T, K) and project them with W^O: (B, T, D)."""
         return F.linear(context.transpose(1, 2).flatten(2), self.output, self.output_bias)
-
-    def split(self, x: Tensor) -> Tensor:
-        """(B, T, H*K) -> (B, H, T, K)"""
-        return x.unflatten(-1, (len(self.heads), self.head_width)).transpose(1, 2)
 
     def keep(self, positions: list[int]) -> None:
         """Permanently remove the gate and all heads except those at `positions` in the current layer."""

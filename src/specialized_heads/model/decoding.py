@@ -37,7 +37,9 @@ class Cache:
 
     def __init__(self, model: Transformer, memory: Tensor, attn_mask: Tensor) -> None:
         self.attn_mask = attn_mask
-        self.cross = [layer.cross.project_memory(memory) if layer.cross.heads else None for layer in model.decoder]
+        self.cross = [
+            layer.cross.project(memory, "key", "value") if layer.cross.heads else None for layer in model.decoder
+        ]
         self.prefix: list[tuple[Tensor, Tensor] | None] = [None] * len(model.decoder)
         self.masks = [a.gate for a in model.attentions("decoder", "cross") if isinstance(a.gate, Mask)]
 
@@ -71,7 +73,7 @@ def attend_to_prefix(layer: DecoderLayer, x: Tensor, *, cache: Cache, number: in
     """Self-attention of the last token of each hypothesis (B * W, 1, D)."""
     if not layer.attention.heads:
         return layer.attention(x, None, None)
-    query, key, value = layer.attention.project(x, None)
+    query, key, value = layer.attention.project(x, "query", "key", "value")
     if (past := cache.prefix[number]) is not None:
         key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
     cache.prefix[number] = (key, value)
@@ -82,7 +84,7 @@ def attend_to_memory(layer: DecoderLayer, x: Tensor, *, cache: Cache, number: in
     """Cross-attention of the last token of each hypothesis (B * W, 1, D); those of a sentence are queries over the same keys."""
     if (pair := cache.cross[number]) is None:
         return layer.cross(x, None, None)
-    query = layer.cross.project_queries(x.view(-1, beam, x.shape[-1]))
+    (query,) = layer.cross.project(x.view(-1, beam, x.shape[-1]), "query")
     return layer.cross.combine(layer.cross.attend(query, *pair, cache.attn_mask)).view_as(x)
 
 
