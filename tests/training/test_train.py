@@ -106,7 +106,6 @@ def taken_up(folder: Path, *, checkpoints: tuple[int, ...] = (5, 9)) -> dict | N
 def test_what_is_written_is_taken_up(folder: Path) -> None:
     found = taken_up(folder)
     assert torch.equal(found.pop("weights")["a"], RUN["weights"]["a"])
-    assert len(found.pop("sha256")) == 64
     assert found == {name: value for name, value in RUN.items() if name != "weights"}
     assert torch.equal(state.read_checkpoint(folder, 5)["a"], torch.ones(20))
 
