@@ -37,7 +37,8 @@ LOSS = {"accepted": (-inf, 2.0)}
         (Measured(0.3, 0.1, 0.5), LARGER, Verdict.REPRODUCED),
         (Measured(0.3, 0.1, 0.5, sufficient=False), LARGER, Verdict.PARTLY),
         (Measured(0.03, -0.68, 0.74), LARGER, Verdict.INCONCLUSIVE),
-        (Measured(0.3), LARGER, Verdict.PARTLY),  # no interval, no certainty
+        (Measured(0.3), LARGER, Verdict.INCONCLUSIVE),  # no interval: chance gives half of all differences this sign
+        (Measured(-0.3), LARGER, Verdict.INCONCLUSIVE),
         (Measured(-0.1, -0.3, 0.1), LARGER, Verdict.INCONCLUSIVE),
         (Measured(-0.2, -0.3, -0.1), LARGER, Verdict.NOT_REPRODUCED),
         # Without an interval, not within a hundredth of a limit, unless it is one of nature.

@@ -3,9 +3,9 @@
 The range is the paper's value with a tolerance. A value whose whole interval is in the range reproduces the claim; if only the
 value is, the claim is partly reproduced, because another test set could decide otherwise. A value outside does not reproduce it,
 unless its interval reaches the range: then the evidence is inconclusive. So it is if a claim says that one thing is larger than
-another (`directed`) and the interval leaves the range, since chance alone gives half of all differences the right sign. A value
-without an interval must keep a hundredth away from a limit. If the evidence is too thin (`Measured.sufficient`), the claim is at
-best partly reproduced.
+another (`directed`) and the interval leaves the range or is unknown, since chance alone gives half of all differences the right
+sign. Any other value without an interval must keep a hundredth away from a limit. If the evidence is too thin
+(`Measured.sufficient`), the claim is at best partly reproduced.
 """
 
 from collections.abc import Callable
@@ -90,12 +90,14 @@ def judge(
 ) -> Verdict:
     """The verdict on a claim that can be tested; see the module's docstring. A comparison with a missing interval fails."""
     low, high = accepted
+    known = not isnan(measured.low)
+    if directed and not known:
+        return Verdict.INCONCLUSIVE
     if not low <= measured.value <= high:
         reaches = measured.low <= high and measured.high >= low
         return Verdict.INCONCLUSIVE if reaches else Verdict.NOT_REPRODUCED
-    known = not isnan(measured.low)
     certain = low <= measured.low and measured.high <= high
-    if directed and known and not certain:
+    if directed and not certain:
         return Verdict.INCONCLUSIVE
     if not directed and not known:
         limits = [limit for limit in accepted if not unit.is_bound(limit)]

@@ -1,7 +1,8 @@
 """The evidence of a corpus for all claims, and quantities that several claims need.
 
 Seeds are not pooled: each seed gives a value and an interval, and a claim is judged by their means. So an interval covers
-the choice of test sentences, which more seeds do not narrow. Heads and models are counted over all seeds.
+the choice of test sentences, which more seeds do not narrow. Heads and models are counted over all seeds. Margins of relations,
+for which baselines may or may not have a head, have an interval that spans those of the seeds.
 """
 
 from collections.abc import Iterator

@@ -24,7 +24,6 @@ MEDIAN_EFFECT = {"translation": 0.28, "classification": 1.5}
 # BLEU, less than three of the four losses in table 2; or points of accuracy, about the largest in table 3.
 ALONE_EFFECT = 1.0
 MOST_NOISE = 0.2  # range of a gain in speed over the rounds
-LARGEST_BATCH = 64  # sentences; in table 4
 MIN_BLEU = 1.0  # of a checkpoint; a share of less BLEU says nothing
 
 
@@ -100,31 +99,20 @@ def two_sets(evidence: Evidence) -> Measured:
     return Measured(*np.mean(values, axis=0), len(pairs) // len(values), "heads")
 
 
-def worst_layer(evidence: Evidence) -> Measured:
-    """The change of BERT's accuracy with one head in a layer: the best head, in the layer that loses most."""
-    best = _best_alone(evidence)
-    require(best["heads"].max() > 1, "no layer has more than one head")
-    _require_power(evidence, best, ALONE_EFFECT)
-    worst = best.loc[best.groupby("seed")["delta"].idxmin(), DELTA].mean()
-    note = "points; the best heads are chosen on the same test set"
-    return Measured(*worst, best["layer"].nunique(), "layers", note)
-
-
-def faster(evidence: Evidence) -> Measured:
-    """The gain in speed without half of the heads at the paper's largest batch.
+def faster(evidence: Evidence, *, batch: int) -> Measured:
+    """The gain in speed without half of the heads, with this many sentences per batch.
 
     The range over rounds is that of one measurement, no confidence interval, and so a note.
     """
     rows = evidence.speed.dropna(subset="gain") if len(evidence.speed) else evidence.speed
     require(len(rows), "the speed of BERT is not measured here")
-    rows = rows[rows["sentences"] == LARGEST_BATCH]
-    missing = f"the speed of BERT is not measured at {LARGEST_BATCH} sentences per batch"
-    require(len(rows), missing)
+    rows = rows[rows["sentences"] == batch]
+    require(len(rows), f"the speed of BERT is not measured with {batch} sentences per batch")
     row = rows.iloc[0]
     low, high = float(row["gain_low"]), float(row["gain_high"])
     note = f"rounds from {low:+.0%} to {high:+.0%}; {row['device']}"
     steady = high - low <= MOST_NOISE
-    return Measured(float(row["gain"]), n=LARGEST_BATCH, of="sentences per batch", note=minus(note), sufficient=steady)
+    return Measured(float(row["gain"]), n=batch, of="sentences per batch", note=minus(note), sufficient=steady)
 
 
 def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = False) -> Measured:

@@ -26,7 +26,10 @@ MIN_REMOVED = 10  # a direction needs at least as many removed heads: below, the
 
 
 def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
-    """Accuracy of the best encoder head minus that of the best fixed offset."""
+    """Accuracy of the best encoder head minus that of the best fixed offset.
+
+    Whether a baseline has such a head differs between seeds, so the interval spans those of all seeds.
+    """
     heads = evidence.baseline_heads()
     relations = [name.removesuffix("_arcs") for name in heads if name.endswith("_arcs")]
     named = next((name for name in relations if canonical(name) == relation), None)
@@ -35,18 +38,20 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     few = f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees"
     require(arcs >= evidence.least_arcs, few)
     best = heads.loc[heads.groupby("seed")[f"{named}_{direction}"].idxmax()]
-    ends = [f"{named}_{direction}_margin{end}" for end in ("", "_low", "_high")]
-    return Measured(*best[ends].mean(), int(arcs), "arcs")
+    value, low, high = (best[f"{named}_{direction}_margin{end}"] for end in ("", "_low", "_high"))
+    return Measured(value.mean(), low.min(), high.max(), int(arcs), "arcs")
 
 
-def positional_share(evidence: Evidence) -> Measured:
-    """The share of argmaxes at one offset of the most positional encoder head, over the queries with a token there."""
+def positional_share(evidence: Evidence, *, offset: int | None = None) -> Measured:
+    """The share of argmaxes at one offset, this or any, of the best encoder head for it, over the queries with a token there."""
     _require_learned(evidence)
-    heads = evidence.baseline_heads().dropna(subset="positional_share")
+    column = "positional_share" if offset is None else f"share_{offset:+d}"
+    heads = evidence.baseline_heads().dropna(subset=column)
     require(len(heads), "the model has no encoder heads")
-    best = heads.loc[heads.groupby("seed")["positional_share"].idxmax()]
-    offsets = ", ".join(dict.fromkeys(minus(f"{offset:+.0f}") for offset in best["positional_offset"]))
-    return Measured(best["positional_share"].mean(), n=len(heads), of="heads", note=f"position {offsets}")
+    best = heads.loc[heads.groupby("seed")[column].idxmax()]
+    offsets = best["positional_offset"] if offset is None else [offset]
+    note = "position " + ", ".join(dict.fromkeys(minus(f"{offset:+.0f}") for offset in offsets))
+    return Measured(best[column].mean(), n=len(heads), of="heads", note=note)
 
 
 def positional_confidence(evidence: Evidence) -> Measured:
@@ -72,9 +77,17 @@ def rare_words(evidence: Evidence, *, column: str) -> Measured:
     return Measured(heads.groupby("seed")[column].max().mean(), n=len(heads), of="heads")
 
 
-def dominated_layers(evidence: Evidence) -> Measured:
-    """The share of encoder layers in which a quarter of the heads has at least half of the relevance."""
-    layers = [same["relevance"] for _, same in evidence.baseline_heads().groupby(["seed", "layer"])]
+def _relevant(evidence: Evidence, column: str = "relevance") -> pd.DataFrame:
+    """The encoder heads of the baselines that have a relevance in this column."""
+    heads = evidence.baseline_heads()
+    known = column in heads and heads[column].notna().any()
+    require(known, "relevance is not computed by this rule (heads.relevance_rules)")
+    return heads.dropna(subset=column)
+
+
+def dominated_layers(evidence: Evidence, *, column: str = "relevance") -> Measured:
+    """The share of encoder layers in which a quarter of the heads has at least half of the relevance in this column."""
+    layers = [same[column] for _, same in _relevant(evidence, column).groupby(["seed", "layer"])]
     shares = [top_share(values) for values in layers if len(values) >= TOP and values.any()]
     require(shares, f"no encoder layer has {TOP} heads with relevance")
     return proportion(sum(share >= DOMINANT for share in shares), len(shares), of="layers")
@@ -83,6 +96,14 @@ def dominated_layers(evidence: Evidence) -> Measured:
 def top_share(relevance: pd.Series) -> float:
     """The share of the relevance of a layer that the top quarter of its heads has, signs ignored."""
     return relevance.abs().nlargest(-(-len(relevance) // TOP)).sum() / relevance.abs().sum()
+
+
+def second_of_layer_1(evidence: Evidence) -> Measured:
+    """The relevance of the second most relevant head of the first layer, as a share of that of the most relevant one."""
+    heads = _relevant(evidence)
+    first = heads[heads["layer"] == 1].groupby("seed")["relevance"]
+    require(len(first) and first.size().min() > 1, "the first layer has no two heads")
+    return Measured(first.agg(lambda heads: heads.nlargest(2).iloc[1] / heads.max()).mean(), n=len(first), of="seeds")
 
 
 def relevance_and_confidence(evidence: Evidence) -> Measured:
@@ -118,12 +139,12 @@ def _attends_to_rare_words(heads: pd.DataFrame) -> list[bool]:
     return [RARE_WORDS in names for names in heads["functions"]]
 
 
-def relevant_heads_have_functions(evidence: Evidence) -> Measured:
-    """The probability that a head with a function is more relevant than a head of its layer without one."""
-    heads = evidence.baseline_heads().dropna(subset="relevance")
+def relevant_heads_have_functions(evidence: Evidence, *, column: str = "relevance") -> Measured:
+    """The probability that a head with a function has more relevance in this column than a head of its layer without one."""
+    heads = _relevant(evidence, column)
     labelled = pd.Series(map(bool, evidence.functions(heads)), index=heads.index)
-    ranks = heads.groupby(["seed", "layer"])["relevance"].rank(ascending=False)
-    measured = area(heads["relevance"], labelled, heads[["seed", "layer"]])
+    ranks = heads.groupby(["seed", "layer"])[column].rank(ascending=False)
+    measured = area(heads[column], labelled, heads[["seed", "layer"]])
     largest = heads.groupby(["seed", "layer"]).size().max()
     return replace(measured, note=f"mean rank {ranks[labelled].mean():.1f} of {largest}")
 
@@ -148,7 +169,15 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
         kept, f"the baseline has no function, or no pruned model with decided gates has about {left:.0%} of its heads"
     )
     number = sum(functions.values())
-    return Measured(sum(kept.values()) / number, n=number, of="functions")
+    return proportion(sum(kept.values()), number, of="functions")
+
+
+def two_functions(evidence: Evidence) -> Measured:
+    """The share of encoder-pruned models in which a head is positional and follows a relation."""
+    models = [evidence.functions(heads) for _, heads in evidence.survivors("encoder")]
+    require(models, "no pruned model has lost some of its heads, but not all")
+    kinds = [[{name.startswith(POSITIONAL) for name in names - {RARE_WORDS}} for names in heads] for heads in models]
+    return Measured(float(np.mean([{True, False} in heads for heads in kinds])), n=len(models), of="models")
 
 
 def specialised_survive(evidence: Evidence) -> Measured:

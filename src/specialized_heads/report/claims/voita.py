@@ -43,15 +43,7 @@ def claims() -> list[Claim]:
     of_baseline = partial(Claim, of_pruning=False)
     return [
         *_baselines(),
-        of_baseline("relevance_dominated", "4, figure 1",
-                    "encoder layers in which a few heads are far more relevant than the others: the top quarter of the heads has "
-                    f"at least {of_heads.DOMINANT:.0%} of the relevance (our threshold; the paper gives no number)",
-                    "all", (1 - SHARE, 1.0), "20 points", Unit.SHARE, of_heads.dominated_layers),
-        of_baseline("relevance_functions", "abstract; 5",
-                    "the most relevant heads have functions: probability (AUC) that a head with a function is more relevant than "
-                    "an encoder head of the same layer without one",
-                    "yes", (0.51, inf), "above chance (0.5), with its interval",
-                    Unit.AREA, of_heads.relevant_heads_have_functions, directed=True),
+        *_relevance(),
         of_baseline("relevance_confidence", "4, figure 1",
                     "relevance agrees with confidence: rank correlation within encoder layers, without the exception below",
                     "to a reasonable extent", (0.01, inf), "any positive correlation, with its interval",
@@ -65,12 +57,15 @@ def claims() -> list[Claim]:
         of_baseline("positional", "5.1",
                     "an encoder head has its maxima at one relative position, of the queries with a token there",
                     f"at least {POSITIONAL:.0%}", (POSITIONAL, 1.0), "none", Unit.SHARE, of_heads.positional_share),
+        of_baseline("positional_next", "5.1", "the same at the next token, which the paper has too",
+                    f"at least {POSITIONAL:.0%}", (POSITIONAL, 1.0), "none",
+                    Unit.SHARE, partial(of_heads.positional_share, offset=1)),
         of_baseline("positional_confidence", "5.1", "confidence of the least confident positional head",
                     f"above {CONFIDENT:.0%}", (CONFIDENT, 1.0), "none", Unit.SHARE, of_heads.positional_confidence),
         *_relations(),
         *_rare_words(),
         Claim("gates_decided", "6.1", "gates that end almost fully closed or almost fully open, with probability above 0.9",
-              "nearly all", (1 - SHARE, 1.0), "20 points", Unit.SHARE, of_scores.gates_decided, scopes=SCOPES),
+              "nearly all", (0.9, 1.0), "10 points", Unit.SHARE, of_scores.gates_decided, scopes=SCOPES),
         *(_loss(f"encoder_{DATA[row.corpus][0]}", f"{'abstract; ' if row.corpus == paper.WMT else ''}6.2.1, figure 7",
                 f"BLEU with {row.heads} of 48 encoder heads ({DATA[row.corpus][1]}) against the reference",
                 -row.loss, data=DATA[row.corpus][0], scope="encoder", left=row.heads / paper.HEADS_PER_TYPE)
@@ -79,9 +74,12 @@ def claims() -> list[Claim]:
               "heads with a function survive encoder pruning more often than heads of the same layer without one",
               "yes", (0.01, inf), "at least 1 point, with its interval",
               Unit.POINTS, of_heads.specialised_survive, scopes=("encoder",), directed=True),
-        Claim("functions_kept", "6.2.2, figure 8", f"functions kept with {KEPT} of 48 encoder heads",
+        Claim("functions_kept", "6.2.2, figure 8", f"functions kept with {KEPT} of 48 encoder heads (OpenSubtitles)",
               "all", (1 - SHARE, 1.0), "20 points; 10 points more or fewer heads",
               Unit.SHARE, partial(of_heads.functions_kept, left=KEPT / paper.HEADS_PER_TYPE), scopes=("encoder",)),
+        Claim("drift", "6.2.2, figure 8",
+              "with fewer heads, functions drift to others: pruned models in which a head is both positional and syntactic",
+              "some", (0.01, 1.0), "any", Unit.SHARE, of_heads.two_functions, scopes=("encoder",)),
         *_all_types(),
         *_order(),
         *_controls(),
@@ -97,6 +95,31 @@ def _baselines() -> Iterator[Claim]:
             f"{bleu:.1f}", (bleu - 1, bleu + 1), "1 BLEU",
             Unit.BLEU, partial(of_scores.baseline_bleu, data=data), of_pruning=False,
         )  # fmt: skip
+
+
+def _relevance() -> Iterator[Claim]:
+    """What the most relevant heads are: by the rule of the experiment, and by the weight ratios of the paper's appendix."""
+    for column, name, rule in (("relevance", "", ""), ("relevance_epsilon", "_weight_ratios", ", by weight ratios")):
+        yield Claim(
+            f"relevance_dominated{name}", f"4, figure 1{'; A' if name else ''}",
+            f"encoder layers in which a few heads are far more relevant than the others{rule}: the top quarter of the heads has "
+            f"at least {of_heads.DOMINANT:.0%} of the relevance (our threshold; the paper gives no number)",
+            "all", (1 - SHARE, 1.0), "20 points",
+            Unit.SHARE, partial(of_heads.dominated_layers, column=column), of_pruning=False,
+        )  # fmt: skip
+        yield Claim(
+            f"relevance_functions{name}", f"abstract; 5{'; A' if name else ''}",
+            f"the most relevant heads have functions{rule}: probability (AUC) that a head with a function is more relevant than "
+            "an encoder head of the same layer without one",
+            "yes", (0.51, inf), "above chance (0.5), with its interval",
+            Unit.AREA, partial(of_heads.relevant_heads_have_functions, column=column), of_pruning=False, directed=True,
+        )  # fmt: skip
+    yield Claim(
+        "relevance_first", "5.3",
+        "relevance of the second most relevant head of the first layer, as a share of that of the most relevant one",
+        "far less", (0.0, 0.5), "at most half (our threshold; the paper gives no number)",
+        Unit.SHARE, of_heads.second_of_layer_1, of_pruning=False,
+    )  # fmt: skip
 
 
 def _relations() -> Iterator[Claim]:
@@ -182,9 +205,9 @@ def _order() -> Iterator[Claim]:
          partial(of_type, kind="encoder", last=False)),
         ("cross_last", table, f"cross-attention keeps its heads longest: {EARLIER}", last, more,
          partial(of_type, kind="cross", last=True)),
-        ("decoder_low", figure, "decoder self-attention survives in low layers: survival per layer", "all models", less,
+        ("decoder_low", figure, "decoder self-attention survives in low layers: survival per layer", "both corpora", less,
          partial(of_layer, kind="decoder", sign=-1)),
-        ("cross_high", figure, "cross-attention survives in high layers: survival per layer", "all models", more,
+        ("cross_high", figure, "cross-attention survives in high layers: survival per layer", "both corpora", more,
          partial(of_layer, kind="cross", sign=1)),
     ]:  # fmt: skip
         yield Claim(
