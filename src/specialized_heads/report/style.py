@@ -171,6 +171,9 @@ def label_lowest(grid: np.ndarray, label: str) -> None:
         [axes for axes in column if axes.axison][-1].set_xlabel(label)
 
 
+BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # the box of text above lines
+
+
 def share_axis(axes: Axes, **labels: str) -> None:
     """Make the x axis that of a share of heads; `labels`: of both axes."""
     axes.set(xlim=(-0.03, 1.03), **labels)

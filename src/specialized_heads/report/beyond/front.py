@@ -1,9 +1,10 @@
 """The study at a glance: what pruning costs in BLEU, beside the functions of the heads that are left (sections 6.2 and 6.3).
 
-Left, the models pruned with each scope over the share of heads of all three attention types that is left: the difference in BLEU
-from the reference, with its 95% interval, as in figure 7; a hollow marker differs from the reference at p < 0.05. The paper's
-models (section 6.2.1, table 2) are beside ours, against their baselines and in the colours of the two scopes. Right, one row per
-model of the first seed: its heads by attention type, coloured by function, in frames as long as the unpruned model has heads.
+Left, the models pruned with each scope over the share that is left of the heads that can go, the encoder's or all: the
+difference in BLEU from the reference, as in figure 7; a hollow marker differs from the reference at p < 0.05. The paper's
+models (section 6.2.1, table 2) are beside ours, against their baselines and in the colours of the two scopes. Right, one row
+per model of the first seed: its heads by attention type, coloured by function, in frames as long as the unpruned model has
+heads.
 """
 
 import pandas as pd
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import paper, sweep
@@ -38,13 +40,13 @@ def numbers(tables: Tables) -> pd.DataFrame:
 def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
     """The left panel: one row per scope and target (`sweep.over_seeds`), then the paper's models.
 
-    retained: heads of all types; share: of those of the baseline.
+    retained: heads of the scope's types; share: of those of the baseline.
     """
     frames = []
     for scope in LOOKS:
         models, reference = sweep.against_reference(scores, scope=scope)
-        retained = models["all_heads"] - models["pruned"]
-        models = models.assign(retained=retained, share=retained / models["all_heads"])
+        retained = models[[f"{kind}_heads" for kind in SCOPES[scope]]].sum(axis=1)
+        models = models.assign(retained=retained, share=retained / retained.max())
         means = sweep.over_seeds(models, ["bleu", "difference", "retained", "share"], p_values="difference")
         frames.append(means.assign(corpus=corpus, scope=scope, reference=reference))
     if any(map(len, frames)):
@@ -53,12 +55,12 @@ def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
 
 
 def reported() -> pd.DataFrame:
-    """The paper's models; pruning of the encoder leaves the other two types whole."""
-    rows = [("encoder", row.corpus, row.heads + 2 * paper.HEADS_PER_TYPE, -row.loss) for row in paper.FIGURE7]
+    """The paper's models."""
+    rows = [("encoder", row.corpus, row.heads, -row.loss) for row in paper.FIGURE7]
     rows += [("all", row.corpus, row.encoder + row.decoder + row.cross, row.difference) for row in paper.TABLE2]
     models = pd.DataFrame(rows, columns=["scope", "corpus", "retained", "difference"])
-    share = models["retained"] / (len(style.TYPES) * paper.HEADS_PER_TYPE)
-    return models.assign(share=share, kind="reported", reference="baseline")
+    whole = models["scope"].map(lambda scope: len(SCOPES[scope]) * paper.HEADS_PER_TYPE)
+    return models.assign(share=models["retained"] / whole, kind="reported", reference="baseline")
 
 
 def survivors(tables: Tables, corpus: str) -> pd.DataFrame:
@@ -94,13 +96,15 @@ def draw(rows: pd.DataFrame) -> Figure:
     left, right = drawn.subplots(1, 2, width_ratios=[1, 1.25])
     _curve(left, curve)
     _rows(right, models)
-    several = curve["seeds"].max() > 1
+    several = bool(curve["seeds"].max() > 1)
     left.set_title("What pruning costs" + sweep.seeds_note(curve))
     right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
     marks = [
         style.key(style.Series(style.PAPER_COLOUR, marker, "none"), name) for name, marker in paper.MARKERS.items()
     ]
-    handles = [*_key(), sweep.hollow_key(), *sweep.key(curve), *marks]
+    bars = style.marker_key("95% interval" + " of one seed" * several, marker="|", markersize=7)
+    shown = not several or (curve["seeds"] == 1).any()
+    handles = [*_key(), sweep.hollow_key(), *([bars] if shown else []), *sweep.key(curve), *marks]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn
 
@@ -120,7 +124,7 @@ def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     for point in curve[curve["kind"] == "reported"].itertuples():
         look = {"marker": paper.MARKERS[point.corpus], "markersize": 6, "color": LOOKS[point.scope].colour}
         axes.plot(point.share, point.difference, alpha=0.6, **look)
-    style.share_axis(axes, xlabel="heads retained, share of all types", ylabel="BLEU − reference")
+    style.share_axis(axes, xlabel="heads retained, share of those that can go", ylabel="BLEU − reference")
     sweep.widen(axes)
 
 

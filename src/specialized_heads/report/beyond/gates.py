@@ -18,7 +18,7 @@ from specialized_heads.report.claims.of_scores import CLOSED
 from specialized_heads.report.data import Tables, first_seed
 from specialized_heads.report.voita import sweep
 
-MOST = 5  # panels beside each other
+MOST = 6  # panels beside each other
 ROW = 0.025  # inches of a gate
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open", "functions"]

@@ -139,9 +139,8 @@ def _point(axes: Axes, row: dict, y: float) -> None:
     difference, low, high = (row[name] for name in ("difference", "low", "high"))
     if pd.isna(difference):
         none = whole and pd.isna(row["heads"])
-        axes.text(
-            0, y, "no model with decided gates" if none else "no difference to measure", backgroundcolor="white", **text
-        )
+        note = "no model with decided gates" if none else "no difference to measure"
+        axes.text(0, y, note, bbox=style.BEHIND_TEXT, **text)
         return
     face = "white" if low > 0 or high < 0 else look["color"]
     axes.plot([low, high], [y, y], **(look | {"marker": ""}))

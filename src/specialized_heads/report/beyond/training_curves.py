@@ -19,7 +19,7 @@ from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
 ACROSS, HEIGHT = 3, 1.7  # panels beside each other; inches of a panel
-MOST = 6  # entries of a panel's legend; of more models that many are named, evenly spaced
+MOST = 8  # entries of a panel's legend; of more models that many are named, evenly spaced
 COLUMNS = ["corpus", "kind", "scope", "criterion", "lam", "target_heads", "seed", "update", "loss", "dev_loss"]
 TITLES = {
     "pruned": "pruned",

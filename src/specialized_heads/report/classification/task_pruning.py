@@ -8,6 +8,7 @@ loses nothing.
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, in_order_of_importance, score_name, stack
@@ -53,6 +54,7 @@ def draw(points: pd.DataFrame) -> Figure:
     panels[0].set_ylabel(points["metric"].iloc[0])
     panels[0].axvline(1 - paper.PRUNING_SHARES["BERT"], zorder=0, **style.PAPER_LINE)
     handles = [style.key(style.series(number), task) for number, task in enumerate(tasks)]
-    handles.append(sweep.hollow_key("whole model"))
+    text = f"Michel et al. 2019: no loss up to {paper.PRUNING_SHARES['BERT']:.0%} removed"
+    handles += [sweep.hollow_key("whole model"), Line2D([], [], label=text, **style.PAPER_LINE)]
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)
     return drawn

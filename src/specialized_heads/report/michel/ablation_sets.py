@@ -65,7 +65,8 @@ def draw(heads: pd.DataFrame) -> Figure:
         axes.set_title(style.wrap(corpus, inches=width / across - 0.8, size=7), size=7)
         low, high = axes.get_ylim()
         axes.set_ylim(low, high + 0.3 * (high - low))
-        axes.text(0.03, 0.97, _note(rows.groupby("seed").first()), transform=axes.transAxes, va="top", size=6.5)
+        note = {"transform": axes.transAxes, "va": "top", "size": 6.5, "bbox": style.BEHIND_TEXT}
+        axes.text(0.03, 0.97, _note(rows.groupby("seed").first()), **note)
     if len(types) > 1:
         columns = 3 if width > style.SINGLE else 2
         legend = panels[0].get_legend_handles_labels()

@@ -36,7 +36,8 @@ def draw(points: pd.DataFrame) -> Figure:
             sweep.line(axes, rows[rows["what"] == what], x="share", y="bleu", look=look)
         axes.axhline(rows.loc[rows["removed"] == 0, "bleu"].iloc[0], **style.REFERENCE, zorder=0)
         style.share_axis(axes, xlabel="heads removed, share of their group", ylabel="BLEU")
-        axes.set_ylim(0, 1.15 * rows["bleu_high"].max() or 1.0)
+        most = rows["bleu_high"].max() or 1.0
+        axes.set_ylim(-0.03 * most, 1.15 * most)
         for name, share in paper.PRUNING_SHARES.items():
             axes.axvline(share, zorder=0, **style.PAPER_LINE)
             note = {"va": "top", "size": 6, "color": style.PAPER_COLOUR, "transform": axes.get_xaxis_transform()}
