@@ -117,8 +117,8 @@ def _choice(axes: Axes, cells: pd.DataFrame) -> str:
     between = int(cells.iloc[:, -1].between(CLOSED, 1 - CLOSED).sum())
     text = "none closes"
     if len(updates):
-        text = "choice: " + " to ".join(map(str, dict.fromkeys(updates[[0, -1]])))
+        text = "choice: " + "–".join(map(str, dict.fromkeys(updates[[0, -1]])))
         edges = [0, *cells.columns]
         start = edges[edges.index(updates[0]) - 1]
         axes.plot([start, updates[-1]], [1.02, 1.02], transform=axes.get_xaxis_transform(), clip_on=False, **CHOICE)
-    return f"\n{text}\nstill between: {between} of {len(cells)}"
+    return f"\n{text}\nundecided: {between} of {len(cells)}"
