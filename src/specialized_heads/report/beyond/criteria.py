@@ -86,7 +86,8 @@ def draw(points: pd.DataFrame) -> Figure:
     handles.append(Line2D([], [], label="baseline", **style.REFERENCE))
     if (seeds := points["seeds"].max()) > 1:
         band = {"color": style.PAPER_COLOUR, "alpha": 0.15, "linewidth": 0}
-        handles.append(Patch(label=f"mean and range of {seeds} seeds", **band))
+        one = "; of one: 95% interval" if points["seeds"].min() == 1 else ""
+        handles.append(Patch(label=f"mean and range of {seeds} seeds{one}", **band))
     handles.append(sweep.hollow_key("baseline", color=style.PAPER_COLOUR))
-    drawn.legend(handles=handles, loc="outside lower center", ncols=4)
+    drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn

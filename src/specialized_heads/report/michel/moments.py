@@ -52,7 +52,7 @@ def draw(points: pd.DataFrame) -> Figure:
         style.share_axis(axes, xlabel="heads removed, share of all", ylabel=what)
         axes.yaxis.set_major_formatter("{x:.0%}")
         low, high = min([0.0, *rows["kept_low"].dropna()]), max([1.0, *rows["kept_high"].dropna()])
-        axes.set_ylim(1.05 * low, 1.05 * high)
+        axes.set_ylim(low - 0.03 * (high - low), 1.05 * high)
         title = f"{metric} of the whole model after"
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2, title=title)
     return drawn
