@@ -1,11 +1,11 @@
 """Pruning recipes compared: how long, how fast and on which batches to train gates, and how stable the chosen heads are.
 
     study=results/reference/tatoeba_en_de
-    snakemake --cores all $study/models/baseline/seed1/model.safetensors --configfile config/reference.yaml
+    snakemake --cores all $study/models/baseline/seed{1,2}/model.safetensors --configfile config/reference.yaml
     PYTHONPATH=src python -m benchmarks.pruning $study
 
-Each recipe differs from the first in the keys that name it, and prunes the same baseline (seed 1) with the pipeline's own stage.
-`seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning. A finished run is a line of
+Each recipe differs from the first in the keys that name it, and prunes a baseline, that of seed 1 unless named, with the
+pipeline's own stage. `seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning. A finished run is a line of
 pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 8000 updates and of rate 0.4 are from
 before Muon left rows and columns without a gradient alone (`training/muon.py`); docs/reference/reference/tables/models.md has
 λ 0.035 from before.
@@ -49,6 +49,7 @@ class Recipe:
     gate_rate: float = 0.05
     batch_tokens: int = 3000
     seed: int = 1
+    baseline: int = 1  # its seed
 
     @property
     def name(self) -> str:
@@ -73,9 +74,10 @@ RECIPES = [
     *(replace(SHORT, batch_tokens=1500), *(replace(SHORT, seed=seed) for seed in (2, 3, 4, 5))),
     *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02), replace(FIRST, lam=0.035)),
     *(replace(FIRST, updates=8000, lam=lam) for lam in (0.012, 0.02, 0.0)),
+    *(replace(FIRST, updates=8000, lam=lam, seed=2, baseline=2) for lam in (0.012, 0.02, 0.0)),
     *(replace(FIRST, rate=0.4, lam=lam) for lam in (0.012, 0.0)),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
-    replace(FIRST, scope="all", updates=8000, lam=0.01),
+    *(replace(FIRST, scope="all", updates=8000, lam=lam) for lam in (0.01, 0.0)),
 ]
 
 
@@ -101,7 +103,7 @@ def translate(model: Path, corpus: Path, *, log: Path) -> list[str]:
 
 def run(recipe: Recipe, study: Path) -> dict[str, Any]:
     """Prune by this recipe, and measure what comes out."""
-    corpus, baseline = study / "corpus", study / "models" / "baseline" / "seed1" / "model.safetensors"
+    corpus, baseline = study / "corpus", study / "models" / "baseline" / f"seed{recipe.baseline}" / "model.safetensors"
     folder = study / "recipes" / recipe.name.replace(", ", "_").replace(" ", "")
     folder.mkdir(parents=True, exist_ok=True)
     files = {"output": folder / "model.safetensors", "gates": folder / "gates.json", "records": folder / "log.jsonl"}
@@ -157,7 +159,7 @@ def report(rows: list[dict[str, Any]]) -> str:
     for recipe in RECIPES:
         if recipe.lam == 0 or recipe not in by_recipe:
             continue
-        row, plain = by_recipe[recipe], by_recipe.get(replace(recipe, lam=0.0, gate_rate=0.05, seed=1))
+        row, plain = by_recipe[recipe], by_recipe.get(replace(recipe, lam=0.0, gate_rate=0.05, seed=recipe.baseline))
         kinds = Counter(head.split()[0] for head in row["kept"])
         cells = [recipe.name, "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope]), f"{row['decided']:.0%}"]
         cells += [f"{row['dev_loss']:.3f}", f"{plain['dev_loss']:.3f}" if plain else "", f"{row['bleu']:.1f}"]
@@ -173,7 +175,9 @@ def report(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("study", type=Path, help="results of an experiment for one corpus, with a baseline of seed 1")
+    parser.add_argument(
+        "study", type=Path, help="results of an experiment for one corpus, with baselines of seeds 1 and 2"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, with one thread each")
     options = parser.parse_args()
     lines = OUTPUT.with_suffix(".jsonl")
