@@ -5,10 +5,10 @@
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 Each recipe differs from the first in the keys that name it, and prunes a baseline, that of seed 1 unless named, with the
-pipeline's own stage. `seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning. A finished run is a line of
-pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 8000 updates and of rate 0.4 are from
-before Muon left rows and columns without a gradient alone (`training/muon.py`); docs/reference/reference/tables/models.md has
-λ 0.035 from before.
+pipeline's own stage. `seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning. A
+finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 8000
+updates and of rate 0.4 are from before Muon left rows and columns without a gradient alone (`training/muon.py`);
+docs/reference/reference/tables/models.md has λ 0.035 from before.
 """
 
 import argparse
