@@ -137,7 +137,8 @@ def test_growth_and_order_of_the_corpus_bring_no_old_sentence_into_analysis(divi
 
 TOO_SMALL = {  # sizes of the sets, sets of the source, what is said
     "corpus": (Split(dev=20, test=80, analysis=400), {}, r"500 clean pairs.*analysis 400 \+ test 80 \+ dev 20 = 500"),
-    "documents": (SIZES, {}, r"split\.analysis: only 0 of 40 pairs .* 5 documents .* with 100 pairs each"),
+    "documents": (SIZES, {}, r"split\.analysis: only 0 of 40 pairs .* 5 groups .* with 100 pairs each"),
+    "one_group": (SIZES, {}, r"only 0 of 40 pairs .*; 500 of 500 pairs are one group"),
     "all_overlap": (SIZES, HELD_OUT, r"none of 2000 pairs is left for training .*'train_overlap': 500"),
     "text_itself": (SIZES, ("analysis",), "all sentences of 500 of them are in the other held-out sets"),
     "own_documents": (SIZES, {"analysis": ...}, r"0 clean pairs \(500 more belong to documents of your held-out"),
@@ -152,6 +153,8 @@ def test_too_small_a_corpus_says_the_numbers(divided, everyday: Pairs, name: str
     given = {set_: everyday if part is ... else part for set_, part in given.items()}
     books = [f"book {row // 100}" for row in range(500)]
     pairs = Pairs(everyday.source, everyday.target, books) if name == "documents" else everyday
+    if name == "one_group":
+        pairs = Pairs(everyday.source, everyday.target, ["one"] * len(everyday))
     with pytest.raises(UserError, match=said):
         divided(pairs, sizes, given)
 

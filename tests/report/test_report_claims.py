@@ -182,6 +182,17 @@ def test_corpora_may_name_their_relations_differently(tables, evidence: Evidence
     assert first == second
 
 
+def test_a_relation_may_begin_as_that_of_another_corpus_does(make) -> None:
+    heads = make.heads()
+    other = heads.rename(columns=lambda name: re.sub("^obj_", "obj_co_", name))
+    given = make.tables(heads={"a": heads, "b": other}, relations={"a": make.relations(), "b": make.relations()})
+    own = given.relations["corpus"] == "b"
+    given.relations["relation"] = given.relations["relation"].mask(
+        own & given.relations["relation"].eq("obj"), "obj_co"
+    )
+    assert set(given.of("b").heads.filter(like="obj_")) == set(other.filter(like="obj_"))
+
+
 def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence) -> None:
     baseline = evidence.scores[evidence.scores["kind"] == "baseline"]
     rows = table.judged([evidence, replace(evidence, title="b", pruned=False, scores=baseline)])

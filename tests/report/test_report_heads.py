@@ -103,7 +103,10 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_pat
         assert here["attention"].to_numpy().reshape(size, size).tolist() == sentence["attention"]
         assert here.loc[here["query"] == 1, "key_token"].tolist() == sentence["tokens"]
         assert here.loc[here["rarest"], "key"].unique().tolist() == [sentence["rarest"] + 1]
-    headings = {"EN-FR: rare-words head 1-3": plotted, "EN-FR: no example sentences": maps()}
+    headings = {
+        "EN-FR: rare-words head 1-3": plotted,
+        "EN-FR: no sentence has a token beyond heads.rare_cutoff": maps(),
+    }
     headings["EN-FR: no head passed the rare-words threshold"] = maps("▁a", kind="best of the first layer")
     for heading, numbers in headings.items():
         assert any(text.startswith(heading) for text in make.texts(figure5.draw(numbers)))

@@ -83,10 +83,11 @@ CARD["files"] = [{"file": "a.zip", "bytes": 5, "sha256": "ab", "url": "https://e
 
 def test_everything_that_was_counted_is_there_and_what_is_read_has_a_column_per_corpus(tmp_path: Path) -> None:
     other = COUNTS | {"dropped_in_reading": {"no_tab": 3}}
-    for name, value in {"card": CARD, "1": COUNTS, "2": other}.items():
+    parses = {"sentences": 40, "sentences_parsed": 38}
+    for name, value in {"card": CARD, "1": COUNTS, "2": other, "parses": parses}.items():
         (tmp_path / name).write_text(json.dumps(value))
-    cards = dict.fromkeys(("One", "Two"), tmp_path / "card")
-    numbers = data_card.numbers(None, cards, {"One": tmp_path / "1", "Two": tmp_path / "2"})
+    cards, trees = (dict.fromkeys(("One", "Two"), tmp_path / name) for name in ("card", "parses"))
+    numbers = data_card.numbers(None, cards, {"One": tmp_path / "1", "Two": tmp_path / "2"}, trees)
     found = numbers[numbers["corpus"] == "One"].set_index(["part", "quantity"])["value"]
     expected = {
         "source": {"kind": "opus", "licence": "CC-BY 2.0", "file 1 sha256": "ab", "package 1": "pkg 1:2.0"},
@@ -94,6 +95,7 @@ def test_everything_that_was_counted_is_there_and_what_is_read_has_a_column_per_
         "cleaning": {"pairs": 90, "dropped: too long": 8, "changed: entities": 7},
         "splitting": {"pairs": 82, "dropped: train overlap": 2},
         "train": {"pairs": 40, "source length, 95%": 11.0, "target characters": 40},
+        "analysis": {"pairs": 40, "sentences with a tree": 38},
     }
     for part, quantities in expected.items():
         assert found[part][list(quantities)].to_dict() == quantities

@@ -125,10 +125,13 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
                 dropped["held_out_duplicate"] += len(apart) - len(first)
         if len(chosen) < MIN_FILLED * size:
             advice = "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
+            largest = int(np.diff(bounds).max())
+            if 2 * largest > len(rows):
+                advice = f"{largest} of {len(rows)} pairs are one group: a document, or pairs that share sentences (bar digits)"
             if 2 * shared > len(left):
                 advice = f"all sentences of {shared} of them are in the other held-out sets: are these files of the same text?"
             raise UserError(
-                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole documents: {len(left)} documents "
+                f"split.{name}: only {len(chosen)} of {size} pairs could be held out in whole groups: {len(left)} groups "
                 f"were left, with {len(rows) / len(dealt):.0f} pairs each on average; {advice}"
             )
         sets[name] = np.array(list(chosen.values()))

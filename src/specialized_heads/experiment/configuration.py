@@ -281,6 +281,12 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
         return f"{where}.kind: required key is missing; it is one of {', '.join(kinds)}"
     if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
         return f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and off need them too)"
+    if problem["type"] == "list_type":
+        return f"{where}: not a list; write it in brackets, as in [{problem['input']}]"
+    if problem["type"] == "string_type":
+        return f"{where}: {str(problem['input'])[:50]!r} is not text; quote it"
+    if problem["type"] in ("model_type", "dict_type") and problem["input"] is None:
+        return f"{where}: the section is empty; give it keys or remove it"
     if problem["type"] == "int_parsing":
         return f"{where}: {problem['input'][:50]!r} is not a whole number; write it out, as in 100000"
     if problem["type"] == "string_pattern_mismatch":

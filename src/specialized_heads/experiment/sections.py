@@ -29,8 +29,8 @@ class Split(Section):
 class Vocabulary(Section):
     """BPE vocabularies, separate for source and target (appendix B.1)."""
 
-    source: int = Field(32000, ge=16, description="source vocabulary, subwords")
-    target: int = Field(32000, ge=16, description="target vocabulary, subwords")
+    source: int = Field(32000, ge=16, le=1_000_000, description="source vocabulary, subwords")
+    target: int = Field(32000, ge=16, le=1_000_000, description="target vocabulary, subwords")
     preprocess: Mode = Field("none", description="text before BPE; paper: lower-case Moses tokens, as in its code")
 
 
@@ -68,7 +68,9 @@ class Training(Section):
 
     updates: int = Field(100_000, ge=1, description="parameter updates")
     batch_tokens: int = Field(16_000, ge=1, description="source tokens per update")
-    join: int = Field(1, ge=1, description="a training example joins 1 to this many pairs, drawn anew each epoch")
+    join: int = Field(
+        1, ge=1, le=100, description="a training example joins 1 to this many pairs, drawn anew each epoch"
+    )
     micro_batch_tokens: int = Field(
         4_000,
         ge=1,
@@ -85,7 +87,7 @@ class Training(Section):
     optimizer: Literal["adam", "muon"] = Field(
         "adam", description="adam: the paper's; muon: Muon for the weight matrices of the layers, Adam for the rest"
     )
-    muon_learning_rate: float = Field(0.02, gt=0, description="muon: peak learning rate of these matrices")
+    muon_learning_rate: float = Field(0.02, gt=0, le=100, description="muon: peak learning rate of these matrices")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability mass spread over all tokens")
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="of matrix products; fp32 is used where a processor or GPU has no instructions for bf16"
@@ -121,7 +123,7 @@ class Pruning(Section):
     learning_rate: float = Field(0.4, gt=0, description="as training.learning_rate; 0.4: where 100 000 updates end")
     warmup: int = Field(1_000, ge=1, description="updates of linear warm-up")
     optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for fine-tuning")
-    muon_learning_rate: float = Field(0.02, gt=0, description="as training.muon_learning_rate, for fine-tuning")
+    muon_learning_rate: float = Field(0.02, gt=0, le=100, description="as training.muon_learning_rate, for fine-tuning")
     gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same shape of schedule")
     retrain: Distinct[str] = Field(
         ["all"],

@@ -90,6 +90,10 @@ class Local(Section):
             raise ValueError("give either path, or source_path and target_path")
         if "columns" in self.model_fields_set and not (self.path or self.dev or self.test or self.analysis):
             raise ValueError("columns are those of TSV files; exchange source_path and target_path to swap languages")
+        if len(set(self.files().values())) < len(self.files()):
+            raise ValueError(
+                "the same file is named twice; training text and each held-out set need files of their own"
+            )
         if self.group_by == "document" and self.path is None:
             raise ValueError("group_by document needs path: files of sentences have no column of documents")
         if self.group_by == "document" and len(self.columns) < 3:

@@ -82,7 +82,10 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         if parts[2] == ".":
             continue
         if int(parts[1]) != expected:
-            raise UserError(f"{where}: word {number} instead of word {expected}; number words from 1 in each sentence")
+            raise UserError(
+                f"{where}: word {number} instead of word {expected}; number words from 1 in each sentence, and end "
+                "sentences with an empty line"
+            )
         space = "" if "SpaceAfter=No" in last.split("|") else " "
         if parts[2] == "-":
             if inside or int(parts[3]) < expected:

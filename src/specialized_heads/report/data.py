@@ -69,7 +69,8 @@ class Tables(NamedTuple):
         """The rows of a corpus; of the heads, without the columns of relations that only others have."""
         own = Tables(*(table[table["corpus"] == corpus] for table in self))
         foreign = set(self.relations["relation"]) - set(own.relations["relation"])
-        drop = [column for column in own.heads if column.startswith(tuple(f"{relation}_" for relation in foreign))]
+        starts = tuple(f"{relation}_{end}" for relation in foreign for end in ("arcs", *DIRECTIONS))
+        drop = [column for column in own.heads if column.startswith(starts)]
         return own._replace(heads=own.heads.drop(columns=drop))
 
 

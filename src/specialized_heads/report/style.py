@@ -111,8 +111,9 @@ REFERENCE = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}  # referen
 
 
 def series(index: int) -> Series:
-    """The look of the series at this position, from 0; after the last look they start again."""
-    return SERIES[index % len(SERIES)]
+    """The look of the series at this position, from 0; each further round has other markers for the same colours."""
+    turns, place = divmod(index, len(SERIES))
+    return SERIES[place]._replace(marker=SERIES[(place + turns) % len(SERIES)].marker)
 
 
 def ordered(index: int, count: int) -> Series:

@@ -247,14 +247,15 @@ class _Run:
             "learning_rate": self.rate(self.update),
             "loss": float(self.loss) / self.loss_tokens,
         }
-        if not math.isfinite(record["loss"]):
-            raise UserError(
-                f"update {self.update}: the loss is {record['loss']}: training diverged; lower the learning rate and run again"
-            )
         self.loss.zero_()
         self.loss_tokens = 0
         if self.update % self.plan.evaluate_every == 0 or self.update in (self.plan.updates, *self.plan.checkpoints):
             record["dev_loss"] = evaluate(self.model, self.data.dev)
+        for loss in (record["loss"], record.get("dev_loss", 0.0)):
+            if not math.isfinite(loss):
+                raise UserError(
+                    f"update {self.update}: the loss is {loss}: training diverged; lower the learning rate and run again"
+                )
         for attention in self.model.attentions():
             if isinstance(attention.gate, HardConcrete):
                 name = f"{attention.kind}.{attention.layer + 1}"

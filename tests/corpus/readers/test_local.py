@@ -51,6 +51,16 @@ def test_columns_are_chosen_and_a_tab_inside_a_text_is_counted(tmp_path: Path) -
         read(path=path, columns=[2, 4, 5])
 
 
+def test_a_line_with_a_tab_missing_is_counted_and_not_taken_for_a_pair(tmp_path: Path) -> None:
+    path, analysis = tmp_path / "own.tsv", tmp_path / "analysis.txt"
+    path.write_text("A cat.\tКот.\tbook\n" * 10 + "A dog. Пёс.\tletters\n")
+    rows, counts = counted(path=path)
+    assert ([row[:2] for row in rows], counts) == ([("A cat.", "Кот.")] * 10, {"other_columns": 1})
+    analysis.write_text("A cat.\n" * 10 + "A dog\tand more.\n")
+    rows, counts = counted(path=path, analysis=analysis)
+    assert (len(rows), counts) == (20, {"other_columns": 2})
+
+
 def test_two_texts(tmp_path: Path) -> None:
     source, target = tmp_path / "x.en", tmp_path / "x.ru"
     source.write_text("A cat.\n\nA dog.\n\n")
@@ -93,8 +103,9 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", "line 2: not UTF-8"),
         (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", "line 2: a carriage return within"),
         ("A cat.\tUn chat.\n".encode("utf-16-be"), "sentence", "line 1: a NUL or escape character"),
+        (b"1.\t2.\n", "sentence", "column 1 has no letter in any line; sentences need letters"),
         (b"1\tA cat.\t7\tUn chat.\n2\tA dog.\t8\tUn chien.\n", "sentence", "column 1 has no letter"),
-        (b"\n  \n", "sentence", r"own\.tsv: the file is empty"),
+        (b"\n  \n", "sentence", r"own\.tsv: no line has text"),
     ],
 )
 def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, group_by: str, message: str) -> None:
@@ -113,6 +124,7 @@ def test_mistakes_in_lines_name_file_line_and_remedy(tmp_path, content: bytes, g
         {"source_path": "b", "target_path": "c", "group_by": "document"},
         {"source_path": "b", "target_path": "c", "columns": [2, 1]},
         {"path": "a", "columns": [2, 2]},
+        {"path": "a", "dev": "b", "test": "b"},
         {"path": "a", "columns": [2, 4], "group_by": "document"},
     ],
 )

@@ -162,7 +162,9 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             if kind := next((kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)), None):
-                raise UserError(f"{text.name}: line 1: packed by {kind}, but not named so; unpack it") from None
+                raise UserError(
+                    f"{text.name}: line 1: packed by {kind}; unpack it, or name a gzip or xz file .gz or .xz"
+                ) from None
             raise UserError(
                 f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"
             ) from None

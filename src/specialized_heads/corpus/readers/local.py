@@ -65,7 +65,9 @@ def read_pairs_file(
                     f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the "
                     "`columns` given"
                 )
-            if len(cells) != width and max(columns) <= len(cells):
+            # Targets of an analysis set may be missing; a missing document has an error of its own.
+            fewer = len(cells) < width and set_ != "analysis" and group_by != "document"
+            if len(cells) > width or fewer:
                 others.append(number)
                 counts["other_columns"] += 1
                 continue
@@ -82,9 +84,10 @@ def read_pairs_file(
                 "All must have the same columns; remove a header"
             )
         if not width:
-            raise UserError(f"{path}: the file is empty; it must hold at least one pair")
+            raise UserError(f"{path}: no line has text; it must hold at least one pair")
         if numbers := sorted(set(required) - lettered):
-            raise UserError(f"{path}: column {numbers[0]} has no letter in any line; set `columns`, such as [2, 4]")
+            remedy = "set `columns`, such as [2, 4]" if width > 2 else "sentences need letters"
+            raise UserError(f"{path}: column {numbers[0]} has no letter in any line; {remedy}")
 
     yield from blocks(rows(), set_=set_)
 
@@ -93,7 +96,7 @@ def text_lines(path: Path) -> Iterator[str]:
     """The lines of a file, plain or compressed. A line with a carriage return, NUL or escape character is refused."""
     for number, line in enumerate(lines(path), start=1):
         if "\0" in line or "\x1b" in line:
-            what = "a NUL or escape character, as in text in UTF-16 or ISO-2022; convert the file to UTF-8"
+            what = "a NUL or escape character, as in archives and UTF-16; unpack the file, or convert it to UTF-8"
             raise UserError(f"{path}: line {number}: {what}")
         if "\r" in line:
             raise UserError(
@@ -112,4 +115,4 @@ def _two_texts(source: Path, target: Path, *, counts: Counter[str]) -> Iterator[
         else:
             counts["blank_line"] += 1
     if empty:
-        raise UserError(f"{source}: the file is empty; it must hold at least one line of text")
+        raise UserError(f"{source}: no line has text; it must hold at least one")

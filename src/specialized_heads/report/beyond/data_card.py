@@ -13,7 +13,7 @@ import pandas as pd
 from specialized_heads.report.data import Tables
 from specialized_heads.stage import read_json
 
-FILES = ("cards", "counts")
+FILES = ("cards", "counts", "parses")
 CAPTION = (
     "Data card: source, licence and size of each corpus, and the pairs removed by reading, cleaning and splitting, each counted "
     "under the first reason that applied. The pairs read include pages and blocks that yielded no pairs. Lengths are in "
@@ -25,8 +25,10 @@ DETAILS = ("sha256", "address", "characters")  # too long, or too many, for the 
 Value = str | int | float
 
 
-def quantities(card: dict[str, Any], counts: dict[str, Any]) -> Iterator[tuple[str, str, Value]]:
-    """Step, quantity and value of everything that the raw stage's card and the split stage's counts say of one corpus."""
+def quantities(
+    card: dict[str, Any], counts: dict[str, Any], parses: dict[str, Any]
+) -> Iterator[tuple[str, str, Value]]:
+    """Step, quantity and value of everything that raw stage, split stage and parser say of one corpus."""
     yield "source", "kind", card["kind"]
     yield "source", "licence", card["licence"]
     for number, file in enumerate(card["files"], start=1):
@@ -52,12 +54,15 @@ def quantities(card: dict[str, Any], counts: dict[str, Any]) -> Iterator[tuple[s
             yield split, f"{side} characters", sizes[f"{side}_characters"]
             for statistic, length in sizes[f"{side}_length"].items():
                 yield split, f"{side} length, {statistic}", length
+    yield "analysis", "sentences with a tree", parses["sentences_parsed"]
 
 
-def numbers(tables: Tables, cards: dict[str, Path], counts: dict[str, Path]) -> pd.DataFrame:
+def numbers(tables: Tables, cards: dict[str, Path], counts: dict[str, Path], parses: dict[str, Path]) -> pd.DataFrame:
     """One row per corpus and quantity: corpus, part, quantity, value (text, pairs, words, characters or a length in words)."""
     rows = [
-        (title, *row) for title, card in cards.items() for row in quantities(read_json(card), read_json(counts[title]))
+        (title, *row)
+        for title in cards
+        for row in quantities(*(read_json(files[title]) for files in (cards, counts, parses)))
     ]
     return pd.DataFrame(rows, columns=["corpus", "part", "quantity", "value"], dtype=object)
 

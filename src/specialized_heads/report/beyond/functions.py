@@ -8,7 +8,7 @@ from math import nan
 
 import pandas as pd
 
-from specialized_heads.heads.functions import FUNCTIONS, OF_TOKENS, Function
+from specialized_heads.heads.functions import FUNCTIONS, OF_TOKENS, SYNTACTIC, Function
 from specialized_heads.report.beyond.emergence import SHARES, relation_name
 from specialized_heads.report.data import Tables
 
@@ -23,8 +23,9 @@ CAPTION = (
 def numbers(tables: Tables) -> pd.DataFrame:
     """One row per baseline.
 
-    heads: of the encoder; labelled: those with a function; `share_<offset>`: the largest share at each neighbour; margin: the
-    largest, with interval and relation; positional, syntactic, rare_words: heads with this label.
+    heads: of the encoder; labelled: those with a function; uncertain: those of them whose interval includes zero;
+    `share_<offset>`: the largest share at each neighbour; margin: the largest, with interval and relation; positional,
+    syntactic, rare_words: heads with this label.
     """
     rows = []
     baselines = tables.translation().query("kind == 'baseline'")
@@ -33,6 +34,12 @@ def numbers(tables: Tables) -> pd.DataFrame:
         encoder = heads[(heads["seed"] == model.seed) & (heads["type"] == "encoder")]
         row = {name: getattr(model, name) for name in ("corpus", "seed", "updates", "dev_loss")}
         row |= {"heads": len(encoder), "labelled": int((encoder["functions"].map(len) > 0).sum())}
+        row["uncertain"] = sum(
+            names == [SYNTACTIC] and not certain
+            for names, certain in zip(
+                map(list, encoder["functions"]), map(len, encoder["relations_certain"]), strict=True
+            )
+        )
         row |= encoder[list(SHARES)].max().to_dict()
         margins = encoder.filter(regex="_margin$").stack().dropna()
         row |= {"relation": None, "margin": nan, "margin_low": nan, "margin_high": nan}
@@ -65,7 +72,9 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         for function in OF_TOKENS:
             line[function.measure] = between(seeds[function.score], "{:.2f}")
         for function in FUNCTIONS:
-            line[f"{function.name} heads"] = between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
+            untested = function.score in seeds and seeds[function.score].isna().all()
+            count = "–" if untested else between(seeds[_column(function)], "{:.0f}") + f" of {best['heads']}"
+            line[f"{function.name} heads"] = count
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -75,6 +84,8 @@ def notes(rows: pd.DataFrame) -> list[str]:
     lines = []
     for row in rows.itertuples():
         line = f"{row.corpus}, seed {row.seed}: {row.labelled} of {row.heads} encoder heads have a function"
+        if row.uncertain:
+            line += f", {row.uncertain} of them with a margin whose interval includes zero"
         if not row.labelled:
             line += f"; most likely {row.updates:,} updates of training are few, or the model is small"
         lines.append(f"{line}.")

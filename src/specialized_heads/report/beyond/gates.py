@@ -1,10 +1,13 @@
 """Gates during pruning: the probability that each head's gate is open, from the first update to the last.
 
 A panel is one pruned model and one attention type; a row of cells is a head, grouped by layers, and updates run to the right. A
-marker beside a row is a function of the head before pruning. The bar above a panel is the choosing phase: it lasts from the first
-to the last update at which a gate closes or opens again (P(open) crosses 0.1). "Still between" counts the gates that end
-between 0.1 and 0.9. With a target number of heads the gates become constants before the end, which shows as saturated colours.
+marker beside a row is a function of the head before pruning. The bar above a panel is the choosing phase: it lasts from the
+first to the last update at which a gate closes or opens again (P(open) crosses 0.1). "Undecided" counts the gates that end
+neither closed nor fully open with probability 0.9. With a target number of heads the gates become constants before the end,
+which shows as saturated colours.
 """
+
+from math import log
 
 import numpy as np
 import pandas as pd
@@ -12,13 +15,16 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.special import expit, logit
 
+from specialized_heads.model.gates import BETA, HIGH, LOW
 from specialized_heads.report import style
 from specialized_heads.report.claims.of_scores import CLOSED
 from specialized_heads.report.data import Tables, first_seed
 from specialized_heads.report.voita import sweep
 
 MOST = 6  # panels beside each other
+FULLY_OPEN = expit(logit(1 - CLOSED) + 2 * BETA * log(HIGH / -LOW))  # P(open) of a gate that is 1 with probability 0.9
 ROW = 0.025  # inches of a gate
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open", "functions"]
@@ -114,7 +120,7 @@ def _choice(axes: Axes, cells: pd.DataFrame) -> str:
     closed = (cells < CLOSED).astype(int)
     changes = closed.diff(axis=1).fillna(closed).any()
     updates = changes.index[changes]
-    between = int(cells.iloc[:, -1].between(CLOSED, 1 - CLOSED).sum())
+    between = int(cells.iloc[:, -1].between(CLOSED, FULLY_OPEN).sum())
     text = "none closes"
     if len(updates):
         text = "choice: " + "–".join(map(str, dict.fromkeys(updates[[0, -1]])))

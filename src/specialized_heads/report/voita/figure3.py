@@ -46,7 +46,7 @@ def draw(bars: pd.DataFrame) -> Figure:
         _panel(axes, relation, same, top=1.0 if pd.isna(top) else 1.15 * top)
     for axes in grid[:, 0]:
         axes.set_ylabel("share of arcs")
-    label = "most frequent position: the baseline of figure 4 and table 1"
+    label = "most frequent position; figure 4 and table 1 leave out arcs within a subword"
     drawn.legend([Patch(facecolor=MOST_FREQUENT)], [label], loc="outside lower center", handlelength=1.2)
     return drawn
 

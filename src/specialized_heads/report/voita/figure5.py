@@ -53,7 +53,9 @@ def draw(weights: pd.DataFrame) -> Figure:
     title, layer, head, kind, score = weights[["corpus", "layer", "head", "kind", "score"]].iloc[0]
     drawn = Figure(figsize=(style.DOUBLE, 2.9), layout="constrained")
     if pd.isna(layer):
-        style.message(drawn.subplots(), f"{title}: no example sentences", inches=style.DOUBLE)
+        style.message(
+            drawn.subplots(), f"{title}: no sentence has a token beyond heads.rare_cutoff", inches=style.DOUBLE
+        )
         return drawn
     which = f"rare-words head {layer}-{head}"
     if kind != "rare words":
