@@ -127,7 +127,7 @@ def divide(index: pd.DataFrame, *, sizes: Split) -> tuple[dict[str, np.ndarray],
             advice = "make the set smaller, use more text, or give smaller documents (group_by: sentence)"
             largest = int(np.diff(bounds).max())
             if 2 * largest > len(rows):
-                advice = f"{largest} of {len(rows)} pairs are one group: a document, or pairs that share sentences (bar digits)"
+                advice = f"{largest} of {len(rows)} pairs are one group: a document, or pairs that share sentences, digits aside"
             if 2 * shared > len(left):
                 advice = f"all sentences of {shared} of them are in the other held-out sets: are these files of the same text?"
             raise UserError(
