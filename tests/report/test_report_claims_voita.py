@@ -269,7 +269,7 @@ def test_the_exception_in_layer_1_needs_a_rare_words_head_and_three_seeds(make, 
     without = replace(made, heads=heads.assign(functions=last))
     assert of_heads.exception_of_layer_1(without).n == len(gaps) - 1
     none = heads.assign(functions=[[] for _ in range(len(heads))])
-    assert "no rare-words head" in reason(of_heads.exception_of_layer_1, made, heads=none)
+    assert "needs a rare-words head" in reason(of_heads.exception_of_layer_1, made, heads=none)
 
 
 def test_the_most_relevant_heads_have_functions(evidence: Evidence) -> None:

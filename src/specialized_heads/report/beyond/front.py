@@ -124,7 +124,7 @@ def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     for point in curve[curve["kind"] == "reported"].itertuples():
         look = {"marker": paper.MARKERS[point.corpus], "markersize": 6, "color": LOOKS[point.scope].colour}
         axes.plot(point.share, point.difference, alpha=0.6, **look)
-    style.share_axis(axes, xlabel="heads retained, share of those that can go", ylabel="BLEU − reference")
+    style.share_axis(axes, xlabel="heads retained, share of the prunable heads", ylabel="change in BLEU")
     sweep.widen(axes)
 
 

@@ -21,8 +21,8 @@ from specialized_heads.stage import UserError, write_file
 
 RULE = (
     "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of those "
-    "whose tables are kept and that can judge it, this is the one with most seeds, then with most updates (of pruning, of the "
-    "models from scratch, or of the baseline, whichever the claim is about), then the one that can judge most claims. The "
+    "whose tables are kept and that can judge it, this is the one with the most seeds, then the most updates (of pruning, of the "
+    "models from scratch, or of the baseline, whichever the claim is about), then the one that can judge the most claims. The "
     "verdict plays no part in the choice."
 )
 MORE = ["experiment", "folder", "seeds", "updates"]

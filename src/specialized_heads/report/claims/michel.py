@@ -35,7 +35,7 @@ def claims() -> list[Claim]:
     wmt, bert = paper.PRUNING_SHARES["WMT"], paper.PRUNING_SHARES["BERT"]
     # Models still translate with a fifth of their self-attention heads, but not of cross-attention.
     still = (f"around {STILL} of {WHOLE} ({Unit.SHARE.text(change)})", (round(change - 0.1, 2), inf),
-             "at most 10 points more is lost")  # fmt: skip
+             "at most 10 points more lost")  # fmt: skip
     collapse = ("collapse", (-1.0, -0.5), "half of BLEU or more")
     few = {
         "encoder": ("encoder self-attention", still),
@@ -43,15 +43,15 @@ def claims() -> list[Claim]:
         "cross": ("cross-attention", collapse),
     }
     return [
-        Claim("single", "3.2, table 1", "encoder heads whose removal alone changes BLEU (p < 0.01)",
+        Claim("single", "3.2, table 1", "single encoder heads whose removal changes BLEU (p < 0.01)",
               f"{SINGLE[0]} of {SINGLE[1]} ({share:.0%})", (0.0, share + 0.1), "at most 10 points more",
               Unit.SHARE, of_ablation.significant),
-        Claim("one_enough", "3.3, table 2", "layers that lose no BLEU with their best head alone (p < 0.01)",
+        Claim("one_enough", "3.3, table 2", "layers that lose no BLEU at p < 0.01 with only their best head",
               f"{ENOUGH[0]} of {ENOUGH[1]} ({ENOUGH[0] / ENOUGH[1]:.0%})", (round(ENOUGH[0] / ENOUGH[1] - 0.2, 2), 1.0),
               "at most 20 points less", Unit.SHARE, of_ablation.one_is_enough),
-        Claim("last_cross", "3.3, table 2", "relative change of BLEU with one head in the last layer of cross-attention",
+        Claim("last_cross", "3.3, table 2", "relative change in BLEU with one head in the last layer of cross-attention",
               f"{Unit.DIFFERENCE.text(ALONE)} of {WHOLE} ({Unit.SHARE.text(ALONE / WHOLE)})",
-              (-1.0, round(ALONE / WHOLE + 0.1, 2)), "at most 10 points less is lost",
+              (-1.0, round(ALONE / WHOLE + 0.1, 2)), "at most 10 points less lost",
               Unit.SHARE, partial(of_ablation.one_left, rank=False)),
         Claim("last_cross_rank", "3.3, table 2", "rank of that loss among all layers and types",
               "1", (1, 1), "none",
@@ -60,19 +60,19 @@ def claims() -> list[Claim]:
               f"{CORRELATION:.2f}", (CORRELATION - 0.2, 1.0), "at most 0.2 less",
               Unit.CORRELATION, of_ablation.two_sets),
         Claim("no_loss_wmt", "4.2, figure 3",
-              f"relative change of BLEU without up to {wmt:.0%} of the heads, least important first",
+              f"relative change in BLEU as up to {wmt:.0%} of the heads go, least important first",
               "no noticeable loss", (-0.02, inf), "2% of BLEU",
               Unit.SHARE, partial(of_ablation.removed, pruned="all", share=wmt, up_to=True)),
         Claim("sharp_drop_wmt", "4.2, figure 3",
-              f"relative change of BLEU without {DROPPED:.0%} of the heads, least important first",
+              f"relative change in BLEU as {DROPPED:.0%} of the heads go, least important first",
               "a sharp drop", (-inf, -0.2), "a fifth of BLEU or more",
               Unit.SHARE, partial(of_ablation.removed, pruned="all", share=DROPPED)),
         Claim("no_loss_bert", "4.2, figure 3",
-              f"relative change of what BERT has learned without up to {bert:.0%} of the heads, least important first",
+              f"relative change in what BERT has learned as up to {bert:.0%} of the heads go, least important first",
               "no noticeable loss", (-0.02, inf), "2% of what was learned",
               Unit.SHARE, partial(_of_bert, partial(of_ablation.removed, pruned="all", share=bert, up_to=True)),
               judged_on=("translation", "classification")),
-        *(Claim(f"few_{kind}", "5, figure 4", f"relative change of BLEU with {FEW:.0%} of the heads of {name}",
+        *(Claim(f"few_{kind}", "5, figure 4", f"relative change in BLEU with {FEW:.0%} of the heads of {name}",
                 *reported, Unit.SHARE, partial(of_ablation.removed, pruned=kind, share=1 - FEW))
           for kind, (name, reported) in few.items()),
         # Half a point more, since steps are whole heads.
@@ -80,7 +80,7 @@ def claims() -> list[Claim]:
               f"heads that can be removed at the end of training with {WITHIN:.0%} of BLEU kept",
               f"up to {REDUNDANT:.0%}, with 85 to 90%", (REDUNDANT - 0.105, 1.0), "at most 10 points less",
               Unit.SHARE, partial(of_ablation.redundant_at_the_end, kept=WITHIN)),
-        Claim("redundant_later", "6, figure 5", "more heads than early in training",
+        Claim("redundant_later", "6, figure 5", "the same share minus that early in training",
               "yes", (0.01, inf), f"at least 1 point, with its interval; the same sign in each of {MIN_SEEDS} seeds or more",
               Unit.POINTS, partial(of_ablation.more_redundant_than_early, kept=WITHIN), directed=True),
     ]  # fmt: skip
@@ -90,17 +90,17 @@ def claims_of_bert() -> list[Claim]:
     """The claims on BERT that only an experiment with tasks has; `no_loss_bert` is in every table."""
     claim = partial(Claim, judged_on=("classification",))
     return [
-        claim("bert_single", "3.2, figure 1", "heads of BERT whose removal alone changes its score (p < 0.01)",
+        claim("bert_single", "3.2, figure 1", "single heads of BERT whose removal changes its score (p < 0.01)",
               "the majority can go without much deviation", (0.0, 0.5), "at most half",
               Unit.SHARE, of_ablation.significant),
         claim("bert_alone", "3.3, table 3",
-              "layers of BERT that lose no accuracy with their best head alone (p < 0.01)",
+              "layers of BERT that lose no accuracy at p < 0.01 with only their best head",
               f"{BERT_ENOUGH} of {BERT_ENOUGH}", (0.75, 1.0), "at most 25 points less", Unit.SHARE, of_ablation.one_is_enough),
         claim("bert_two_sets", "3.4, figure 2",
               "correlation of the effects of single heads of BERT on matched and mismatched sets",
               f"{BERT_CORRELATION:.2f}", (round(BERT_CORRELATION - 0.2, 2), 1.0), "at most 0.2 less",
               Unit.CORRELATION, of_ablation.two_sets),
-        claim("bert_few", "4.2, figure 3", "relative change of what BERT has learned with 10% of its heads",
+        claim("bert_few", "4.2, figure 3", "relative change in what BERT has learned with 10% of its heads",
               "a sharp drop", (-inf, -0.2), "a fifth of what was learned or more",
               Unit.SHARE, partial(of_ablation.removed, pruned="all", share=0.9)),
         *(claim(f"bert_speed_{batch}", "4.3, table 4", f"gain in speed without half of BERT's heads, {sentences} per batch",

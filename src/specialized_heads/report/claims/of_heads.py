@@ -122,7 +122,7 @@ def exception_of_layer_1(evidence: Evidence) -> Measured:
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
     first = heads[heads["layer"] == 1]
     first = first[first["seed"].isin(first.loc[_attends_to_rare_words(first), "seed"])]
-    require(len(first), "the first layer has no rare-words head, which the exception is")
+    require(len(first), "the exception needs a rare-words head in the first layer")
     top = _most_relevant_of_layer_1(first)
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()

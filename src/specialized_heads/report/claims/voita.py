@@ -32,10 +32,13 @@ BETTER = (0.2, 0.6)  # footnote 8: BLEU by which pruned models are better than o
 GAINS = [round(row.pruned - row.scratch, 2) for row in paper.TABLE2]
 CONTROLS = {  # models from scratch, section, BLEU by which pruned models are better, and the scope that the paper compares
     "scratch": ("the same heads trained from scratch", "6.3.1, table 2", (min(GAINS), max(GAINS)), "all"),
-    "count": ("as many heads trained from scratch", "6.2, footnote 8", BETTER, "encoder"),
-    "regularised": ("gates and penalty trained from scratch", "6.2, footnote 8", BETTER, "encoder"),
+    "count": ("models from scratch with as many heads", "6.2, footnote 8", BETTER, "encoder"),
+    "regularised": ("models from scratch with gates and penalty", "6.2, footnote 8", BETTER, "encoder"),
 }
-NEXT, EARLIER = "survival, heads of the next type minus encoder heads", "survival, cross-attention minus the next type"
+NEXT, EARLIER = (
+    "survival of the next type minus that of the encoder",
+    "survival of cross-attention minus that of the next type",
+)
 
 
 def claims() -> list[Claim]:
@@ -45,7 +48,8 @@ def claims() -> list[Claim]:
         *_baselines(),
         *_relevance(),
         of_baseline("relevance_confidence", "4, figure 1",
-                    "relevance agrees with confidence: rank correlation within encoder layers, without the exception below",
+                    "relevance agrees with confidence: rank correlation within encoder layers, without a top rare-words head "
+                    "in layer 1",
                     "to a reasonable extent", (0.01, inf), "any positive correlation, with its interval",
                     Unit.CORRELATION, of_heads.relevance_and_confidence, directed=True),
         of_baseline("relevance_exception", "4, figure 1",
@@ -55,9 +59,9 @@ def claims() -> list[Claim]:
                     f"at least 1 point, with its interval; the same sign in at least {of_heads.MIN_SEEDS} seeds",
                     Unit.POINTS, of_heads.exception_of_layer_1, directed=True),
         of_baseline("positional", "5.1",
-                    "an encoder head has its maxima at one relative position, of the queries with a token there",
+                    "best head's share of maxima at one relative position, among queries with a token there",
                     f"at least {POSITIONAL:.0%}", (POSITIONAL, 1.0), "none", Unit.SHARE, of_heads.positional_share),
-        of_baseline("positional_next", "5.1", "the same at the next token, which the paper has too",
+        of_baseline("positional_next", "5.1", "the same share at the next token; the paper has such a head",
                     f"at least {POSITIONAL:.0%}", (POSITIONAL, 1.0), "none",
                     Unit.SHARE, partial(of_heads.positional_share, offset=1)),
         of_baseline("positional_confidence", "5.1", "confidence of the least confident positional head",
@@ -67,7 +71,7 @@ def claims() -> list[Claim]:
         Claim("gates_decided", "6.1", "gates that end almost fully closed or almost fully open, with probability above 0.9",
               "nearly all", (0.9, 1.0), "10 points", Unit.SHARE, of_scores.gates_decided, scopes=SCOPES),
         *(_loss(f"encoder_{DATA[row.corpus][0]}", f"{'abstract; ' if row.corpus == paper.WMT else ''}6.2.1, figure 7",
-                f"BLEU with {row.heads} of 48 encoder heads ({DATA[row.corpus][1]}) against the reference",
+                f"change in BLEU with {row.heads} of 48 encoder heads ({DATA[row.corpus][1]})",
                 -row.loss, data=DATA[row.corpus][0], scope="encoder", left=row.heads / paper.HEADS_PER_TYPE)
           for row in paper.FIGURE7),
         Claim("specialised_survive", "abstract; 6.2.2, figure 8",
@@ -78,7 +82,7 @@ def claims() -> list[Claim]:
               "all", (1 - SHARE, 1.0), "20 points; 10 points more or fewer heads",
               Unit.SHARE, partial(of_heads.functions_kept, left=KEPT / paper.HEADS_PER_TYPE), scopes=("encoder",)),
         Claim("drift", "6.2.2, figure 8",
-              "with fewer heads, functions drift to others: pruned models in which a head is both positional and syntactic",
+              "functions drift to the heads left: pruned models in which a head is both positional and syntactic",
               "some", (0.01, 1.0), "any", Unit.SHARE, of_heads.two_functions, scopes=("encoder",)),
         *_all_types(),
         *_order(),
@@ -131,8 +135,8 @@ def _relations() -> Iterator[Claim]:
         label = paper.direction_label(relation, direction)
         yield Claim(
             f"{relation}_{direction}", "5.2, table 1",
-            f"{relation} {label}: accuracy of the best head above a fixed offset's", ", ".join(values),
-            (max(0.0, min(margins) - 0.05), max(margins) + 0.05), "5 points beyond both, above the offset",
+            f"{relation} {label}: margin of the best head over the best fixed offset", ", ".join(values),
+            (max(0.0, min(margins) - 0.05), max(margins) + 0.05), "5 points beyond both, but above 0",
             Unit.POINTS, partial(of_heads.margin, relation=relation, direction=direction), of_pruning=False,
         )  # fmt: skip
 
@@ -157,7 +161,7 @@ def _all_types() -> Iterator[Claim]:
         heads = (row.encoder, row.decoder, row.cross)
         yield _loss(
             "_".join(map(str, ["all", data, *heads])), "6.3.1, table 2",
-            f"BLEU with {'/'.join(map(str, heads))} of 48/48/48 heads ({title}) against the reference",
+            f"change in BLEU with {'/'.join(map(str, heads))} of 48/48/48 heads ({title})",
             row.difference,
             data=data, scope="all", left=sum(heads) / (3 * paper.HEADS_PER_TYPE),
         )  # fmt: skip
@@ -194,7 +198,7 @@ def _order() -> Iterator[Claim]:
     first = f"{sum(row.encoder < min(row.decoder, row.cross) for row in paper.TABLE2)} of {models} models"
     last = f"{sum(row.cross > max(row.encoder, row.decoder) for row in paper.TABLE2)} of {models} models"
     table, figure = "6.3.2, table 2, figure 9", "6.3.2, figure 10"
-    more, less = (0.01, inf), (-inf, -0.01)
+    more, less, both = (0.01, inf), (-inf, -0.01), "yes, in both corpora"
     tolerance = (
         f"at least 1 point, with its interval; the same sign in each of {of_heads.MIN_SEEDS} seeds or more; "
         f"{of_heads.MIN_REMOVED} removed heads or more"
@@ -205,9 +209,9 @@ def _order() -> Iterator[Claim]:
          partial(of_type, kind="encoder", last=False)),
         ("cross_last", table, f"cross-attention keeps its heads longest: {EARLIER}", last, more,
          partial(of_type, kind="cross", last=True)),
-        ("decoder_low", figure, "decoder self-attention survives in low layers: survival per layer", "both corpora", less,
+        ("decoder_low", figure, "decoder self-attention survives in low layers: change in survival per layer", both, less,
          partial(of_layer, kind="decoder", sign=-1)),
-        ("cross_high", figure, "cross-attention survives in high layers: survival per layer", "both corpora", more,
+        ("cross_high", figure, "cross-attention survives in high layers: change in survival per layer", both, more,
          partial(of_layer, kind="cross", sign=1)),
     ]:  # fmt: skip
         yield Claim(
@@ -218,15 +222,15 @@ def _order() -> Iterator[Claim]:
 def _controls() -> Iterator[Claim]:
     """Pruned models against models trained from scratch."""
     for control, (name, section, (low, high), scope) in CONTROLS.items():
-        text = f"BLEU of pruned models against {name}"
+        text = f"BLEU of pruned models minus that of {name}"
         measure = partial(of_scores.better_than, control=control, scope=scope)
         yield Claim(
-            f"{control}_worse", section, f"{text}: better",
+            f"{control}_worse", section, f"{text}: above 0",
             "yes", (0.01, inf), "any advantage that two digits show, with its interval",
             Unit.DIFFERENCE, measure, scopes=SCOPES, control=control, directed=True,
         )  # fmt: skip
         yield Claim(
-            f"{control}_size", section, f"{text}: by how much",
+            f"{control}_size", section, f"{text}: how large",
             f"{Unit.DIFFERENCE.text(low)} to {Unit.DIFFERENCE.text(high)}",
             (max(0.01, low - BLEU), high + BLEU), f"{BLEU} BLEU beyond both, but better", Unit.DIFFERENCE, measure,
             scopes=SCOPES, control=control,

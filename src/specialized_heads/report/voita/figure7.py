@@ -63,7 +63,7 @@ def draw(points: pd.DataFrame) -> Figure:
     axes.axhline(0, **style.REFERENCE)
     whole = {paper.HEADS_PER_TYPE, *points.loc[points["kind"] == "baseline", "heads"]}
     of = f"{whole.pop():.0f}" if len(whole) == 1 else "all"
-    style.share_axis(axes, xlabel=f"encoder heads retained, share of {of}", ylabel="BLEU − reference")
+    style.share_axis(axes, xlabel=f"encoder heads retained, share of {of}", ylabel="change in BLEU")
     sweep.widen(axes)
     bars = "95% interval" + (", or range of seeds" if points["seeds"].max() > 1 else "")
     handles += [
