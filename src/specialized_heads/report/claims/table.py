@@ -31,11 +31,12 @@ CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
     "confirms the claim, and the verdict. Reproduced: our value and its whole interval are in the range. Partly: only the "
     "value is, or the evidence is too thin. Inconclusive: our value is outside, but its interval reaches the range; or a "
-    "claim only says that one thing is larger than another, and its interval is missing or leaves the range. Claims that this experiment "
-    "cannot test are only in claims.csv, with the reason. With several seeds, values and intervals are means (the interval "
-    "of a relation's margin spans those of the seeds), and heads and models are counted over all. Losses by pruning are "
-    "measured against the baseline if it is converged, otherwise against a model trained for as long with λ 0. Losses of a "
-    "classifier by pruning are relative to what it has learned: its score less that of the most frequent label."
+    "claim only says that one thing is larger than another, and its interval is missing or leaves the range. Claims that "
+    "this experiment cannot test are only in claims.csv, with the reason. With several seeds, values and intervals are "
+    "means (the interval of a relation's margin spans those of the seeds), and heads and models are counted over all. "
+    "Losses by pruning are measured against the baseline if it is converged, otherwise against a model trained for as long "
+    "with λ 0. Losses of a classifier by pruning are relative to what it has learned: its score less that of the most "
+    "frequent label."
 )
 
 
