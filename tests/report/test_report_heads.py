@@ -107,7 +107,7 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_pat
         "EN-FR: rare-words head 1-3": plotted,
         "EN-FR: no sentence has a token beyond heads.rare_cutoff": maps(),
     }
-    headings["EN-FR: no head passed the rare-words threshold"] = maps("▁a", kind="best of the first layer")
+    headings["EN-FR: no head passed the rare-words threshold"] = maps("▁a", kind="best of its layer")
     for heading, numbers in headings.items():
         assert any(text.startswith(heading) for text in make.texts(figure5.draw(numbers)))
 

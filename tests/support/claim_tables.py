@@ -5,10 +5,15 @@ from itertools import product
 from math import nan
 
 import pandas as pd
+import pytest
 
 from specialized_heads.experiment.names import columns
 from specialized_heads.model.architecture import KINDS
-from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.claims import voita
+from specialized_heads.report.claims.claim import Measured, Verdict, judge
+from specialized_heads.report.claims.evidence import Evidence, NotTestable
+
+CLAIMS = {claim.name: claim for claim in voita.claims()}
 
 Models = dict[float, list[list[int]]]  # heads left by type and layer, by λ
 WHOLE = [[8, 8, 8]] * 3
@@ -116,3 +121,18 @@ def seeds(heads: pd.DataFrame, *all_types: Models) -> Evidence:
     tables = [all_heads(heads, seed=seed, all_types=models) for seed, models in enumerate(all_types, start=1)]
     own = pd.concat([scores(seed=seed) for seed in range(1, len(all_types) + 1)], ignore_index=True)
     return replace(evidence_of(heads), scores=own, heads=pd.concat(tables, ignore_index=True))
+
+
+def verdict(name: str, evidence: Evidence) -> Verdict:
+    claim = CLAIMS[name]
+    return judge(claim.measure(evidence), claim.accepted, directed=claim.directed, unit=claim.unit)
+
+
+def reason(measure: object, evidence: Evidence, **changed: object) -> str:
+    with pytest.raises(NotTestable) as error:
+        measure(replace(evidence, **changed))
+    return str(error.value)
+
+
+def values(measured: Measured) -> tuple[float, float, float]:
+    return measured.value, measured.low, measured.high
