@@ -151,10 +151,8 @@ def test_too_small_a_corpus_says_the_numbers(divided, everyday: Pairs, name: str
     if isinstance(given, tuple):  # all of them the text itself, without its documents
         given = dict.fromkeys(given, Pairs(everyday.source, everyday.target, [""] * len(everyday)))
     given = {set_: everyday if part is ... else part for set_, part in given.items()}
-    books = [f"book {row // 100}" for row in range(500)]
-    pairs = Pairs(everyday.source, everyday.target, books) if name == "documents" else everyday
-    if name == "one_group":
-        pairs = Pairs(everyday.source, everyday.target, ["one"] * len(everyday))
+    documents = {"documents": [f"book {row // 100}" for row in range(500)], "one_group": ["one"] * 500}
+    pairs = Pairs(everyday.source, everyday.target, documents.get(name, everyday.document))
     with pytest.raises(UserError, match=said):
         divided(pairs, sizes, given)
 

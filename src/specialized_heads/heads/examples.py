@@ -28,17 +28,16 @@ def examples(
     """Maps of the best rare-words head, from sentences of readable length with a rare token.
 
     Returns:
-        `layer` and `head`, from 1; `kind`, whether that head is a rare-words head or only the best of the first layer; `score`,
+        `layer` and `head`, from 1; `kind`, whether that head is a rare-words head or only the best of the lowest layer; `score`,
         its share; `sentences`, each with `tokens`, `attention` and `rarest`, the position of its rarest token.
     """
     heads = maps.head_numbers(model, "encoder")
     if not heads or np.isnan(counted.shares["rarest"]).all():
         return {"layer": None, "head": None, "kind": "none", "score": None, "sentences": []}
     shares = counted.shares["rarest"]
-    best = int(np.argmax(shares))
-    if shares[best] < BY_NAME[RARE_WORDS].threshold:  # the paper's head is in the first layer
-        first = [layer == 1 for layer, _ in heads]
-        best = int(np.argmax(np.where(first, shares, -1.0))) if any(first) else best
+    passed = shares.max() >= BY_NAME[RARE_WORDS].threshold
+    lowest = np.array([layer == heads[0][0] for layer, _ in heads])  # where the paper's head is
+    best = int(np.argmax(shares if passed else np.where(lowest, shares, -1.0)))
     rarest = {}  # by sentence
     for number in range(len(store)):
         ids = store.source_ids(number)
@@ -62,6 +61,5 @@ def examples(
         for number, place in enumerate(rarest.values())
     ]
     layer, head = heads[best]
-    score = float(shares[best])
-    kind = RARE_WORDS if score >= BY_NAME[RARE_WORDS].threshold else "best of the first layer"
-    return {"layer": layer, "head": head, "kind": kind, "score": score, "sentences": sentences}
+    kind = RARE_WORDS if passed else "best of its layer"
+    return {"layer": layer, "head": head, "kind": kind, "score": float(shares[best]), "sentences": sentences}

@@ -284,7 +284,7 @@ class _Run:
             run_state.claim(self.folder)
         belongs = {"fingerprint": fingerprint, "checkpoints": self.plan.checkpoints}
         state = run_state.read_state(self.folder, **belongs, device=self.device)
-        if not self.context.agree("" if state is None else f"{state['update']} {state['loss']}"):
+        if not self.context.agree("" if state is None else f"{state['update']} {float(state['loss'])}"):
             raise UserError(f"{self.folder}: the processes of this training read different states; run again")
         if state is None:
             if self.context.is_main:  # also remove checkpoints of another run

@@ -1,9 +1,9 @@
 """The resumable state of a training run: a folder beside the model, verified when read, with one owner at a time.
 
-`state.pt` holds the run after some update; `update{n}.safetensors` holds the weights of a checkpoint; `owner`
-identifies the training process. A process started while another is still training (because its Snakemake was killed, its node
-was given up, or a second Snakemake runs) takes over: it resumes from the last state, and the other process stops when it next
-checks the folder. This needs no file locks, which some network file systems lack.
+`state.pt` holds the run after some update; `update{n}.safetensors` holds the weights of a checkpoint; `owner` identifies the
+training process. A process started while another is still training (because its Snakemake was killed, its node was given up, or
+a second Snakemake runs) takes over: it resumes from the last state, and the other process stops when it next checks the folder.
+This needs no file locks, which some network file systems lack.
 """
 
 import os

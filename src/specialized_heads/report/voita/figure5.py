@@ -1,7 +1,7 @@
 """Figure 5: attention maps of the rare-words head on real sentences (section 5.3).
 
 Rows are the tokens that attend, columns the tokens attended to; the column of the sentence's rarest token is framed. Where no
-head passed the threshold, the figure shows the best head of the first layer and says so.
+head passed the threshold, the figure shows the best head of the lowest layer and says so.
 """
 
 from pathlib import Path
@@ -59,7 +59,7 @@ def draw(weights: pd.DataFrame) -> Figure:
         return drawn
     which = f"rare-words head {layer}-{head}"
     if kind != "rare words":
-        which = f"no head passed the rare-words threshold; the best of the first layer is {layer}-{head}"
+        which = f"no head passed the rare-words threshold; the best of layer {layer} is {layer}-{head}"
     heading = f"{title}: {which} (layer-head), strongest attention on the rarest token in {score:.0%} of cases"
     drawn.suptitle(style.wrap(heading, inches=style.DOUBLE, size=8))
     sentences = style.by(weights, "sentence").values()
