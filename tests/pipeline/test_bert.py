@@ -35,7 +35,7 @@ def test_everything_is_made_and_judged(bert_run: tuple[Workflow, Run]) -> None:
     for name in ("task_pruning", "ablation", "ablation_sets", "moments", "gates", "training_curves"):
         assert (folder / "figures" / f"{name}.pdf").is_file(), name
     claims = pd.read_csv(folder / "claims.csv")
-    assert set(claims["corpus"]) == {"Halves"} and len(claims) == 6
+    assert set(claims["corpus"]) == {"Halves"} and len(claims) == 7
     assert claims["verdict"].isin(list(Verdict)).all()
     single = pd.read_csv(folder / "figures" / "ablation.csv")
     assert len(single) == 4 and {"score", "score_full"} <= set(single)
