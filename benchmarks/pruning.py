@@ -5,9 +5,10 @@
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 Each recipe differs from the first in the keys that name it, and prunes a baseline, that of seed 1 unless named, with the
-pipeline's own stage. `seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning. A
-finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 8000
-updates and of rate 0.4 are from before Muon left rows and columns without a gradient alone (`training/muon.py`);
+pipeline's own stage. `seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning.
+`further` prunes the baseline after 8000 more updates without pruning, all weights trained, and compares with that. A finished
+run is a line of pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 8000 updates and of
+rate 0.4 are from before Muon left rows and columns without a gradient alone (`training/muon.py`);
 docs/reference/reference/tables/models.md has λ 0.035 from before.
 """
 
@@ -50,12 +51,23 @@ class Recipe:
     batch_tokens: int = 3000
     seed: int = 1
     baseline: int = 1  # its seed
+    further: bool = False  # whether the baseline was trained further
 
     @property
     def name(self) -> str:
         """The keys that differ from the first recipe."""
         first = asdict(Recipe())
         return ", ".join(f"{key} {value}" for key, value in asdict(self).items() if value != first[key]) or "first"
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder among the recipes."""
+        return self.name.replace(", ", "_").replace(" ", "")
+
+    @property
+    def plain(self) -> "Recipe":
+        """As many updates without pruning."""
+        return replace(self, lam=0.0, gate_rate=0.05, seed=self.baseline)
 
     def settings(self, training: dict[str, Any]) -> dict[str, Any]:
         """Those of the stage `prune`, from the training of the baseline, which may have keys that are gone."""
@@ -78,7 +90,9 @@ RECIPES = [
     *(replace(FIRST, rate=0.4, lam=lam) for lam in (0.012, 0.0)),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
     *(replace(FIRST, scope="all", updates=8000, lam=lam) for lam in (0.01, 0.0)),
+    *(replace(FIRST, updates=8000, lam=lam, further=True) for lam in (0.02, 0.0)),
 ]
+FURTHER = replace(FIRST, scope="all", updates=8000, lam=0.0)  # how a baseline is trained further
 
 
 def stage(module: str, *, log: Path, settings: dict[str, Any], **files: Path) -> None:
@@ -103,8 +117,10 @@ def translate(model: Path, corpus: Path, *, log: Path) -> list[str]:
 
 def run(recipe: Recipe, study: Path) -> dict[str, Any]:
     """Prune by this recipe, and measure what comes out."""
-    corpus, baseline = study / "corpus", study / "models" / "baseline" / f"seed{recipe.baseline}" / "model.safetensors"
-    folder = study / "recipes" / recipe.name.replace(", ", "_").replace(" ", "")
+    corpus, folder = study / "corpus", study / "recipes" / recipe.folder
+    baseline = study / "models" / "baseline" / f"seed{recipe.baseline}" / "model.safetensors"
+    if recipe.further:
+        baseline = study / "recipes" / FURTHER.folder / "model.safetensors"
     folder.mkdir(parents=True, exist_ok=True)
     files = {"output": folder / "model.safetensors", "gates": folder / "gates.json", "records": folder / "log.jsonl"}
     log = folder / "log.txt"
@@ -118,6 +134,12 @@ def run(recipe: Recipe, study: Path) -> dict[str, Any]:
     references = pq.read_table(corpus / "test.parquet", columns=["target"])["target"].to_pylist()
     whole, pruned = (translate(model, corpus, log=log) for model in (baseline, files["output"]))
     full, [score], _ = compare(whole, [pruned], references, language=LANGUAGE, lowercase=False)
+    plain = study / "recipes" / recipe.plain.folder / "model.safetensors"
+    beyond = None
+    if recipe != recipe.plain and plain.exists():
+        unpruned = translate(plain, corpus, log=log)
+        level, [other], _ = compare(unpruned, [pruned], references, language=LANGUAGE, lowercase=False)
+        beyond = [round(value, 2) for value in (other.bleu - level, other.low, other.high)]
     kept = [f"{row['type']} {row['layer']}-{row['head']}" for row in gates["rows"] if row["kept"]]
     return asdict(recipe) | {
         "kept": kept,
@@ -128,6 +150,7 @@ def run(recipe: Recipe, study: Path) -> dict[str, Any]:
         "low": round(score.low, 2),
         "high": round(score.high, 2),
         "p_value": round(score.p_value, 4),
+        "from_plain": beyond,
     }
 
 
@@ -149,22 +172,31 @@ def overlap(kept: list[set[str]]) -> tuple[float, float]:
     return index(kept), float(np.mean([index(list(map(redrawn, kept))) for _ in range(SAMPLES)]))
 
 
+def difference(value: float, low: float, high: float) -> str:
+    """A difference of BLEU with its interval, for a cell."""
+    return f"{value:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
 def report(rows: list[dict[str, Any]]) -> str:
     """The results as Markdown: a row per recipe, then the overlap over seeds."""
     by_recipe = {recipe_of(row): row for row in rows}
     lines = [
-        "| recipe | heads left | gates decided | development loss | at λ 0 | BLEU | difference [95%] | p | difference at λ 0 |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| recipe | heads left | gates decided | loss | at λ 0 | BLEU | − baseline [95%] | p | λ 0 − baseline | − λ 0 [95%] |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for recipe in RECIPES:
         if recipe.lam == 0 or recipe not in by_recipe:
             continue
-        row, plain = by_recipe[recipe], by_recipe.get(replace(recipe, lam=0.0, gate_rate=0.05, seed=recipe.baseline))
+        row, plain = by_recipe[recipe], by_recipe.get(recipe.plain)
         kinds = Counter(head.split()[0] for head in row["kept"])
         cells = [recipe.name, "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope]), f"{row['decided']:.0%}"]
         cells += [f"{row['dev_loss']:.3f}", f"{plain['dev_loss']:.3f}" if plain else "", f"{row['bleu']:.1f}"]
-        cells += [f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]", f"{row['p_value']:.3f}"]
-        lines.append(f"| {' | '.join([*cells, f'''{plain['difference']:+.1f}''' if plain else ''])} |")
+        cells += [difference(row["difference"], row["low"], row["high"]), f"{row['p_value']:.3f}"]
+        cells += [
+            f"{plain['difference']:+.1f}" if plain else "",
+            difference(*row["from_plain"]) if row.get("from_plain") else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     alike = [set(row["kept"]) for recipe, row in by_recipe.items() if recipe == replace(SHORT, seed=recipe.seed)]
     if len(alike) > 1:
         found, chance = overlap(alike)
@@ -198,8 +230,11 @@ def main() -> None:
         write()
         print(recipe.name, len(row["kept"]), row["dev_loss"], row["bleu"], row["difference"], flush=True)
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(measure, (recipe for recipe in RECIPES if recipe not in finished)))
+    left = [recipe for recipe in RECIPES if recipe not in finished]
+    with ThreadPoolExecutor(options.jobs) as pool:  # those without pruning first: the others are compared with them
+        for further, plain in ((False, True), (False, False), (True, True), (True, False)):
+            chosen = [recipe for recipe in left if (recipe.further, recipe == recipe.plain) == (further, plain)]
+            list(pool.map(measure, chosen))
     write()
 
 
