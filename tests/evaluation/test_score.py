@@ -28,11 +28,21 @@ LIKE = [line.replace("больших", "малых") if i % 4 == 1 or i == 2 els
 def scored(call, tmp_path: Path) -> Callable[..., dict]:
     """`scored(system, baseline)`: what the stage writes; tokens are those of the system unless others are given."""
 
-    def run(system, baseline=None, *, tokenised=None, preprocess="none", language="ru", references=REFERENCES) -> dict:
+    def run(
+        system,
+        baseline=None,
+        *,
+        counterpart=None,
+        tokenised=None,
+        preprocess="none",
+        language="ru",
+        references=REFERENCES,
+    ) -> dict:
         write_pairs(tmp_path / "test.parquet", Pairs(["–"] * 60, references, ["1"] * 60))
         files = {"references": tmp_path / "test.parquet", "output": tmp_path / "score.json"}
         tokenised = apply(system, language="ru", mode="paper") if tokenised is None else tokenised
-        for name, lines in (("translation", system), ("baseline", baseline), ("tokenised", tokenised)):
+        texts = {"translation": system, "baseline": baseline, "counterpart": counterpart, "tokenised": tokenised}
+        for name, lines in texts.items():
             if lines is not None:
                 files[name] = tmp_path / f"{name}.txt"
                 files[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -98,6 +108,15 @@ def test_a_model_that_knows_lower_case_alone_is_scored_without_case(scored) -> N
     assert expected.p_value > 0.01
     assert scored(system, LIKE, preprocess="paper")["p_value"] == expected.p_value
     assert scored(system, LIKE)["p_value"] < 0.01
+
+
+def test_the_second_model_is_compared_as_the_baseline_is(scored) -> None:
+    ends = ("difference", "difference_low", "difference_high", "p_value")
+    one, other, both = scored(BAD, GOOD), scored(BAD, LIKE), scored(BAD, GOOD, counterpart=LIKE)
+    assert [both[name] for name in ends] == [one[name] for name in ends]
+    assert [both[f"counterpart_{name}"] for name in ends] == [other[name] for name in ends]
+    assert one["difference"] != other["difference"]
+    assert all(one[f"counterpart_{name}"] is None for name in ends)
 
 
 @pytest.mark.parametrize("lines", [BAD[:-1], [*BAD, ""], []])

@@ -131,6 +131,28 @@ def test_what_a_criterion_ranks_by(experiment: Experiment, criterion: str, colum
     assert inputs.ranking(experiment, **job) == [f"results/e/a/{table}/baseline/seed3.parquet"] * bool(table)
 
 
+@pytest.mark.parametrize(
+    ("model", "other"),
+    [
+        ("pruned/encoder_lambda0.01", "pruned/encoder_lambda0"),
+        ("pruned/encoder_heads6", "pruned/encoder_lambda0"),
+        ("scratch/encoder_heads6", "pruned/encoder_heads6"),
+        ("count/all_lambda1e-05", "pruned/all_lambda1e-05"),
+        *(
+            (name, None)
+            for name in ("pruned/encoder_lambda0", "baseline", "checkpoint/update40", "cut/gates_encoder_heads6")
+        ),
+        ("pruned/all_heads12", None),  # no λ 0 of its scope
+    ],
+)
+def test_which_second_model_one_is_compared_with(experiment: Experiment, model: str, other: str | None) -> None:
+    pruning = experiment.pruning.model_dump() | {"encoder": [0, 0.01, 1]}
+    files = inputs.counterpart_translation(
+        load(experiment.model_dump() | {"pruning": pruning}), corpus="a", model=model, seed="3"
+    )
+    assert files == [f"results/e/a/models/{other}/seed3/translation.txt"] * bool(other)
+
+
 # Which source files a stage depends on.
 
 

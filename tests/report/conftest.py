@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from claim_tables import KINDS, ablation, evidence_of, model, systematic
+from claim_tables import KINDS, ablation, evidence_of, model, systematic, with_counterparts
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -124,7 +124,7 @@ def tables(folder: Path, **given: dict) -> Tables:
                 text, _, seed = of.partition("/seed")
                 keys = {"experiment": "e", "corpus": title, "title": title}
                 keys |= columns(text, int(seed or 1)) if name != "relations" else {}
-                frame = pd.DataFrame(part)
+                frame = pd.DataFrame(with_counterparts(part) if name == "models" and isinstance(part, list) else part)
                 frames.append(frame.assign(**{key: value for key, value in keys.items() if key not in frame}))
         table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EMPTY.get(name))
         table = table.reindex(columns=[*KEYS, *(column for column in table if column not in KEYS)]).astype(KEYS)

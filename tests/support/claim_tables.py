@@ -7,7 +7,7 @@ from math import nan
 import pandas as pd
 import pytest
 
-from specialized_heads.experiment.names import columns
+from specialized_heads.experiment.names import CONTROLS, columns
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.report.claims import voita
 from specialized_heads.report.claims.claim import Measured, Verdict, judge
@@ -24,6 +24,8 @@ ENCODER = {
     0.01: [(1, 1), (1, 2), (1, 3), (1, 7), (1, 5), (1, 6), (2, 5), (2, 6), (2, 7), (2, 8), (3, 4), (3, 5)],
     0.02: [(1, 2), (1, 4), (1, 5)],
 }
+KEYS = ("scope", "lam", "target_heads", "seed")
+INTERVAL = {"": 0.0, "_low": -0.4, "_high": 0.4}  # of differences from λ 0, or of a control from the pruned model
 TARGETS = {"lam": float, "target_heads": float}
 SAME = {"metric": "BLEU", "chrf": 50.0, "signature": "s", "signature_tokenised": "t", "signature_chrf": "c"}
 SAME |= {"parameters": 10_000, "parameters_without_embeddings": 6000, "dev_loss": 3.25, "sentences": 1000}
@@ -55,7 +57,20 @@ def scores(*extra: dict, seed: int = 1, gain: float = 0.1, decided: float = 1.0)
     ]
     controls = [model(f"pruned/{scope}_lambda0", loss=-gain, gates_decided=0.0) for scope in ("encoder", "all")]
     rows = [model(), *controls, *(row | {"gates_decided": decided} for row in pruned)]
-    return pd.DataFrame([*(row | {"seed": seed} for row in rows), *extra]).astype(TARGETS)
+    return pd.DataFrame(with_counterparts([*(row | {"seed": seed} for row in rows), *extra])).astype(TARGETS)
+
+
+def with_counterparts(rows: list[dict]) -> list[dict]:
+    """The models, compared with λ 0 of their scope, or controls with the pruned model: 0.4 points to both sides, p 0.02."""
+    pruned = {tuple(row[name] for name in KEYS): row["bleu"] for row in rows if row["kind"] == "pruned"}
+    compared = []
+    for row in rows:
+        other = {} if row["kind"] in CONTROLS else {"lam": 0.0, "target_heads": None}
+        bleu = pruned.get(tuple((row | other)[name] for name in KEYS), nan)
+        difference = nan if row["lam"] == 0 else row["bleu"] - bleu
+        ends = {f"counterpart_difference{end}": difference + add for end, add in INTERVAL.items()}
+        compared.append(row | ends | {"counterpart_p_value": 0.02 if difference == difference else nan})
+    return compared
 
 
 def left(heads: pd.DataFrame, counts: list[list[int]]) -> pd.DataFrame:

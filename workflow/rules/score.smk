@@ -23,6 +23,7 @@ use rule stage as score with:
         translation=rules.translate.output[0],
         tokenised=rules.translate.output.tokenised,
         baseline=planned(inputs.baseline_translation),
+        counterpart=planned(inputs.counterpart_translation),
         references=rules.corpus_split.output.test,
     output:
         "results/{experiment}/{corpus}/models/{model}/seed{seed}/score.json",

@@ -6,7 +6,8 @@ compare papers. Like chrF, it ignores case if the model produces only lower case
 spaces have none. The signature of each is stored, including the source of the tokens.
 
 The p-value (`significance`) is the probability of a difference at least as large, in either direction, between two equal
-systems. `difference` is the system's `bleu` minus the baseline's, with the 95% interval of the same paired bootstrap.
+systems. `difference` is the system's `bleu` minus the baseline's, with the 95% interval of the same paired bootstrap. The
+columns `counterpart_*` are the same for a second model, where there is one.
 """
 
 import os
@@ -47,7 +48,9 @@ def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: st
     return dict(zip(names, values, strict=True))
 
 
-@stage.command("translation", "tokenised", "references", "output", optional=("baseline",), settings=Settings)
+@stage.command(
+    "translation", "tokenised", "references", "output", optional=("baseline", "counterpart"), settings=Settings
+)
 def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
     references = read_table(files.references, columns=["target"]).column("target").to_pylist()
@@ -61,17 +64,18 @@ def main(files: stage.Files, settings: Settings) -> None:
         "bleu_low": score._mean - score._ci,
         "bleu_high": score._mean + score._ci,
         "chrf": chrf.corpus_score(translation, [references]).score,
-        **dict.fromkeys(("p_value", "difference", "difference_low", "difference_high")),
         "signature": str(metric.get_signature()),
         "signature_chrf": str(chrf.get_signature()),
         **of_moses_tokens(read_lines(files.tokenised, references=references), reference_tokens, settings.language),
         "sentences": len(references),
     }
-    if files.baseline:
-        baseline = read_lines(files.baseline, references=references)
-        options = {"language": settings.language, "lowercase": lowercase}
-        baseline_bleu, [system], _ = compare(baseline, [translation], references, **options)
-        result |= {"p_value": system.p_value, "difference": system.bleu - baseline_bleu}
-        result |= {"difference_low": system.low, "difference_high": system.high}
+    for start, path in (("", files.baseline), ("counterpart_", files.counterpart)):
+        values: tuple[float | None, ...] = (None,) * 4
+        if path:
+            options = {"language": settings.language, "lowercase": lowercase}
+            other, [system], _ = compare(read_lines(path, references=references), [translation], references, **options)
+            values = (system.bleu - other, system.low, system.high, system.p_value)
+        names = ("difference", "difference_low", "difference_high", "p_value")
+        result |= {f"{start}{name}": value for name, value in zip(names, values, strict=True)}
     stage.write_json(files.output, result)
     stage.log.info("BLEU %.2f; chrF %.2f", result["bleu"], result["chrf"])

@@ -11,7 +11,8 @@ from specialized_heads.corpus.fetch.datasets import Dataset, files_of, glue_file
 from specialized_heads.experiment.classification import Glue
 from specialized_heads.experiment.configuration import Experiment
 from specialized_heads.experiment.kept import bert_folder, given_folder, hub_folder, imported_folder
-from specialized_heads.experiment.models import Run, paths, viewed
+from specialized_heads.experiment.models import Run, models, paths, viewed
+from specialized_heads.experiment.names import CONTROLS, Name, Target
 from specialized_heads.stage import UserError, file_hash
 
 MODEL = "{corpus}/models/{model}/seed{seed}/"
@@ -183,6 +184,17 @@ def fetch_settings(experiment: Experiment, /, *, name: str, root: str, **_: str)
 def baseline_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:
     """The translation that a model's is compared with; none for the baseline itself."""
     compared = [] if model == "baseline" else [Run(corpus, "baseline", int(seed))]
+    return paths(experiment, MODEL + "translation.txt", compared)
+
+
+def counterpart_translation(experiment: Experiment, /, *, corpus: str, model: str, seed: str, **_: str) -> list[str]:
+    """The translation that a model's is also compared with: that of λ 0 with its scope, or for a control of the pruned model."""
+    name = Name.parse(model)
+    target = {"pruned": Target(lam=0.0)} | dict.fromkeys(CONTROLS, name.target)
+    other = str(Name("pruned", name.scope, target[name.kind])) if name.kind in target else model
+    compared = (
+        [Run(corpus, other, int(seed))] if other != model and other in models(experiment, corpus, "pruned") else []
+    )
     return paths(experiment, MODEL + "translation.txt", compared)
 
 

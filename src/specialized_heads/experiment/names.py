@@ -15,6 +15,7 @@ from typing import Any
 # initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned: the same, trained further.
 KINDS = ("baseline", "checkpoint", "pruned", "scratch", "count", "regularised", "cut", "finetuned")
 TRAINED = ("baseline", "pruned", "scratch", "count", "regularised", "finetuned")  # the kinds with a log
+CONTROLS = ("scratch", "count", "regularised")  # of pruning
 SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)

@@ -22,6 +22,9 @@ TOTALS = [f"{kind}_heads" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
 INTERVAL = ["difference", "difference_low", "difference_high"]
+COUNTERPART = [
+    f"counterpart_{name}" for name in INTERVAL
+]  # of the difference from a second model (`evaluation/score.py`)
 MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
 
@@ -131,7 +134,8 @@ class Evidence:
         require(converged is not None, f"no model with λ 0 in scope {scope} {gain} (pruning.{scope})")
         if converged:
             return models, "against the baseline (converged)"
-        return against_controls(models, self.controls(scope)), "against λ 0 (baseline not converged)"
+        models = models.assign(**dict(zip(INTERVAL, counterparts(models), strict=True)))
+        return models, "against λ 0 (baseline not converged)"
 
     def curve(self, scope: str) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
         """For each seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
@@ -192,13 +196,11 @@ def is_decided(models: pd.DataFrame) -> pd.Series:
     return (models["gates_decided"] >= MIN_DECIDED) | models["target_heads"].notna()
 
 
-def against_controls(models: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
-    """The models with their difference of BLEU from λ 0 (`Evidence.controls`) in place of that from the baseline.
+def counterparts(models: pd.DataFrame, *, end: str = "") -> np.ndarray:
+    """The difference of BLEU from the second model that each is compared with, and its interval: (3, models).
 
-    The interval treats both differences from the baseline as independent; both are on the same sentences, so it is too wide
-    rather than too narrow.
+    `end` of the columns' names.
     """
-    reference = controls[INTERVAL].loc[models["seed"]].set_index(models.index)
-    value = models["difference"] - reference["difference"]
-    half = np.hypot(*(side["difference_high"] - side["difference_low"] for side in (models, reference))) / 2
-    return models.assign(**dict(zip(INTERVAL, (value, value - half, value + half), strict=True)))
+    values = models.reindex(columns=[f"{name}{end}" for name in COUNTERPART]).to_numpy(float).T
+    require(not np.isnan(values).any(), "the scores do not compare models with λ 0 or with their controls; score again")
+    return values

@@ -8,7 +8,7 @@ import pandas as pd
 
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report.claims.claim import Measured
-from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, require
+from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, counterparts, require
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 BESIDE = 0.05  # of the heads: a larger share than that of the largest pruned model is judged up to here
@@ -54,9 +54,8 @@ def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     """Mean BLEU of pruned models minus that of controls from scratch with as many heads.
 
     The controls need as many updates as the baseline, and those of pruning too unless the baseline is converged; controls with
-    fewer count only if they are at least as good, since more updates could only widen their lead. The interval treats both
-    models as independent; both are scored on the same sentences, so it is too wide rather than too narrow. Pairs of another
-    scope count only if there is none of `scope`.
+    fewer count only if they are at least as good, since more updates could only widen their lead. Pairs of another scope count
+    only if there is none of `scope`.
     """
     scores, baselines = evidence.scores, evidence.baselines()
     controls = scores[scores["kind"] == control]
@@ -74,13 +73,11 @@ def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     if not all(map(evidence.converged, scopes)):
         needed += int(pairs["updates"].max())  # what pruning trains on may be what gains
     updates = int(pairs["updates_control"].min())
-    gain = (pairs["bleu"] - pairs["bleu_control"]).mean()
+    gain, high, low = -counterparts(pairs, end="_control").mean(axis=1)
     trained = f"trained from scratch for {updates:,} updates, the pruned models for {needed:,}"
     require(updates >= needed or gain <= 0, trained)
     note = f"scope {' and '.join(scopes)}" + ("" if updates >= needed else f"; {trained}")
-    halves = [(pairs[f"difference_high{end}"] - pairs[f"difference_low{end}"]) / 2 for end in ("", "_control")]
-    half = float(np.hypot(*halves).mean())
-    return Measured(gain, gain - half, gain + half, len(pairs), "model pairs", note)
+    return Measured(gain, low, high, len(pairs), "model pairs", note)
 
 
 def updates_until_closed(logs: pd.DataFrame) -> pd.Series:

@@ -13,10 +13,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.stats import norm
 
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, against_controls
+from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 TARGET = ["kind", "lam", "target_heads"]
@@ -77,18 +76,20 @@ def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame
     """`models` with the difference of their BLEU from the reference of the claims (`Evidence.compared`), and its name.
 
     The reference is the baseline if it is converged, or if no λ 0 can tell; else it is λ 0. It differs from itself by 0, for
-    sure. p-values of differences from λ 0 are those of their intervals.
+    sure.
     """
     rows = models(scores, scope=scope)
     evidence = Evidence(scores=rows)
     rows = rows.assign(**{name: rows[name].mask(rows["kind"] == "baseline", 0.0) for name in INTERVAL})
     if rows.empty or evidence.converged(scope) is not False:
         return rows, "baseline"
-    rows = against_controls(rows, evidence.controls(scope))
-    half = (rows["difference_high"] - rows["difference_low"]) / 2
-    p_values = 2 * norm.sf(norm.ppf(0.975) * rows["difference"].abs() / half)
-    ends = {name: rows[name].mask(rows["lam"] == 0, 0.0) for name in INTERVAL}
-    return rows.assign(**ends, p_value=np.where(rows["lam"] == 0, nan, p_values)), "λ 0"
+    gained = evidence.controls(scope).loc[rows["seed"]].set_index(rows.index)
+    mirrored = {"difference": -gained["difference"], "p_value": gained["p_value"]}  # the baseline's difference from λ 0
+    mirrored |= {"difference_low": -gained["difference_high"], "difference_high": -gained["difference_low"]}
+    of = [rows["kind"] == "baseline", rows["lam"] == 0]
+    itself = dict.fromkeys(INTERVAL, 0.0) | {"p_value": nan}
+    values = {name: np.select(of, [mirrored[name], itself[name]], rows[f"counterpart_{name}"]) for name in itself}
+    return rows.assign(**values), "λ 0"
 
 
 def reference_text(points: pd.DataFrame) -> str:
