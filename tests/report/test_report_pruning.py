@@ -30,7 +30,7 @@ def test_gates_over_time(make) -> None:
     written = make.texts(gates.draw(table))
     assert {"λ 0.01 choice: 9 undecided: 1 of 2", "3 heads none closes undecided: 2 of 2"} <= set(written)
     # The key has the functions that these heads have.
-    assert [name for name in gates.MARKERS if name in written] == ["positional", "rare words"]
+    assert [name for name in gates.LOOKS if name in written] == ["positional", "rare words"]
 
 
 def test_controls_stand_beside_their_pruned_model(make) -> None:

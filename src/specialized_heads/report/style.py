@@ -64,15 +64,9 @@ SHEET = {
 }
 
 
-class Fill(NamedTuple):
-    """How the cells of one head function are filled."""
-
-    colour: str
-    hatch: str
-
-
-FUNCTIONS = {function.name: Fill(function.colour, function.hatch) for function in functions.FUNCTIONS}
-FUNCTIONS |= {"other": Fill("#E0E0E0", "")}
+# How the cells of each head function are filled: arguments of a patch.
+FUNCTIONS = {function.name: {"facecolor": function.colour, "hatch": function.hatch} for function in functions.FUNCTIONS}
+FUNCTIONS |= {"other": {"facecolor": "#E0E0E0", "hatch": ""}}
 
 
 class Series(NamedTuple):
@@ -268,13 +262,8 @@ def function_cell(axes: Axes, functions: list[str], *, left: float, bottom: floa
     step = width / len(functions)
     for number, function in enumerate(functions):
         corner = left + number * step, bottom
-        axes.add_patch(Rectangle(corner, step, height, edgecolor="#FFFFFFB0", **filled(FUNCTIONS[function])))
+        axes.add_patch(Rectangle(corner, step, height, edgecolor="#FFFFFFB0", linewidth=0, **FUNCTIONS[function]))
     axes.add_patch(Rectangle((left, bottom), width, height, fill=False, edgecolor="white", linewidth=1.0))
-
-
-def filled(fill: Fill) -> dict[str, object]:
-    """The arguments of a patch that is filled so."""
-    return {"facecolor": fill.colour, "hatch": fill.hatch, "linewidth": 0}
 
 
 def cell_text(axes: Axes, x: float, y: float, text: str, *, size: float) -> None:
@@ -285,7 +274,7 @@ def cell_text(axes: Axes, x: float, y: float, text: str, *, size: float) -> None
 
 def function_legend(figure: Figure) -> None:
     """The legend of functions below a figure. It always lists all, so that the reader sees which are absent."""
-    patches = {name: Patch(edgecolor="white", **filled(fill)) for name, fill in FUNCTIONS.items()}
+    patches = {name: Patch(edgecolor="white", linewidth=0, **fill) for name, fill in FUNCTIONS.items()}
     several = patches["positional"], patches["syntactic"]
     figure.legend(
         [*patches.values(), several],

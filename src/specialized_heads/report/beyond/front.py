@@ -166,7 +166,7 @@ def _heads(axes: Axes, cells: pd.DataFrame, *, left: float, bottom: float) -> No
         height = 0.76 / len(names)
         for place, name in enumerate(names):
             corner = left, bottom + place * height
-            axes.add_patch(Rectangle(corner, heads, height, edgecolor="#FFFFFFB0", **style.filled(COLOURS[name])))
+            axes.add_patch(Rectangle(corner, heads, height, edgecolor="#FFFFFFB0", linewidth=0, **COLOURS[name]))
         left += heads
 
 
@@ -174,7 +174,7 @@ def _key() -> list[Patch]:
     """Legend of the functions."""
     labels = {"positional": "positional, diagonal", "other": "no function found"}
     patches = [
-        Patch(edgecolor="white", label=labels.get(name, name), **style.filled(fill))
+        Patch(edgecolor="white", linewidth=0, label=labels.get(name, name), **fill)
         for name, fill in style.FUNCTIONS.items()
     ]
     return [*patches, Patch(facecolor="white", edgecolor="#BBBBBB", linewidth=0.6, label="pruned")]

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.special import expit, logit
 
+from specialized_heads.heads.functions import FUNCTIONS
 from specialized_heads.model.gates import BETA, HIGH, LOW
 from specialized_heads.report import style
 from specialized_heads.report.claims.of_scores import CLOSED
@@ -28,7 +29,9 @@ FULLY_OPEN = expit(logit(1 - CLOSED) + 2 * BETA * log(HIGH / -LOW))  # P(open) o
 ROW = 0.025  # inches of a gate
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open", "functions"]
-MARKERS = {name: look.marker for name, look in zip((name for name in style.FUNCTIONS if name != "other"), style.SERIES)}
+LOOKS = {
+    function.name: {"marker": look.marker, "color": function.colour} for function, look in zip(FUNCTIONS, style.SERIES)
+}
 ALIAS = {"diagonal": "positional"}  # what is a diagonal in cross-attention is a position elsewhere
 
 
@@ -85,10 +88,8 @@ def draw(table: pd.DataFrame) -> Figure:
     style.label_lowest(grid, "update")
     drawn.colorbar(mesh, ax=grid, location="bottom", pad=0.02, shrink=0.3, aspect=30, label="P(gate is open)")
     found = {ALIAS.get(name, name) for names in table["functions"].unique() for name in names.split("; ")}
-    looks = {name: {"marker": marker, "color": style.FUNCTIONS[name].colour} for name, marker in MARKERS.items()}
-    handles = [
-        style.marker_key(name, markerfacecolor=look["color"], **look) for name, look in looks.items() if name in found
-    ]
+    present = {name: look for name, look in LOOKS.items() if name in found}
+    handles = [style.marker_key(name, markerfacecolor=look["color"], **look) for name, look in present.items()]
     handles.append(Line2D([], [], label="choosing phase", **CHOICE))
     drawn.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return drawn
@@ -108,9 +109,8 @@ def _panel(axes: Axes, cells: pd.DataFrame, functions: pd.Series) -> QuadMesh:
     axes.invert_yaxis()
     for row, names in enumerate(functions):
         for place, name in enumerate(ALIAS.get(name, name) for name in names.split("; ") if name):
-            look = {"marker": MARKERS[name], "color": style.FUNCTIONS[name].colour, "markersize": 2.5}
             x, transform = -0.02 * (place + 1), axes.get_yaxis_transform()
-            axes.plot(x, row + 0.5, clip_on=False, transform=transform, **look)
+            axes.plot(x, row + 0.5, clip_on=False, transform=transform, markersize=2.5, **LOOKS[name])
     axes.spines[["left", "bottom"]].set_visible(False)
     return mesh
 
