@@ -90,6 +90,11 @@ def joined(paths: dict[str, Path], columns: Sequence[str]) -> pd.DataFrame:
     return stack(frames, ["task", *columns])
 
 
+def with_ends(*columns: str) -> list[str]:
+    """Each of these columns, and those with the ends of its interval or range, `_low` and `_high`."""
+    return [f"{column}{end}" for column in columns for end in ("", "_low", "_high")]
+
+
 def first_seed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the first seed: heads of different seeds do not correspond."""
     return rows[rows["seed"] == rows["seed"].iloc[0]] if len(rows) else rows

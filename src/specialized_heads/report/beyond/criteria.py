@@ -13,16 +13,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, stack
+from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import sweep
 
 LABELS = {"gates": "heads that gates keep", "random": "random, one draw per seed", "pruned": "pruned by gates"}
 ORDER = ["baseline", *style.CRITERIA]
 SCOPES = {"encoder": "encoder heads", "all": "heads of all types"}
-COLUMNS = [
-    "corpus", "scope", "finetuned", "criterion", "heads", "seeds", "bleu", "bleu_low", "bleu_high", "bleu_sd",
-    "difference", "difference_low", "difference_high", "p_value", "updates", "sentences",
-]  # fmt: skip
+COLUMNS = ["corpus", "scope", "finetuned", "criterion", "heads", "seeds", *with_ends("bleu"), "bleu_sd"]
+COLUMNS += [*with_ends("difference"), "p_value", "updates", "sentences"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:

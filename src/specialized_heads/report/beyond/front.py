@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, stack
+from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import paper, sweep
 
 NONE = "none found"
@@ -22,10 +22,8 @@ COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}
 ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name not in ("positional", "other"))]
 LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
-POINTS = [
-    "corpus", "scope", "kind", "lam", "target_heads", "seeds", "retained", "share", "share_low", "share_high", "bleu", "bleu_low",
-    "bleu_high", "difference", "difference_low", "difference_high", "p_value", "reference",
-]  # fmt: skip
+POINTS = ["corpus", "scope", "kind", "lam", "target_heads", "seeds", "retained"]
+POINTS += [*with_ends("share", "bleu", "difference"), "p_value", "reference"]
 KEYS = ["scope", "lam", "target_heads", "seed"]
 
 

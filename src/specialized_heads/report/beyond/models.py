@@ -7,7 +7,7 @@ they are. Notes below the table give the signatures of the scores, each once, an
 import pandas as pd
 
 from specialized_heads.report.claims.evidence import TOTALS
-from specialized_heads.report.data import Tables
+from specialized_heads.report.data import Tables, with_ends
 from specialized_heads.report.voita import sweep
 
 CAPTION = (
@@ -23,7 +23,7 @@ SIGNATURES = {
     "BLEU of Moses tokens (tok. in table 2)": "signature_tokenised",
     "chrF": "signature_chrf",
 }
-SCORES = ["updates", "bleu", "bleu_low", "bleu_high", "chrf", *SIGNATURES.values(), "sentences"]
+SCORES = ["updates", *with_ends("bleu"), "chrf", *SIGNATURES.values(), "sentences"]
 DECODING = ["beam", "max_length_ratio"]
 COLUMNS = ["corpus", *KEYS, *TOTALS, "parameters", "parameters_without_embeddings", "dev_loss", *SCORES]
 

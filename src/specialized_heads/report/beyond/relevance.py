@@ -11,15 +11,13 @@ import pandas as pd
 from specialized_heads.report.beyond.functions import between
 from specialized_heads.report.claims.evidence import NotTestable
 from specialized_heads.report.claims.of_heads import area, rank_correlation, top_share
-from specialized_heads.report.data import Tables, spearman
+from specialized_heads.report.data import Tables, spearman, with_ends
 from specialized_heads.report.style import minus
 from specialized_heads.report.voita.sweep import value_text
 
 NAMES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
-COLUMNS = [
-    "corpus", "seed", "rule", "layer", "heads", "sum", "top_head", "top_quarter", "confidence", "confidence_low",
-    "confidence_high", "order", "labelled", "mean_rank", "auc", "auc_low", "auc_high",
-]  # fmt: skip
+COLUMNS = ["corpus", "seed", "rule", "layer", "heads", "sum", "top_head", "top_quarter", *with_ends("confidence")]
+COLUMNS += ["order", "labelled", "mean_rank", *with_ends("auc")]
 CAPTION = (
     "Relevance of the baseline's encoder heads by rule, as shares of their layer; lowest to highest over layers. halves agree: "
     "share of 100 random splits of the development set whose halves have the same most relevant head. ρ: Spearman's, by layer "
@@ -66,11 +64,11 @@ def _together(encoder: pd.DataFrame, rule: str, first: str, labelled: pd.Series)
     row = {"heads": len(encoder), "labelled": labelled.sum(), "mean_rank": ranks[labelled].mean()}
     with suppress(NotTestable):
         agreement = rank_correlation(encoder[rule], encoder["confidence"], layers)
-        row |= {"confidence": agreement.value, "confidence_low": agreement.low, "confidence_high": agreement.high}
+        row |= dict(zip(with_ends("confidence"), (agreement.value, agreement.low, agreement.high), strict=True))
         row |= {"order": rank_correlation(encoder[rule], encoder[first], layers).value}
     with suppress(NotTestable):
         auc = area(encoder[rule], labelled, layers)
-        row |= {"auc": auc.value, "auc_low": auc.low, "auc_high": auc.high}
+        row |= dict(zip(with_ends("auc"), (auc.value, auc.low, auc.high), strict=True))
     return row
 
 

@@ -16,15 +16,13 @@ from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.pruning.scopes import SCOPES
-from specialized_heads.report.data import parted
+from specialized_heads.report.data import parted, with_ends
 
 TOTALS = [f"{kind}_heads" for kind in KINDS]
 MIN_BASELINE = 5.0  # BLEU; no model can lose more than its baseline has
 MIN_LEARNED = 5.0  # points of a classifier's score
-INTERVAL = ["difference", "difference_low", "difference_high"]
-COUNTERPART = [
-    f"counterpart_{name}" for name in INTERVAL
-]  # of the difference from a second model (`evaluation/score.py`)
+INTERVAL = with_ends("difference")
+COUNTERPART = with_ends("counterpart_difference")  # from a second model (`evaluation/score.py`)
 MODEL = ["scope", "lam", "target_heads", "seed"]  # columns that identify a pruned model
 HEAD = ["seed", "type", "layer", "head"]  # columns that identify a head of a baseline
 

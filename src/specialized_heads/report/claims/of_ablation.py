@@ -11,12 +11,13 @@ from specialized_heads.report.claims.claim import Measured, proportion
 from specialized_heads.report.claims.evidence import HEAD, Evidence, require
 from specialized_heads.report.claims.of_heads import certain_over_seeds
 from specialized_heads.report.claims.of_scores import require_near
+from specialized_heads.report.data import with_ends
 from specialized_heads.report.style import minus
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
 NO_SINGLE = "single heads are not ablated here (ablation.single)"
 NO_SYSTEMATIC = "heads are not removed in order of importance here (ablation.systematic)"
-DELTA = ["delta", "delta_low", "delta_high"]
+DELTA = with_ends("delta")
 # The largest effect of a single encoder head in table 1 of Michel et al. is about half a BLEU, the median of the significant ones
 # 0.28. On their set for BERT, their test sees effects above 1.35 points of accuracy.
 LARGEST_EFFECT = {"translation": 0.5, "classification": 1.5}

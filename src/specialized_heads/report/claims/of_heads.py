@@ -15,6 +15,7 @@ from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import canonical
 from specialized_heads.report.claims.claim import Measured, Unit, proportion
 from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
+from specialized_heads.report.data import with_ends
 from specialized_heads.report.style import minus
 
 NEAR = 0.1  # of the heads: about as many as the paper's
@@ -38,7 +39,7 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     few = f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees"
     require(arcs >= evidence.least_arcs, few)
     best = heads.loc[heads.groupby("seed")[f"{named}_{direction}"].idxmax()]
-    value, low, high = (best[f"{named}_{direction}_margin{end}"] for end in ("", "_low", "_high"))
+    value, low, high = (best[column] for column in with_ends(f"{named}_{direction}_margin"))
     return Measured(value.mean(), low.min(), high.max(), int(arcs), "arcs")
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report.claims.claim import Measured
 from specialized_heads.report.claims.evidence import MODEL, TOTALS, Evidence, counterparts, require
+from specialized_heads.report.data import with_ends
 
 WIDEST = 0.5  # of the heads: between models further apart, a straight line is a guess
 BESIDE = 0.05  # of the heads: a larger share than that of the largest pruned model is judged up to here
@@ -22,7 +23,7 @@ def baseline_bleu(evidence: Evidence, *, data: str) -> Measured:
     """BLEU of the baseline, computed as in the paper, if the data are the paper's: `Evidence.stands_for`."""
     require(evidence.stands_for == data, "scores can only be compared on the same data")
     baselines = evidence.baselines()
-    means = baselines[[f"bleu_tokenised{end}" for end in ("", "_low", "_high")]].mean()
+    means = baselines[with_ends("bleu_tokenised")].mean()
     return Measured(*means, int(baselines["sentences"].iloc[0]), "sentences")
 
 

@@ -14,14 +14,14 @@ import pandas as pd
 from specialized_heads.report.claims import michel, voita
 from specialized_heads.report.claims.claim import Unit, Verdict, judge
 from specialized_heads.report.claims.evidence import Evidence, NotTestable
-from specialized_heads.report.data import Tables, in_order_of_importance, joined, removed
+from specialized_heads.report.data import Tables, in_order_of_importance, joined, removed, with_ends
 
 PAPERS = {
     "Voita et al. 2019": voita.claims,
     "Michel et al. 2019": lambda: michel.claims() + michel.claims_of_bert(),
 }
 FILES = ("speed",)
-SPEED = ["sentences", "gain", "gain_low", "gain_high", "device"]
+SPEED = ["sentences", *with_ends("gain"), "device"]
 COLUMNS = [
     "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
     "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",

@@ -11,14 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, in_order_of_importance, score_name, stack
+from specialized_heads.report.data import Tables, in_order_of_importance, score_name, stack, with_ends
 from specialized_heads.report.voita import paper, sweep
 
 METHODS = {"importance": "in order of importance, no training", "gates": "by gates, fine-tuned"}
-COLUMNS = [
-    "task", "method", "lam", "target_heads", "seeds", "heads", "total", "share", "bleu", "bleu_low", "bleu_high", "delta",
-    "delta_low", "delta_high", "p_value", "metric",
-]  # fmt: skip
+COLUMNS = ["task", "method", "lam", "target_heads", "seeds", "heads", "total", "share"]
+COLUMNS += [*with_ends("bleu", "delta"), "p_value", "metric"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -28,8 +26,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
     steps = steps.assign(method="importance", heads=steps["total"] - steps["removed"])
     models = tables.tasks()
     whole = models[models["kind"] == "baseline"].groupby("corpus")["encoder_heads"].max()
-    names = {"difference": "delta", "difference_low": "delta_low", "difference_high": "delta_high"}
-    gates = models[models["kind"] == "pruned"].rename(columns=names | {"encoder_heads": "heads"})
+    names = dict(zip(with_ends("difference"), with_ends("delta"), strict=True)) | {"encoder_heads": "heads"}
+    gates = models[models["kind"] == "pruned"].rename(columns=names)
     gates = gates.assign(method="gates", total=gates["corpus"].map(whole)).rename(columns={"corpus": "task"})
     keys, values = ["task", "method", "lam", "target_heads", "total"], ["bleu", "delta"]
     # Importance removes the same numbers of heads from every seed; with gates, seeds of a target may keep different ones.

@@ -5,12 +5,10 @@ from pathlib import Path
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, joined
+from specialized_heads.report.data import Tables, joined, with_ends
 from specialized_heads.report.voita import paper
 
-MEASURED = (
-    "sentences", "heads", "total", "speed", "speed_low", "speed_high", "gain", "gain_low", "gain_high", "parameters", "device",
-)  # fmt: skip
+MEASURED = ["sentences", "heads", "total", *with_ends("speed", "gain"), "parameters", "device"]
 FILES = ("speed",)
 CAPTION = (
     "Sentences per second with all heads and without the least important half, which is removed from the weights, and the gain: "

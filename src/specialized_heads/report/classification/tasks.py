@@ -5,17 +5,12 @@ from typing import Any
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, stack
+from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import sweep
 
 SETS = {"": "matched", "second_": "mismatched"}  # start of the columns of a test set
-SCORES = [
-    "bleu", "bleu_low", "bleu_high", "bag_of_words", "bag_of_words_low", "bag_of_words_high", "majority", "sentences",
-]  # fmt: skip
-COLUMNS = [
-    "task", "set", "metric", "sentences", "seeds", "majority", "bag_of_words", "bag_of_words_low", "bag_of_words_high",
-    "score", "score_low", "score_high", "margin",
-]  # fmt: skip
+KNOWN = [*with_ends("bag_of_words"), "majority"]
+COLUMNS = ["task", "set", "metric", "sentences", "seeds", "majority", *with_ends("bag_of_words", "score"), "margin"]
 CAPTION = (
     "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over several seeds, n, mean and range), "
     "of a logistic regression over the counts of subwords in each segment, and of the most frequent label; margin: BERT minus "
@@ -30,14 +25,12 @@ def numbers(tables: Tables) -> pd.DataFrame:
         for start, name in SETS.items():
             if f"{start}bleu" not in models or models[f"{start}bleu"].isna().any():
                 continue
-            own = (
-                models[[f"{start}{column}" for column in SCORES]]
-                .set_axis(SCORES, axis=1)
-                .assign(metric=models["metric"])
-            )
-            own = own.rename(columns=lambda column: column.replace("bleu", "score"))
+            names = {
+                f"{start}{name}": name.replace("bleu", "score") for name in [*with_ends("bleu"), *KNOWN, "sentences"]
+            }
+            own = models[list(names)].rename(columns=names).assign(metric=models["metric"])
             rows = sweep.over_seeds(own, ["score"], ["metric", "sentences"])
-            known = own.iloc[0][["bag_of_words", "bag_of_words_low", "bag_of_words_high", "majority"]].to_dict()
+            known = own.iloc[0][KNOWN].to_dict()
             margin = rows["score"] - max(known["bag_of_words"], known["majority"])
             frames.append(rows.assign(task=task, set=name, margin=margin, **known))
     return stack(frames, COLUMNS).astype({"sentences": int})

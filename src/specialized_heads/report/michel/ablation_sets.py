@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, removed, score_name, stack
+from specialized_heads.report.data import Tables, removed, score_name, stack, with_ends
 
-CORRELATION = ["pearson", "pearson_low", "pearson_high", "pearson_p", "spearman"]
+CORRELATION = [*with_ends("pearson"), "pearson_p", "spearman"]
 COLUMNS = ["corpus", "second", "seed", "type", "layer", "head", "delta_test", "delta_second", *CORRELATION, "metric"]
 KEYS = ["corpus", "seed", "type", "layer", "head"]
 PANELS = 3  # per row

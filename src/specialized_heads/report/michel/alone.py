@@ -8,7 +8,7 @@ head, and the table shows mean and standard deviation of the difference.
 import pandas as pd
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, removed, score_name
+from specialized_heads.report.data import Tables, removed, score_name, with_ends
 from specialized_heads.report.voita import paper, sweep
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
@@ -18,8 +18,7 @@ CAPTION = (
     "bootstrap; for every seed). {paper}"
 )
 KEYS = ["corpus", "type", "layer"]
-SCORES = ["bleu_full", "delta", "delta_low", "delta_high", "delta_sd", "p_value", "metric"]
-COLUMNS = [*KEYS, "seeds", "heads", "head", *SCORES]
+COLUMNS = [*KEYS, "seeds", "heads", "head", "bleu_full", *with_ends("delta"), "delta_sd", "p_value", "metric"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:

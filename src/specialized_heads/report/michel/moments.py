@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import MIN_LEARNED
 from specialized_heads.report.claims.of_ablation import MIN_BLEU
-from specialized_heads.report.data import Tables, in_order_of_importance, score_name
+from specialized_heads.report.data import Tables, in_order_of_importance, score_name, with_ends
 from specialized_heads.report.voita import sweep
 
 KEYS = ["corpus", "update", "removed", "share"]
-COLUMNS = [*KEYS, "seeds", "bleu_full", "kept", "kept_low", "kept_high", "metric"]
+COLUMNS = [*KEYS, "seeds", "bleu_full", *with_ends("kept"), "metric"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:

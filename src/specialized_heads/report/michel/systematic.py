@@ -10,14 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, in_order_of_importance
+from specialized_heads.report.data import Tables, in_order_of_importance, with_ends
 from specialized_heads.report.voita import paper, sweep
 
 GROUPS = {"all": ("all types", style.SERIES[3])} | style.TYPES
 KEYS = ["corpus", "what", "removed", "heads"]
-COLUMNS = [
-    *KEYS, "share", "seeds", "bleu", "bleu_low", "bleu_high", "delta", "delta_low", "delta_high", "p_value",
-]  # fmt: skip
+COLUMNS = [*KEYS, "share", "seeds", *with_ends("bleu", "delta"), "p_value"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:

@@ -12,14 +12,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables
+from specialized_heads.report.data import Tables, with_ends
 from specialized_heads.report.voita import sweep
 from specialized_heads.report.voita.figure9 import active_heads, shares
 
-COLUMNS = [
-    "corpus", "kind", "lam", "target_heads", "seeds", "type", "layers", "pruned", "pruned_low", "pruned_high",
-    "active", "heads", "share", "share_low", "share_high", "all_heads",
-]  # fmt: skip
+COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", "type", "layers", *with_ends("pruned"), "active", "heads"]
+COLUMNS += [*with_ends("share"), "all_heads"]
 TYPES = ("decoder", "cross")
 
 

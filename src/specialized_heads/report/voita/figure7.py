@@ -10,13 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, stack
+from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import paper, sweep
 
-COLUMNS = [
-    "corpus", "kind", "lam", "target_heads", "seeds", "heads", "heads_low", "heads_high", "share", "share_low", "share_high",
-    "bleu", "bleu_low", "bleu_high", "difference", "difference_low", "difference_high", "p_value", "reference", "sentences",
-]  # fmt: skip
+COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", *with_ends("heads", "share", "bleu", "difference")]
+COLUMNS += ["p_value", "reference", "sentences"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:

@@ -13,13 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.data import Tables, stack
+from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import paper, sweep
 
-COLUMNS = [
-    "corpus", "kind", "lam", "target_heads", "seeds", "type", "pruned", "pruned_low", "pruned_high", "active",
-    "active_low", "active_high", "heads", "share", "share_low", "share_high",
-]  # fmt: skip
+COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", "type", *with_ends("pruned", "active")]
+COLUMNS += ["heads", *with_ends("share")]
 PANELS = 3  # per row
 ALIKE = {"color": "#AAAAAA", "linewidth": 0.7}  # the line on which all types lose the same share of their heads
 

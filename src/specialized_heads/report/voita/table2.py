@@ -9,7 +9,7 @@ import pandas as pd
 
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import TOTALS
-from specialized_heads.report.data import Tables
+from specialized_heads.report.data import Tables, with_ends
 from specialized_heads.report.voita import paper, sweep
 
 CAPTION = (
@@ -21,7 +21,7 @@ SEVERAL = (
     "with several seeds, BLEU is mean ± standard deviation, heads are means, and p is the largest, or 1 if "
     "some seeds gain and others lose"
 )
-SCORES = ["bleu", "bleu_low", "bleu_high", "p_value", "difference", "bleu_tokenised"]
+SCORES = [*with_ends("bleu"), "p_value", "difference", "bleu_tokenised"]
 KEYS = ["scope", "lam", "target_heads", "seed"]
 SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
 COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *SCRATCH.values()]
