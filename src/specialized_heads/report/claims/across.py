@@ -87,11 +87,9 @@ def notes_of(path: Path | None) -> dict[str, str]:
 
 def page(rows: pd.DataFrame, *, output: Path, notes: dict[str, str]) -> str:
     """The rows of `chosen` as a page in Markdown, with links that hold from the folder of `output`."""
-    counts = [f"# Does it hold?\n\n{RULE}\n"]
-    for paper, same in rows.groupby("paper", sort=False):
-        counts.append(f"{paper}: {_counts(same)}.\n")
-    lines = []
+    counts, lines = [f"# Does it hold?\n\n{RULE}\n"], []
     for paper, of_paper in rows.groupby("paper", sort=False):
+        counts.append(f"{paper}: {_counts(of_paper)}.\n")
         lines += [f"\n## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
         lines += [_line(same, notes.get(name, ""), output) for name, same in of_paper.groupby("claim", sort=False)]
     return "\n".join([*counts, *lines, ""])
@@ -132,8 +130,7 @@ def _together(verdicts: pd.Series, corpora: pd.Series | None = None) -> str:
 def write(folders: Sequence[Path], *, output: Path, notes: Path | None) -> str:
     """Write `output`.md and `output`.csv; return how many claims have each verdict."""
     rows = chosen(judged(folders))
+    csv = rows.drop(columns="folder").to_csv(index=False, lineterminator="\n")
     write_file(output.with_name(f"{output.name}.md"), page(rows, output=output, notes=notes_of(notes)))
-    write_file(
-        output.with_name(f"{output.name}.csv"), rows.drop(columns="folder").to_csv(index=False, lineterminator="\n")
-    )
+    write_file(output.with_name(f"{output.name}.csv"), csv)
     return _counts(rows)

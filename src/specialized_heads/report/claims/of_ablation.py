@@ -55,9 +55,8 @@ def _require_power(evidence: Evidence, rows: pd.DataFrame, effect: float) -> flo
     unit, output, key = "BLEU", "translation", "split.test"
     if evidence.of == "classification":
         unit, output, key = "points", "prediction", "source.test of made-up tasks"
-        require(
-            evidence.metric == "accuracy", f"the paper gives accuracy, and this task is scored by {evidence.metric}"
-        )
+        other = f"the paper gives accuracy, and this task is scored by {evidence.metric}"
+        require(evidence.metric == "accuracy", other)
     errors = (rows["delta_high"] - rows["delta_low"]) / (2 * norm.ppf(0.975))  # from 95% intervals
     visible = norm.isf(SIGNIFICANT / 2) * errors[errors > 0].median()
     least = f"no head changes a {output}" if np.isnan(visible) else f"only effects above {visible:.2f} {unit} could"

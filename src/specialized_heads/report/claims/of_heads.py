@@ -38,7 +38,7 @@ def margin(evidence: Evidence, *, relation: str, direction: str) -> Measured:
     arcs = heads[f"{named}_arcs"].fillna(0).min()
     few = f"only {arcs:.0f} arcs" if arcs else "no arcs in the trees, or no trees"
     require(arcs >= evidence.least_arcs, few)
-    best = heads.loc[heads.groupby("seed")[f"{named}_{direction}"].idxmax()]
+    best = _best(heads, f"{named}_{direction}")
     value, low, high = (best[column] for column in with_ends(f"{named}_{direction}_margin"))
     return Measured(value.mean(), low.min(), high.max(), int(arcs), "arcs")
 
@@ -49,7 +49,7 @@ def positional_share(evidence: Evidence, *, offset: int | None = None) -> Measur
     column = "positional_share" if offset is None else f"share_{offset:+d}"
     heads = evidence.baseline_heads().dropna(subset=column)
     require(len(heads), "the model has no encoder heads")
-    best = heads.loc[heads.groupby("seed")[column].idxmax()]
+    best = _best(heads, column)
     offsets = best["positional_offset"] if offset is None else [offset]
     note = "position " + ", ".join(dict.fromkeys(minus(f"{offset:+.0f}") for offset in offsets))
     return Measured(best[column].mean(), n=len(heads), of="heads", note=note)
@@ -59,7 +59,7 @@ def positional_confidence(evidence: Evidence) -> Measured:
     """The confidence of the least confident positional encoder head."""
     _require_learned(evidence)
     heads = evidence.baseline_heads()
-    heads = heads[[POSITIONAL in names for names in heads["functions"]]]
+    heads = heads[_have(heads, POSITIONAL)]
     require(len(heads), "no head is positional")
     return Measured(heads["confidence"].min(), n=len(heads), of="positional heads")
 
@@ -110,8 +110,8 @@ def second_of_layer_1(evidence: Evidence) -> Measured:
 def relevance_and_confidence(evidence: Evidence) -> Measured:
     """Spearman's correlation of relevance and confidence within encoder layers, without the exception in the first."""
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
-    top = _most_relevant_of_layer_1(heads)
-    heads = heads.drop(top.index[_attends_to_rare_words(top)])
+    top = _best(heads[heads["layer"] == 1], "relevance")
+    heads = heads.drop(top.index[_have(top, RARE_WORDS)])
     return rank_correlation(heads["relevance"], heads["confidence"], heads[["seed", "layer"]])
 
 
@@ -122,22 +122,22 @@ def exception_of_layer_1(evidence: Evidence) -> Measured:
     """
     heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
     first = heads[heads["layer"] == 1]
-    first = first[first["seed"].isin(first.loc[_attends_to_rare_words(first), "seed"])]
+    first = first[first["seed"].isin(first.loc[_have(first, RARE_WORDS), "seed"])]
     require(len(first), "the exception needs a rare-words head in the first layer")
-    top = _most_relevant_of_layer_1(first)
+    top = _best(first, "relevance")
     others = first.drop(top.index).groupby("seed")["confidence"].mean()
     gaps = (top.set_index("seed")["confidence"] - others).dropna()
     require(len(gaps), "the first layer has a single head")
     return certain_over_seeds(gaps, sign=-1)
 
 
-def _most_relevant_of_layer_1(heads: pd.DataFrame) -> pd.DataFrame:
-    first = heads[heads["layer"] == 1]
-    return first.loc[first.groupby("seed")["relevance"].idxmax()]
+def _best(heads: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The head of each seed with the highest value in this column."""
+    return heads.loc[heads.groupby("seed")[column].idxmax()]
 
 
-def _attends_to_rare_words(heads: pd.DataFrame) -> list[bool]:
-    return [RARE_WORDS in names for names in heads["functions"]]
+def _have(heads: pd.DataFrame, function: str) -> list[bool]:
+    return [function in names for names in heads["functions"]]
 
 
 def relevant_heads_have_functions(evidence: Evidence, *, column: str = "relevance") -> Measured:
@@ -157,20 +157,16 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     count together. "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
     before = evidence.baseline_heads()
-    kept: dict[int, int] = {}  # most of any model, by seed
-    functions: dict[int, int] = {}  # of the baseline, by seed
+    kept: dict[int, tuple[int, int]] = {}  # by seed: most of any model, and those of the baseline
     for seed, heads in evidence.survivors("encoder"):
         whole = before[before["seed"] == seed]
         had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))
         share = len(heads) / len(whole)
         if had and share <= left + NEAR and (had <= has or share >= left - NEAR):
-            kept[seed] = max(kept.get(seed, 0), len(had & has))
-            functions[seed] = len(had)
-    require(
-        kept, f"the baseline has no function, or no pruned model with decided gates has about {left:.0%} of its heads"
-    )
-    number = sum(functions.values())
-    return proportion(sum(kept.values()), number, of="functions")
+            kept[seed] = max(kept.get(seed, (0, 0)), (len(had & has), len(had)))
+    none = f"the baseline has no function, or no pruned model with decided gates has about {left:.0%} of its heads"
+    require(kept, none)
+    return proportion(*map(sum, zip(*kept.values())), of="functions")
 
 
 def two_functions(evidence: Evidence) -> Measured:
@@ -192,7 +188,7 @@ def specialised_survive(evidence: Evidence) -> Measured:
     auc = area(heads["survival"], labelled, strata).value
     value, low, high, p_value = slope(labelled, heads["survival"], strata)
     notes = [f"AUC {auc:.2f}, p {p_value:.2g}"]
-    positional = pd.Series([POSITIONAL in names for names in heads["functions"]], index=heads.index)
+    positional = pd.Series(_have(heads, POSITIONAL), index=heads.index)
     for name, chosen in (("positional heads alone", positional), ("other functions alone", labelled & ~positional)):
         with suppress(NotTestable):
             compared = chosen | ~labelled
@@ -235,8 +231,7 @@ def newcombe(area: float, sides: list[tuple[int, int]]) -> tuple[float, float]:
     McNeil's variance at θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their
     numbers of pairs. Both ends are NaN where one side has a single head in all strata. `sides`: survivors and others of each.
     """
-    sides = [(m, n) for m, n in sides if m * n]  # the others compare nothing
-    if not sides or min(map(sum, zip(*sides))) < 2:
+    if min(map(sum, zip(*sides))) < 2:
         return np.nan, np.nan
     pairs = sum(m * n for m, n in sides)
     variance = np.zeros_like(AREAS)
@@ -253,11 +248,9 @@ def type_order(evidence: Evidence, *, kind: str, last: bool) -> Measured:
     Of the contrasts with the two other types, the weaker one.
     """
     first = evidence.baselines().iloc[0]
-    depths = {name: len(first[f"{name}_layers"]) for name in KINDS}
-    unequal = (
-        f"the encoder has {depths['encoder']} layers and the decoder {depths['decoder']}: unequal depths do not compare"
-    )
-    require(len(set(depths.values())) == 1, unequal)
+    encoder, decoder, _ = (len(first[f"{name}_layers"]) for name in KINDS)
+    unequal = f"the encoder has {encoder} layers and the decoder {decoder}: unequal depths do not compare"
+    require(encoder == decoder, unequal)
     heads, contrasts = evidence.survival("all"), []
     for other in (other for other in KINDS if other != kind):
         pair = heads[heads["type"].isin([kind, other])]
@@ -282,9 +275,8 @@ def _direction(heads: pd.DataFrame, x: pd.Series, *, sign: int) -> Measured:
             agreeing += slope(x[same.index], same["survival"], same[["seed"]])[0] * sign > 0
     removed = int((heads["survival"] < 1).sum())
     note, sufficient = _agreement(agreeing, heads["seed"].nunique())
-    return Measured(
-        value, low, high, removed, "removed heads", f"{note}, p {p_value:.2g}", sufficient and removed >= MIN_REMOVED
-    )
+    note += f", p {p_value:.2g}"
+    return Measured(value, low, high, removed, "removed heads", note, sufficient and removed >= MIN_REMOVED)
 
 
 def rank_correlation(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> Measured:

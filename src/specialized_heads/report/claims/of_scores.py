@@ -34,10 +34,9 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     values = []
     for shares, differences in curves:
         smallest, largest = shares[0], shares[-2:][0]  # the last one is the reference
-        require(smallest <= left + ROUNDING, f"the smallest model has {smallest:.1%} of its heads left, not {left:.1%}")
-        require(
-            largest >= left - BESIDE, f"the largest pruned model has {largest:.1%} of its heads left, not {left:.1%}"
-        )
+        instead = f"of its heads left, not {left:.1%}"
+        require(smallest <= left + ROUNDING, f"the smallest model has {smallest:.1%} {instead}")
+        require(largest >= left - BESIDE, f"the largest pruned model has {largest:.1%} {instead}")
         require_near(shares, left)
         values.append([np.interp(left, shares, column) for column in differences.T])
     sentences = int(evidence.scores["sentences"].iloc[0])
@@ -110,6 +109,5 @@ def gates_decided(evidence: Evidence) -> Measured:
     heads = {scope: whole[[f"{kind}_heads" for kind in kinds]].sum() for scope, kinds in SCOPES.items()}
     gates = models["scope"].map(heads)
     share = np.average(models["gates_decided"], weights=gates)
-    return Measured(
-        round(float(share), 9), n=int(gates.sum()), of="gates", note=f"{len(models)} model{'s' * (len(models) != 1)}"
-    )
+    note = f"{len(models)} model{'s' * (len(models) != 1)}"
+    return Measured(round(float(share), 9), n=int(gates.sum()), of="gates", note=note)

@@ -35,10 +35,6 @@ CONTROLS = {  # models from scratch, section, BLEU by which pruned models are be
     "count": ("models from scratch with as many heads", "6.2, footnote 8", BETTER, "encoder"),
     "regularised": ("models from scratch with gates and penalty", "6.2, footnote 8", BETTER, "encoder"),
 }
-NEXT, EARLIER = (
-    "survival of the next type minus that of the encoder",
-    "survival of cross-attention minus that of the next type",
-)
 
 
 def claims() -> list[Claim]:
@@ -203,16 +199,15 @@ def _order() -> Iterator[Claim]:
         f"at least 1 point, with its interval; the same sign in each of {of_heads.MIN_SEEDS} seeds or more; "
         f"{of_heads.MIN_REMOVED} removed heads or more"
     )
-    of_type, of_layer = of_heads.type_order, of_heads.layer_order
     for name, section, text, reported, accepted, measure in [
-        ("encoder_first", table, f"the encoder loses its heads first: {NEXT}", first, more,
-         partial(of_type, kind="encoder", last=False)),
-        ("cross_last", table, f"cross-attention keeps its heads longest: {EARLIER}", last, more,
-         partial(of_type, kind="cross", last=True)),
-        ("decoder_low", figure, "decoder self-attention survives in low layers: change in survival per layer", both, less,
-         partial(of_layer, kind="decoder", sign=-1)),
-        ("cross_high", figure, "cross-attention survives in high layers: change in survival per layer", both, more,
-         partial(of_layer, kind="cross", sign=1)),
+        ("encoder_first", table, "the encoder loses its heads first: survival of the next type minus that of the encoder",
+         first, more, partial(of_heads.type_order, kind="encoder", last=False)),
+        ("cross_last", table, "cross-attention keeps its heads longest: survival of cross-attention minus that of the next type",
+         last, more, partial(of_heads.type_order, kind="cross", last=True)),
+        ("decoder_low", figure, "decoder self-attention survives in low layers: change in survival per layer",
+         both, less, partial(of_heads.layer_order, kind="decoder", sign=-1)),
+        ("cross_high", figure, "cross-attention survives in high layers: change in survival per layer",
+         both, more, partial(of_heads.layer_order, kind="cross", sign=1)),
     ]:  # fmt: skip
         yield Claim(
             name, section, text, reported, accepted, tolerance, Unit.POINTS, measure, scopes=("all",), directed=True
