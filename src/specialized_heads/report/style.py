@@ -91,14 +91,8 @@ TYPES = {
     "cross": ("cross-attention", SERIES[2]),
 }
 SCOPES = {"encoder": "encoder heads pruned", "all": "heads of all types pruned"}
-CRITERIA = {
-    "gates": SERIES[0],
-    "importance": SERIES[1],
-    "relevance": SERIES[2],
-    "confidence": SERIES[3],
-    "random": SERIES[4],
-    "pruned": SERIES[5],  # for comparison: the models pruned with gates
-}
+# The last one, for comparison: the models pruned with gates.
+CRITERIA = dict(zip(("gates", "importance", "relevance", "confidence", "random", "pruned"), SERIES, strict=True))
 PAPER_COLOUR = "#555555"  # the papers' own results
 PAPER_LINE = {"color": PAPER_COLOUR, "linewidth": 0.8, "linestyle": ":"}
 REFERENCE = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}  # reference lines such as the baseline's score
@@ -212,14 +206,7 @@ def bare(axes: Axes) -> None:
 
 
 def heat_map(
-    axes: Axes,
-    values: np.ndarray,
-    *,
-    colours: Colormap,
-    low: float,
-    high: float,
-    digits: str,
-    size: float,
+    axes: Axes, values: np.ndarray, *, colours: Colormap, low: float, high: float, digits: str, size: float
 ) -> QuadMesh:
     """Draw a matrix (rows, columns) as cells, its first row on top; NaN leaves a cell empty. Return the mesh, for a colour bar.
 

@@ -210,15 +210,7 @@ def widen(axes: Axes) -> None:
     axes.set_ylim(low - missing, high + missing)
 
 
-def line(
-    axes: Axes,
-    series: pd.DataFrame,
-    *,
-    x: str,
-    y: str,
-    look: style.Series,
-    label: str | None = None,
-) -> None:
+def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None = None) -> None:
     """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
 
     Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
