@@ -49,15 +49,13 @@ def value_grid(
     values = heads.pivot(index="rank", columns="layer", values=column)
     values = values.reindex(index=range(1, heads["rank"].max() + 1), columns=range(1, heads["layer"].max() + 1))
     size = min(7.0, cell_width * 72 / 2.7, CELL_HEIGHT * 72 / 1.6)
-    text = {"digits": "z.2f" if size >= SMALLEST_TEXT else "", "size": size}
-    scale = {"colours": VALUES, "low": ends[0], "high": ends[1]}
-    mesh = style.heat_map(axes, values.to_numpy(float), **scale, **text)
+    digits, (low, high) = "z.2f" if size >= SMALLEST_TEXT else "", ends
+    mesh = style.heat_map(axes, values.to_numpy(float), colours=VALUES, low=low, high=high, digits=digits, size=size)
     for head in heads[heads[column].isna()].itertuples():
         style.hatched_cell(axes, head.layer, head.rank)
     for head in heads[heads["functions"] != "other"].itertuples():
         bar = {"left": head.layer - 0.47, "bottom": head.rank + 0.47 - BAR, "width": 0.94, "height": BAR}
         style.function_cell(axes, head.functions.split("; "), **bar)
-    _axes(axes, heads)
     style.colour_bar(block, mesh, axes, pad=0.02, aspect=18)
 
 
@@ -70,7 +68,6 @@ def function_grid(axes: Axes, heads: pd.DataFrame, *, cell_width: float) -> None
         if size >= SMALLEST_TEXT:
             style.cell_text(axes, head.layer, head.rank, str(head.head), size=size)
     style.bare(axes)
-    _axes(axes, heads)
 
 
 def draw(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
@@ -93,12 +90,14 @@ def draw(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
             continue
         values = {"relevance": relevance_range(heads)} | ({"confidence": (0.0, 1.0)} if confidence else {})
         *maps, function = block.subplots(1, len(values) + 1, width_ratios=[*[1.2] * len(values), 1])
-        cell_width = (1.75 if confidence else 1.2) / int(model["layer"].max())
+        layers, ranks = int(model["layer"].max()), int(model["rank"].max())
+        cell_width = (1.75 if confidence else 1.2) / layers
         for axes, (column, ends) in zip(maps, values.items(), strict=True):
             value_grid(block, axes, model, column, ends, cell_width=cell_width)
         function_grid(function, model, cell_width=cell_width)
         for axes, name in zip([*maps, function], ("relevance, share of the layer", *[*values][1:], "function (head)")):
-            axes.set_title(name)
+            axes.set(title=name, xlim=(0.5, layers + 0.5), ylim=(ranks + 0.5, 0.5), xlabel="layer")
+            axes.set(xticks=range(1, layers + 1), yticks=range(1, ranks + 1))
         maps[0].set_ylabel("rank by relevance")
     style.function_legend(drawn)
     return drawn
@@ -108,10 +107,3 @@ def relevance_range(heads: pd.DataFrame) -> tuple[float, float]:
     """Ends of the colour scale for relevance: zero, or the most negative value, and the highest."""
     known = heads["relevance"].dropna()
     return min([0.0, *known]), max([0.0, *known]) or 1.0
-
-
-def _axes(axes: Axes, heads: pd.DataFrame) -> None:
-    """Layers from left to right, ranks from top to bottom."""
-    layers, ranks = int(heads["layer"].max()), int(heads["rank"].max())
-    axes.set(xlim=(0.5, layers + 0.5), ylim=(ranks + 0.5, 0.5), xlabel="layer")
-    axes.set(xticks=range(1, layers + 1), yticks=range(1, ranks + 1))

@@ -5,7 +5,6 @@ panel sum to one. The most frequent position is the baseline that a syntactic he
 """
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -43,21 +42,18 @@ def draw(bars: pd.DataFrame) -> Figure:
     drawn.suptitle(style.wrap(title, inches=style.DOUBLE, size=8))
     top = bars["share"].max()
     for axes, (relation, same) in zip(panels, relations.items(), strict=True):
-        _panel(axes, relation, same, top=1.0 if pd.isna(top) else 1.15 * top)
+        title = f"{relation}, {direction_label(relation, 'head_to_dependent')} (n = {same['arcs'].iloc[0]:,})"
+        axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.15))
+        axes.set(xlim=(-REACH - 0.7, REACH + 0.7), ylim=(0, 1.0 if pd.isna(top) else 1.15 * top))
+        axes.set_xticks([-REACH, -3, -1, 1, 3, REACH], [f"≤−{REACH}", "−3", "−1", "1", "3", f"≥{REACH}"])
+        axes.grid(axis="y")
+        colours = same["baseline"].map({True: MOST_FREQUENT, False: COMMON})
+        drawn_bars = axes.bar(same["position"], same["share"], width=0.8, color=colours)
+        axes.bar_label(
+            drawn_bars, [f"{bar.share:.0%}" if bar.baseline else "" for bar in same.itertuples()], padding=1.5
+        )
     for axes in grid[:, 0]:
         axes.set_ylabel("share of arcs")
     label = "most frequent position; figure 4 and table 1 leave out arcs within a subword"
     drawn.legend([Patch(facecolor=MOST_FREQUENT)], [label], loc="outside lower center", handlelength=1.2)
     return drawn
-
-
-def _panel(axes: Axes, relation: str, bars: pd.DataFrame, *, top: float) -> None:
-    arcs = bars["arcs"].iloc[0]
-    title = f"{relation}, {direction_label(relation, 'head_to_dependent')} (n = {arcs:,})"
-    axes.set_title(style.wrap(title, inches=style.DOUBLE / PANELS - 0.15))
-    axes.set(xlim=(-REACH - 0.7, REACH + 0.7), ylim=(0, top))
-    axes.set_xticks([-REACH, -3, -1, 1, 3, REACH], [f"≤−{REACH}", "−3", "−1", "1", "3", f"≥{REACH}"])
-    axes.grid(axis="y")
-    colours = bars["baseline"].map({True: MOST_FREQUENT, False: COMMON})
-    drawn = axes.bar(bars["position"], bars["share"], width=0.8, color=colours)
-    axes.bar_label(drawn, [f"{bar.share:.0%}" if bar.baseline else "" for bar in bars.itertuples()], padding=1.5)

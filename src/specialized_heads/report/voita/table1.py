@@ -74,20 +74,16 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame([_row(row) for row in rows.to_dict("records")])
-
-
-def _row(row: dict) -> dict[str, str]:
-    known, reported = pd.notna(row["accuracy"]), row["reported"]
-    digits = 0 if reported else 1
-    accuracy, low, high, baseline = (100 * row[name] for name in ("accuracy", "low", "high", "baseline"))
-    return {
-        "relation": row["relation"],
-        "direction": paper.direction_label(row["relation"], row["direction"]),
-        "corpus": row["corpus"],
-        "arcs": "" if reported else f"{row['arcs']:,}",
-        "best head": f"{row['layer']}-{row['head']}" if pd.notna(row["layer"]) else "",
-        "accuracy": value_text(accuracy, low=low, high=high, digits=digits) or "–",
-        "baseline": value_text(baseline, digits=digits) or "–",
-        "syntactic": "" if reported or not known else "yes" if row["syntactic"] else "no",
-    }
+    lines = []
+    for row in rows.to_dict("records"):
+        known, reported = pd.notna(row["accuracy"]), row["reported"]
+        digits = 0 if reported else 1
+        accuracy, low, high, baseline = (100 * row[name] for name in ("accuracy", "low", "high", "baseline"))
+        line = {"relation": row["relation"], "direction": paper.direction_label(row["relation"], row["direction"])}
+        line |= {"corpus": row["corpus"], "arcs": "" if reported else f"{row['arcs']:,}"}
+        line["best head"] = f"{row['layer']}-{row['head']}" if pd.notna(row["layer"]) else ""
+        line["accuracy"] = value_text(accuracy, low=low, high=high, digits=digits) or "–"
+        line["baseline"] = value_text(baseline, digits=digits) or "–"
+        line["syntactic"] = "" if reported or not known else "yes" if row["syntactic"] else "no"
+        lines.append(line)
+    return pd.DataFrame(lines)
