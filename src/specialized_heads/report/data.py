@@ -108,9 +108,8 @@ def stack(frames: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFram
 
 def encoder_heads(heads: pd.DataFrame) -> pd.DataFrame:
     """The encoder rows of a per-head table, with `functions` as text: names joined by "; ", or "other"."""
-    rows = heads[heads["type"] == "encoder"].copy()
-    rows["functions"] = ["; ".join(functions) if len(functions) else "other" for functions in rows["functions"]]
-    return rows
+    rows = heads[heads["type"] == "encoder"]
+    return rows.assign(functions=["; ".join(functions) or "other" for functions in rows["functions"]])
 
 
 def removed(tables: Tables, what: str, *, measured_on: str = "test") -> pd.DataFrame:

@@ -52,5 +52,4 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         }
         for row in rows.itertuples()
     ]
-    columns = ["corpus", "scope", "target", "model", "enc/dec/cross", "updates", "BLEU", "n", "p"]
-    return sweep.without_constant(pd.DataFrame(lines, columns=columns))
+    return sweep.without_constant(pd.DataFrame(lines))

@@ -45,10 +45,9 @@ def numbers(tables: Tables) -> pd.DataFrame:
             rows = rows.assign(heads=rows[totals].sum(axis=1), place=rows["criterion"].map(ORDER.index))
             keys = ["lam", "target_heads", "place", "criterion", "finetuned"]
             same = {"p_values": "difference", "first": ["updates", "sentences"]}
-            points = sweep.over_seeds(rows, ["heads", "bleu", "difference"], keys, **same).assign(
-                corpus=title, scope=scope
-            )
-            frames.append(sweep.in_order(points, {"heads": False, "place": True, "finetuned": True}))
+            points = sweep.over_seeds(rows, ["heads", "bleu", "difference"], keys, **same)
+            points = sweep.in_order(points, {"heads": False, "place": True, "finetuned": True})
+            frames.append(points.assign(corpus=title, scope=scope))
     return stack(frames, COLUMNS)
 
 

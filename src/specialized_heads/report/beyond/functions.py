@@ -34,12 +34,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
         encoder = heads[(heads["seed"] == model.seed) & (heads["type"] == "encoder")]
         row = {name: getattr(model, name) for name in ("corpus", "seed", "updates", "dev_loss")}
         row |= {"heads": len(encoder), "labelled": int((encoder["functions"].map(len) > 0).sum())}
-        row["uncertain"] = sum(
-            names == [SYNTACTIC] and not certain
-            for names, certain in zip(
-                map(list, encoder["functions"]), map(len, encoder["relations_certain"]), strict=True
-            )
-        )
+        uncertain = encoder.loc[encoder["relations_certain"].map(len) == 0, "functions"]
+        row["uncertain"] = sum(list(names) == [SYNTACTIC] for names in uncertain)
         row |= encoder[list(SHARES)].max().to_dict()
         margins = encoder.filter(regex="_margin$").stack().dropna()
         row |= {"relation": None, "margin": nan, "margin_low": nan, "margin_high": nan}

@@ -48,11 +48,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
             for layer, same in encoder.groupby("layer"):
                 row = {"layer": layer, "heads": len(same), "sum": same[rule].sum()}
                 row |= {"top_head": same[f"halves_{name}"].iloc[0], "top_quarter": top_share(same[rule])}
-                row |= {
-                    "confidence": spearman(same[rule], same["confidence"]),
-                    "order": spearman(same[rule], same[first]),
-                }
-                rows.append(same_rule | row)
+                row["confidence"] = spearman(same[rule], same["confidence"])
+                rows.append(same_rule | row | {"order": spearman(same[rule], same[first])})
             rows.append(same_rule | _together(encoder, rule, first, labelled))
     return pd.DataFrame(rows, columns=COLUMNS).astype({"layer": "Int64", "labelled": "Int64"})
 

@@ -10,7 +10,6 @@ import pandas as pd
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables, removed, score_name, with_ends
 from specialized_heads.report.voita import paper, sweep
-from specialized_heads.report.voita.paper import SIGNIFICANT
 
 CAPTION = (
     "The best head of each layer, chosen on the same test set: {metric} when it is the only head left in the layer, minus "
@@ -51,7 +50,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _cell(row: dict) -> str:
     text = sweep.value_text(row["delta"], sd=row["delta_sd"], digits=2, sign=True)
-    if row["p_value"] < SIGNIFICANT:
+    if row["p_value"] < paper.SIGNIFICANT:
         text += "*"
     if pd.notna(row["head"]):
         text += f" (head {row['head']}" + (", the only one)" if row["heads"] == 1 else ")")
@@ -61,4 +60,4 @@ def _cell(row: dict) -> str:
 def caption(rows: pd.DataFrame) -> str:
     metric = score_name(rows)
     reported = paper.ALONE if metric == "BLEU" else paper.BERT_ALONE
-    return CAPTION.format(metric=metric, level=SIGNIFICANT, paper=reported)
+    return CAPTION.format(metric=metric, level=paper.SIGNIFICANT, paper=reported)

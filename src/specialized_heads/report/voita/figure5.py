@@ -53,9 +53,8 @@ def draw(weights: pd.DataFrame) -> Figure:
     title, layer, head, kind, score = weights[["corpus", "layer", "head", "kind", "score"]].iloc[0]
     drawn = Figure(figsize=(style.DOUBLE, 2.9), layout="constrained")
     if pd.isna(layer):
-        style.message(
-            drawn.subplots(), f"{title}: no sentence has a token beyond heads.rare_cutoff", inches=style.DOUBLE
-        )
+        none = f"{title}: no sentence has a token beyond heads.rare_cutoff"
+        style.message(drawn.subplots(), none, inches=style.DOUBLE)
         return drawn
     which = f"rare-words head {layer}-{head}"
     if kind != "rare words":
@@ -66,9 +65,8 @@ def draw(weights: pd.DataFrame) -> Figure:
     widths = [same["key"].max() for same in sentences]
     panels = drawn.subplots(1, len(sentences), squeeze=False, width_ratios=widths)[0]
     for axes, same in zip(panels, sentences, strict=True):
-        mesh = axes.pcolormesh(
-            same.pivot(index="query", columns="key", values="attention"), cmap=ATTENTION, vmin=0, vmax=1
-        )
+        attention = same.pivot(index="query", columns="key", values="attention")
+        mesh = axes.pcolormesh(attention, cmap=ATTENTION, vmin=0, vmax=1)
         tokens = same.drop_duplicates("key")["key_token"].map(label_of)
         _label(axes, list(tokens), rarest=int(same["rarest"].argmax()))
     note = "attention (row: token that attends; column: token attended to; framed: rarest token)"

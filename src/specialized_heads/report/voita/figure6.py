@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
+from specialized_heads.model.gates import BETA, HIGH, LOW
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables
 
-BETA = 0.33
-LOW, HIGH = -0.1, 1.1  # ends of the stretched interval
 LOG_ALPHAS = (-3.0, -1.0, 0.0, 1.0, 3.0)
 SHOWN = 0.0  # log α of the left panel
 POINTS = 401  # per curve

@@ -49,9 +49,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
 def _reported(corpus: str, bleu: float) -> pd.DataFrame:
     """The paper's models of one corpus."""
     rows = [["baseline", "", *[paper.HEADS_PER_TYPE] * 3, bleu, None]]
-    for row in paper.TABLE2:
-        if row.corpus == corpus:
-            rows.append(["pruned", "all", *row[1:]])
+    rows += [["pruned", "all", *row[1:]] for row in paper.TABLE2 if row.corpus == corpus]
     return pd.DataFrame(rows, columns=["kind", "scope", *TOTALS, "bleu", "scratch_bleu"]).assign(corpus=corpus)
 
 
@@ -71,6 +69,7 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
     first = same.iloc[0]
     ours = pd.notna(first["seed"])
     digits = 1 if ours or first["kind"] == "baseline" else 2  # as in the paper
+    target = sweep.target(first["lam"], first["target_heads"]) if ours and first["kind"] == "pruned" else ""
 
     def scores(prefix: str) -> list[str]:
         """BLEU, BLEU of tokens, and p-value."""
@@ -82,9 +81,7 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
     return {
         "corpus": first["corpus"],
         "n": f"{first['sentences']:,}" if ours else "",
-        "model": sweep.target(first["lam"], first["target_heads"])
-        if ours and first["kind"] == "pruned"
-        else first["kind"],
+        "model": target or first["kind"],
         "scope": first["scope"],
         "seeds": str(len(same)) if ours else "",
         "enc/dec/cross": sweep.heads_text(same[TOTALS].mean()),
