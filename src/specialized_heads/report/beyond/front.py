@@ -55,7 +55,7 @@ def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
 def reported() -> pd.DataFrame:
     """The paper's models."""
     rows = [("encoder", row.corpus, row.heads, -row.loss) for row in paper.FIGURE7]
-    rows += [("all", row.corpus, row.encoder + row.decoder + row.cross, row.difference) for row in paper.TABLE2]
+    rows += [("all", row.corpus, row.heads, row.difference) for row in paper.TABLE2]
     models = pd.DataFrame(rows, columns=["scope", "corpus", "retained", "difference"])
     whole = models["scope"].map(lambda scope: len(SCOPES[scope]) * paper.HEADS_PER_TYPE)
     return models.assign(share=models["retained"] / whole, kind="reported", reference="baseline")
@@ -97,9 +97,7 @@ def draw(rows: pd.DataFrame) -> Figure:
     several = bool(curve["seeds"].max() > 1)
     left.set_title("What pruning costs" + sweep.seeds_note(curve))
     right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
-    marks = [
-        style.key(style.Series(style.PAPER_COLOUR, marker, "none"), name) for name, marker in paper.MARKERS.items()
-    ]
+    marks = [style.key(style.Series(style.PAPER_COLOUR, mark, "none"), name) for name, mark in paper.MARKERS.items()]
     bars = style.marker_key("95% interval" + " of one seed" * several, marker="|", markersize=7)
     shown = not several or (curve["seeds"] == 1).any()
     handles = [*_key(), sweep.hollow_key(), *([bars] if shown else []), *sweep.key(curve), *marks]

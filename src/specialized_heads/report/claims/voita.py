@@ -41,7 +41,10 @@ def claims() -> list[Claim]:
     """All claims of the paper, each in the order of the fields of `Claim`."""
     of_baseline = partial(Claim, of_pruning=False)
     return [
-        *_baselines(),
+        *(of_baseline(f"baseline_{DATA[corpus][0]}", "6.3.1, table 2", f"BLEU of the baseline on {DATA[corpus][1]} EN-RU",
+                      f"{bleu:.1f}", (bleu - 1, bleu + 1), "1 BLEU",
+                      Unit.BLEU, partial(of_scores.baseline_bleu, data=DATA[corpus][0]))
+          for corpus, bleu in paper.BASELINE_BLEU.items()),
         *_relevance(),
         of_baseline("relevance_confidence", "4, figure 1",
                     "relevance agrees with confidence: rank correlation within encoder layers, without a top rare-words head "
@@ -80,21 +83,13 @@ def claims() -> list[Claim]:
         Claim("drift", "6.2.2, figure 8",
               "functions drift to the heads left: pruned models in which a head is both positional and syntactic",
               "some", (0.01, 1.0), "any", Unit.SHARE, of_heads.two_functions, scopes=("encoder",)),
-        *_all_types(),
+        *(_loss(f"all_{DATA[row.corpus][0]}_{row.encoder}_{row.decoder}_{row.cross}", "6.3.1, table 2",
+                f"change in BLEU with {row.encoder}/{row.decoder}/{row.cross} of 48/48/48 heads ({DATA[row.corpus][1]})",
+                row.difference, data=DATA[row.corpus][0], scope="all", left=row.heads / (3 * paper.HEADS_PER_TYPE))
+          for row in paper.TABLE2),
         *_order(),
         *_controls(),
     ]  # fmt: skip
-
-
-def _baselines() -> Iterator[Claim]:
-    """BLEU of the unpruned models."""
-    for corpus, (data, title) in DATA.items():
-        bleu = paper.BASELINE_BLEU[corpus]
-        yield Claim(
-            f"baseline_{data}", "6.3.1, table 2", f"BLEU of the baseline on {title} EN-RU",
-            f"{bleu:.1f}", (bleu - 1, bleu + 1), "1 BLEU",
-            Unit.BLEU, partial(of_scores.baseline_bleu, data=data), of_pruning=False,
-        )  # fmt: skip
 
 
 def _relevance() -> Iterator[Claim]:
@@ -147,19 +142,6 @@ def _rare_words() -> Iterator[Claim]:
             f"above {share:.0%}" if bound else f"{share:.0%}", (share if bound else share - 0.1, 1.0),
             "none" if bound else "at most 10 points less",
             Unit.SHARE, _on(data, partial(of_heads.rare_words, column=column)), of_pruning=False,
-        )  # fmt: skip
-
-
-def _all_types() -> Iterator[Claim]:
-    """BLEU of the models that lose heads of all types."""
-    for row in paper.TABLE2:
-        data, title = DATA[row.corpus]
-        heads = (row.encoder, row.decoder, row.cross)
-        yield _loss(
-            "_".join(map(str, ["all", data, *heads])), "6.3.1, table 2",
-            f"change in BLEU with {'/'.join(map(str, heads))} of 48/48/48 heads ({title})",
-            row.difference,
-            data=data, scope="all", left=sum(heads) / (3 * paper.HEADS_PER_TYPE),
         )  # fmt: skip
 
 

@@ -55,6 +55,10 @@ class Pruned(NamedTuple):
     scratch: float
 
     @property
+    def heads(self) -> int:
+        return self.encoder + self.decoder + self.cross
+
+    @property
     def difference(self) -> float:
         """BLEU after pruning minus that of the unpruned model."""
         return round(self.pruned - BASELINE_BLEU[self.corpus], 2)
