@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure, FigureBase
 
 from specialized_heads.report import style
@@ -18,7 +18,7 @@ from specialized_heads.report.data import Tables, encoder_heads, first_seed, sta
 CELL_HEIGHT = 0.2  # inches
 SMALLEST_TEXT = 4.5  # points; smaller numbers are left out
 # Grey to black would hide the printed values, and blue is the colour of positional heads: light to dark purple.
-VALUES: Colormap = LinearSegmentedColormap.from_list("values", ["#FBF8FC", "#C9B5D8", "#8A63A8", "#4B1D6B"])
+VALUES = LinearSegmentedColormap.from_list("values", ["#FBF8FC", "#C9B5D8", "#8A63A8", "#4B1D6B"])
 BAR = 0.14  # height of the mark of a function, in cells
 COLUMNS = ["corpus", "layer", "rank", "head", "relevance", "confidence", "functions"]
 

@@ -32,10 +32,9 @@ LOST = "another head, the first one is pruned"
 ROW = 0.2  # inches: height of a line in a cell
 MOST = 8  # columns with the name and the score of a head beside each other
 SHARE, MARGIN = "share of argmaxes", "margin over the best fixed offset"
+GREENS = LinearSegmentedColormap.from_list("shares", ["#F4F7F2", "#A8CDA0", "#2F7D4F"])
 SCALES = {
-    SHARE: ScalarMappable(
-        Normalize(0, 1), LinearSegmentedColormap.from_list("shares", ["#F4F7F2", "#A8CDA0", "#2F7D4F"])
-    ),
+    SHARE: ScalarMappable(Normalize(0, 1), GREENS),
     MARGIN: ScalarMappable(Normalize(-0.4, 0.4), matplotlib.colormaps["PRGn"]),
 }
 EDGES = {
@@ -43,15 +42,15 @@ EDGES = {
     MOVED: {"edgecolor": "#332288", "linewidth": 1.1, "linestyle": "--"},
     LOST: {"edgecolor": "#C2410C", "linewidth": 1.4},
 }
-# Attention type, row, preferred offsets that count for it, and label of such heads. In the decoder offset 0 is the token
-# generated last.
+# Attention type, row, column of the score, label of such heads, and preferred offsets that count. In the decoder offset 0 is the
+# token generated last.
 POSITIONS = [
-    ("encoder", "positional −1", (-1,), "positional"),
-    ("encoder", "positional 0", (0,), "positional"),
-    ("encoder", "positional +1", (1,), "positional"),
-    ("decoder", "positional 0, decoder", (0,), "positional"),
-    ("decoder", "positional −1, decoder", (-1,), "positional"),
-    ("cross", "diagonal, cross", range(-BESIDE, BESIDE + 1), "diagonal"),
+    ("encoder", "positional −1", "positional_share", "positional", (-1,)),
+    ("encoder", "positional 0", "positional_share", "positional", (0,)),
+    ("encoder", "positional +1", "positional_share", "positional", (1,)),
+    ("decoder", "positional 0, decoder", "positional_share", "positional", (0,)),
+    ("decoder", "positional −1, decoder", "positional_share", "positional", (-1,)),
+    ("cross", "diagonal, cross", "positional_share", "diagonal", range(-BESIDE, BESIDE + 1)),
 ]
 
 
@@ -86,13 +85,12 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def _carriers(table: pd.DataFrame, types: list[str], relations: list[str]) -> list[dict[str, object]]:
     """The best head of one model for each function."""
-    positions = [(kind, name, "positional_share", label, offsets) for kind, name, offsets, label in POSITIONS]
-    functions = [row for row in positions if row[0] == "encoder"]
+    functions = [row for row in POSITIONS if row[0] == "encoder"]
     functions += [("encoder", function.name, function.score, function.name, None) for function in OF_TOKENS]
     for relation, direction in product(relations, DIRECTIONS):
         column, name = f"{relation}_{direction}", f"{relation} {paper.direction_label(relation, direction)}"
         functions.append(("encoder", name, f"{column}_margin", column, None))
-    functions += [row for row in positions if row[0] != "encoder" and row[0] in types]
+    functions += [row for row in POSITIONS if row[0] != "encoder" and row[0] in types]
     rows = []
     for kind, function, column, label, offsets in functions:
         known = table[(table["type"] == kind) & table[column].notna()]

@@ -38,22 +38,21 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for row in rows.to_dict("records"):
         target = "" if row["kind"] == "baseline" else sweep.target(row["lam"], row["target_heads"])
-        lines.append(
-            {
-                "corpus": row["corpus"],
-                "model": ", ".join(filter(None, [row["kind"], row["criterion"]])),
-                "scope": row["scope"],
-                "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
-                "seed": str(row["seed"]),
-                "enc/dec/cross": sweep.heads_text(row),
-                "BLEU": sweep.value_text(row["bleu"], low=row["bleu_low"], high=row["bleu_high"]),
-                "chrF": f"{row['chrf']:.1f}",
-                "dev loss": sweep.value_text(row["dev_loss"], digits=3),
-                "updates": f"{row['updates']:,}",
-                "parameters": f"{row['parameters']:,}",
-                "without embeddings": f"{row['parameters_without_embeddings']:,}",
-            }
-        )
+        line = {
+            "corpus": row["corpus"],
+            "model": ", ".join(filter(None, [row["kind"], row["criterion"]])),
+            "scope": row["scope"],
+            "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
+            "seed": str(row["seed"]),
+            "enc/dec/cross": sweep.heads_text(row),
+            "BLEU": sweep.value_text(row["bleu"], low=row["bleu_low"], high=row["bleu_high"]),
+            "chrF": f"{row['chrf']:.1f}",
+            "dev loss": sweep.value_text(row["dev_loss"], digits=3),
+            "updates": f"{row['updates']:,}",
+            "parameters": f"{row['parameters']:,}",
+            "without embeddings": f"{row['parameters_without_embeddings']:,}",
+        }
+        lines.append(line)
     return sweep.without_constant(pd.DataFrame(lines), "seed")
 
 

@@ -71,9 +71,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
         for model in models.to_dict("records"):
             # On its own, each model counts.
             alone = scores[(scores["kind"] == "baseline") | (scores.index == model["place"])].assign(gates_decided=1.0)
-            own = {key: model[key] for key in ("lam", "target_heads", "seed", "counted")}
-            own |= {"left": model["encoder_heads"]}
-            rows.append(shared | own | _measured(replace(evidence, scores=alone), scope))
+            own = shared | {key: model[key] for key in ("lam", "target_heads", "seed", "counted")}
+            rows.append(own | {"left": model["encoder_heads"]} | _measured(replace(evidence, scores=alone), scope))
         if len(models):
             rows.append(shared | {"counted": True} | _measured(evidence, scope))
     counts = ("seed", "heads", "left", "labelled", "target_heads")

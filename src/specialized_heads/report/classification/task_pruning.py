@@ -39,8 +39,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one panel per method, one line per task."""
-    drawn = Figure(figsize=(style.DOUBLE, 2.9), layout="constrained")
-    panels = drawn.subplots(1, 2, sharey=True)
+    drawn, _, panels = style.panels(2, across=2, height=2.9, sharey=True)
     tasks = style.by(points, "task")
     for axes, (method, title) in zip(panels, METHODS.items(), strict=True):
         for number, rows in enumerate(tasks.values()):

@@ -28,16 +28,11 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for (task, sentences), same in rows.groupby(["task", "sentences"], sort=False):
         whole, part = same[same["gain"].isna()].iloc[0], same[same["gain"].notna()].iloc[0]
-        lines.append(
-            {
-                "task": task,
-                "sentences per batch": str(sentences),
-                f"all {whole['heads']} heads": _range(whole),
-                f"{part['heads']} heads": _range(part),
-                "gain": f"{_percent(part['gain'])} [{_percent(part['gain_low'])}, {_percent(part['gain_high'])}]",
-                "paper": "" if pd.isna(part["reported"]) else _percent(part["reported"]),
-            }
-        )
+        line = {"task": task, "sentences per batch": str(sentences)}
+        line |= {f"all {whole['heads']} heads": _range(whole), f"{part['heads']} heads": _range(part)}
+        line["gain"] = f"{_percent(part['gain'])} [{_percent(part['gain_low'])}, {_percent(part['gain_high'])}]"
+        line["paper"] = "" if pd.isna(part["reported"]) else _percent(part["reported"])
+        lines.append(line)
     return pd.DataFrame(lines)
 
 

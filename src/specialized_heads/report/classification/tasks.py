@@ -10,6 +10,7 @@ from specialized_heads.report.voita import sweep
 
 SETS = {"": "matched", "second_": "mismatched"}  # start of the columns of a test set
 KNOWN = [*with_ends("bag_of_words"), "majority"]
+SCORES = [*with_ends("bleu"), *KNOWN, "sentences"]
 COLUMNS = ["task", "set", "metric", "sentences", "seeds", "majority", *with_ends("bag_of_words", "score"), "margin"]
 CAPTION = (
     "Scores in percent of the fine-tuned BERT (95% bootstrap interval over sentences, or over several seeds, n, mean and range), "
@@ -25,9 +26,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
         for start, name in SETS.items():
             if f"{start}bleu" not in models or models[f"{start}bleu"].isna().any():
                 continue
-            names = {
-                f"{start}{name}": name.replace("bleu", "score") for name in [*with_ends("bleu"), *KNOWN, "sentences"]
-            }
+            names = {f"{start}{name}": name.replace("bleu", "score") for name in SCORES}
             own = models[list(names)].rename(columns=names).assign(metric=models["metric"])
             rows = sweep.over_seeds(own, ["score"], ["metric", "sentences"])
             known = own.iloc[0][KNOWN].to_dict()

@@ -7,7 +7,7 @@ corpus shows one model, because heads of different seeds do not correspond.
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
@@ -16,9 +16,7 @@ from specialized_heads.report.data import Tables, first_seed, removed, score_nam
 from specialized_heads.report.voita.paper import SIGNIFICANT
 
 # Losses in the purple of the other heat maps, gains in green.
-CHANGES: Colormap = LinearSegmentedColormap.from_list(
-    "changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"]
-)
+CHANGES = LinearSegmentedColormap.from_list("changes", ["#5B2A86", "#A98BC4", "#F7F5F8", "#8FC29A", "#22733B"])
 COLUMNS = ["corpus", "seed", "type", "layer", "head", "bleu", "bleu_full", "delta", "p_value", "significant", "metric"]
 SMALLEST_RANGE = 0.5  # BLEU; on a shorter scale noise would look like an effect
 

@@ -26,8 +26,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
         models, reference = sweep.against_reference(scores, scope="encoder")
-        full = models.loc[models["kind"] == "baseline"].set_index("seed")["encoder_heads"]
-        models = models.assign(heads=models["encoder_heads"], share=models["encoder_heads"] / models["seed"].map(full))
+        heads = models["encoder_heads"]
+        models = models.assign(heads=heads, share=heads / heads.max())
         points = sweep.over_seeds(models, ["heads", "share", "bleu", "difference"], p_values="difference")
         frames.append(points.assign(corpus=title, reference=reference, sentences=models["sentences"].max()))
     points = stack(frames, COLUMNS)

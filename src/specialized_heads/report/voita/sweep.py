@@ -135,11 +135,6 @@ def value_text(
     return style.minus(text)
 
 
-def bleu_text(scores: pd.Series, low: float = nan, high: float = nan, *, digits: int = 1) -> str:
-    """`value_text` of a model's scores, one per seed."""
-    return value_text(scores.mean(), sd=scores.std(), low=low, high=high, digits=digits)
-
-
 def p_of_seeds(p_values: pd.Series, differences: pd.Series) -> float:
     """One p-value for all seeds, from those of their differences from the baseline.
 

@@ -75,8 +75,9 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
         """BLEU, BLEU of tokens, and p-value."""
         low, high = first[f"{prefix}bleu_low"], first[f"{prefix}bleu_high"]
         p_value = sweep.p_of_seeds(same[f"{prefix}p_value"], same[f"{prefix}difference"])
-        bleu = sweep.bleu_text(same[f"{prefix}bleu"], low, high, digits=digits)
-        return [bleu, sweep.bleu_text(same[f"{prefix}bleu_tokenised"]), sweep.p_text(p_value)]
+        bleu, tokens = same[f"{prefix}bleu"], same[f"{prefix}bleu_tokenised"]
+        text = sweep.value_text(bleu.mean(), sd=bleu.std(), low=low, high=high, digits=digits)
+        return [text, sweep.value_text(tokens.mean(), sd=tokens.std()), sweep.p_text(p_value)]
 
     return {
         "corpus": first["corpus"],
