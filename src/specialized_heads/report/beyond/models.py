@@ -45,7 +45,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
             "seed": str(row["seed"]),
             "enc/dec/cross": sweep.heads_text(row),
-            "BLEU": sweep.value_text(row["bleu"], low=row["bleu_low"], high=row["bleu_high"]),
+            "BLEU": sweep.interval_text(row, "bleu"),
             "chrF": f"{row['chrf']:.1f}",
             "dev loss": sweep.value_text(row["dev_loss"], digits=3),
             "updates": f"{row['updates']:,}",

@@ -13,7 +13,7 @@ from specialized_heads.report.claims.evidence import NotTestable
 from specialized_heads.report.claims.of_heads import area, rank_correlation, top_share
 from specialized_heads.report.data import Tables, spearman, with_ends
 from specialized_heads.report.style import minus
-from specialized_heads.report.voita.sweep import value_text
+from specialized_heads.report.voita.sweep import interval_text
 
 NAMES = {"z_plus": "z⁺", "alpha_beta": "αβ", "epsilon": "ε"}
 COLUMNS = ["corpus", "seed", "rule", "layer", "heads", "sum", "top_head", "top_quarter", *with_ends("confidence")]
@@ -70,7 +70,6 @@ def _together(encoder: pd.DataFrame, rule: str, first: str, labelled: pd.Series)
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text, one row per baseline and rule."""
     lines = []
     for (corpus, seed, rule), same in rows.groupby(["corpus", "seed", "rule"], sort=False):
         layers, whole = same[same["layer"].notna()], same[same["layer"].isna()].squeeze()
@@ -78,15 +77,11 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         line["sum over a layer"] = minus(between(layers["sum"], "{:.2f}"))
         line["halves agree on the top head"] = between(layers["top_head"], "{:.2f}")
         line["ρ with confidence, by layer"] = minus(" ".join(f"{value:.2f}" for value in layers["confidence"]))
-        line["ρ with confidence"] = _interval(whole, "confidence")
+        line["ρ with confidence"] = interval_text(whole, "confidence", digits=2) or "–"
         rank = f"{whole['mean_rank']:.1f} of {layers['heads'].max()}" if whole["labelled"] else "–"
         line["mean rank of heads with a function"] = rank
-        line["AUC, function against none"] = _interval(whole, "auc")
+        line["AUC, function against none"] = interval_text(whole, "auc", digits=2) or "–"
         line["share of the top quarter"] = between(layers["top_quarter"], "{:.2f}")
         line[f"ρ with {NAMES[rows['rule'].iloc[0]]}"] = minus(f"{whole['order']:.2f}")
         lines.append(line)
     return pd.DataFrame(lines)
-
-
-def _interval(row: pd.Series, name: str) -> str:
-    return value_text(row[name], low=row[f"{name}_low"], high=row[f"{name}_high"], digits=2) or "–"

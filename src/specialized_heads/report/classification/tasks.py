@@ -1,7 +1,5 @@
 """Table: what BERT has learned of each task, beside the most frequent label and a bag of words."""
 
-from typing import Any
-
 import pandas as pd
 
 from specialized_heads.report import style
@@ -36,7 +34,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text."""
     lines = [
         {
             "task": row["task"],
@@ -45,14 +42,10 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             "n": str(row["seeds"]),
             "metric": row["metric"],
             "majority": f"{row['majority']:.1f}",
-            "bag of words": _interval(row, "bag_of_words"),
-            "BERT": _interval(row, "score"),
+            "bag of words": sweep.interval_text(row, "bag_of_words"),
+            "BERT": sweep.interval_text(row, "score"),
             "margin": style.minus(f"{row['margin']:+.1f}"),
         }
         for row in rows.to_dict("records")
     ]
     return sweep.without_constant(pd.DataFrame(lines))
-
-
-def _interval(row: dict[str, Any], name: str) -> str:
-    return sweep.value_text(row[name], low=row[f"{name}_low"], high=row[f"{name}_high"])

@@ -135,6 +135,11 @@ def value_text(
     return style.minus(text)
 
 
+def interval_text(row: Mapping[str, float], name: str, *, digits: int = 1) -> str:
+    """`value_text` of a column of a row, with its interval."""
+    return value_text(row[name], low=row[f"{name}_low"], high=row[f"{name}_high"], digits=digits)
+
+
 def p_of_seeds(p_values: pd.Series, differences: pd.Series) -> float:
     """One p-value for all seeds, from those of their differences from the baseline.
 
