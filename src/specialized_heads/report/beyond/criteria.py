@@ -35,9 +35,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
         if not ((scores["kind"] == "finetuned") & (scores["criterion"] == "gates")).any():
             pruned &= False  # the gates' own heads were not fine-tuned, so there is nothing to compare with
         names = scores["criterion"].mask(scores["kind"] == "baseline", "baseline").mask(pruned, "pruned")
-        models = scores.assign(criterion=names)
+        models = scores.assign(criterion=names, finetuned=scores["kind"].isin(["pruned", "finetuned"]))
         models = models[models["kind"].isin(["baseline", "cut", "finetuned"]) | pruned]
-        models = models.assign(finetuned=models["kind"].isin(["pruned", "finetuned"]))
         for scope in (name for name in SCOPES if name in set(scores.loc[scores["kind"] == "cut", "scope"])):
             totals = [f"{kind}_heads" for kind in (["encoder"] if scope == "encoder" else style.TYPES)]
             rows = models[(models["scope"] == scope) | (models["kind"] == "baseline")]

@@ -47,18 +47,12 @@ def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
         models = models.assign(retained=retained, share=retained / retained.max())
         means = sweep.over_seeds(models, ["bleu", "difference", "retained", "share"], p_values="difference")
         frames.append(means.assign(corpus=corpus, scope=scope, reference=reference))
-    if any(map(len, frames)):
-        frames.append(reported())
-    return stack(frames, POINTS)
-
-
-def reported() -> pd.DataFrame:
-    """The paper's models."""
     rows = [("encoder", row.corpus, row.heads, -row.loss) for row in paper.FIGURE7]
     rows += [("all", row.corpus, row.heads, row.difference) for row in paper.TABLE2]
-    models = pd.DataFrame(rows, columns=["scope", "corpus", "retained", "difference"])
-    whole = models["scope"].map(lambda scope: len(SCOPES[scope]) * paper.HEADS_PER_TYPE)
-    return models.assign(share=models["retained"] / whole, kind="reported", reference="baseline")
+    reported = pd.DataFrame(rows, columns=["scope", "corpus", "retained", "difference"])
+    whole = reported["scope"].map(lambda scope: len(SCOPES[scope]) * paper.HEADS_PER_TYPE)
+    reported = reported.assign(share=reported["retained"] / whole, kind="reported", reference="baseline")
+    return stack([*frames, reported] if any(map(len, frames)) else [], POINTS)
 
 
 def survivors(tables: Tables, corpus: str) -> pd.DataFrame:
@@ -82,7 +76,6 @@ def _place(functions: str) -> list[int]:
 
 
 def draw(rows: pd.DataFrame) -> Figure:
-    """Draw the curve on the left and the survivors on the right."""
     curve, heads = (rows[rows["panel"] == panel] for panel in ("left", "right"))
     heads = heads.astype({"heads": int, "seed": int})
     if curve.empty:

@@ -52,7 +52,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text, one row per corpus."""
     lines = []
     for corpus, seeds in rows.groupby("corpus", sort=False):
         best = seeds.sort_values("margin", na_position="first").iloc[-1]

@@ -40,7 +40,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 
 def draw(curves: pd.DataFrame) -> Figure:
-    """Draw one panel per corpus, kind and scope."""
     groups = list(curves.groupby(["corpus", "kind", "scope"], sort=False))
     drawn, grid, panels = style.panels(len(groups), across=ACROSS, height=HEIGHT, more_height=0.4)
     inches = style.DOUBLE / grid.shape[1] - 0.4

@@ -24,7 +24,6 @@ def numbers(tables: Tables, speed: dict[str, Path]) -> pd.DataFrame:
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table as text: a row per task and batch size."""
     lines = []
     for (task, sentences), same in rows.groupby(["task", "sentences"], sort=False):
         whole, part = same[same["gain"].isna()].iloc[0], same[same["gain"].notna()].iloc[0]

@@ -35,7 +35,6 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 
 def draw(bars: pd.DataFrame) -> Figure:
-    """Draw one panel per relation."""
     relations = style.by(bars, "relation")
     drawn, grid, panels = style.panels(len(relations), across=PANELS, height=1.45, more_height=0.45, sharey=True)
     title = f"{bars['corpus'].iloc[0]}: position of the dependent relative to its head, words"

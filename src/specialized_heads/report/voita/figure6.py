@@ -54,7 +54,6 @@ def numbers(tables: Tables | None = None) -> pd.DataFrame:
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """Draw the construction on the left and the family on the right."""
     figure = Figure(figsize=(style.DOUBLE, 2.3), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 2.1])
     left.suptitle("(a) construction, log α = 0")

@@ -59,7 +59,6 @@ def _names(head: dict) -> list[str]:
 
 
 def draw(cells: pd.DataFrame) -> Figure:
-    """Draw one column per model."""
     columns = style.by(cells, "model")
     texts = {place: _text(heads) for place, heads in cells.dropna(subset="place").groupby(["model", "place"])}
     lines = [text.split("\n") for text in texts.values()]

@@ -23,6 +23,7 @@ SEVERAL = (
 )
 SCORES = [*with_ends("bleu"), "p_value", "difference", "bleu_tokenised"]
 KEYS = ["scope", "lam", "target_heads", "seed"]
+SHOWN = {"": ("BLEU", "tok.", "p"), "scratch_": ("BLEU from scratch", "tok. (scratch)", "p (scratch)")}
 SCRATCH = {name: f"scratch_{name}" for name in ("updates", *SCORES)}
 COLUMNS = ["corpus", "kind", *KEYS, *TOTALS, "sentences", "updates", *SCORES, *SCRATCH.values()]
 
@@ -70,25 +71,22 @@ def _row(same: pd.DataFrame) -> dict[str, str]:
     ours = pd.notna(first["seed"])
     digits = 1 if ours or first["kind"] == "baseline" else 2  # as in the paper
     target = sweep.target(first["lam"], first["target_heads"]) if ours and first["kind"] == "pruned" else ""
-
-    def scores(prefix: str) -> list[str]:
-        """BLEU, BLEU of tokens, and p-value."""
-        low, high = first[f"{prefix}bleu_low"], first[f"{prefix}bleu_high"]
-        p_value = sweep.p_of_seeds(same[f"{prefix}p_value"], same[f"{prefix}difference"])
-        bleu, tokens = same[f"{prefix}bleu"], same[f"{prefix}bleu_tokenised"]
-        text = sweep.value_text(bleu.mean(), sd=bleu.std(), low=low, high=high, digits=digits)
-        return [text, sweep.value_text(tokens.mean(), sd=tokens.std()), sweep.p_text(p_value)]
-
-    return {
+    line = {
         "corpus": first["corpus"],
         "n": f"{first['sentences']:,}" if ours else "",
         "model": target or first["kind"],
         "scope": first["scope"],
         "seeds": str(len(same)) if ours else "",
         "enc/dec/cross": sweep.heads_text(same[TOTALS].mean()),
-        **dict(zip(("BLEU", "tok.", "p"), scores(""), strict=True)),
-        **dict(zip(("BLEU from scratch", "tok. (scratch)", "p (scratch)"), scores("scratch_"), strict=True)),
     }
+    for prefix, names in SHOWN.items():
+        bleu, tokens = same[f"{prefix}bleu"], same[f"{prefix}bleu_tokenised"]
+        low, high = first[f"{prefix}bleu_low"], first[f"{prefix}bleu_high"]
+        p_value = sweep.p_of_seeds(same[f"{prefix}p_value"], same[f"{prefix}difference"])
+        text = sweep.value_text(bleu.mean(), sd=bleu.std(), low=low, high=high, digits=digits)
+        texts = [text, sweep.value_text(tokens.mean(), sd=tokens.std()), sweep.p_text(p_value)]
+        line |= dict(zip(names, texts, strict=True))
+    return line
 
 
 def caption(rows: pd.DataFrame) -> str:
