@@ -41,9 +41,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
         frames += [frame.assign(corpus=title) for frame in models if len(frame)]
     frames += [_reported(corpus, bleu) for corpus, bleu in paper.BASELINE_BLEU.items()]
     rows = pd.concat([frame.reindex(columns=COLUMNS).astype(object) for frame in frames], ignore_index=True)
-    texts = ["corpus", "kind", "scope"]
     whole = ["seed", *TOTALS, "sentences", "updates", "scratch_updates"]
-    types = dict.fromkeys(texts, object) | dict.fromkeys(whole, "Int64")
+    types = dict.fromkeys(("corpus", "kind", "scope"), object) | dict.fromkeys(whole, "Int64")
     return rows.astype(dict.fromkeys(COLUMNS, float) | types)
 
 
@@ -98,9 +97,8 @@ def caption(rows: pd.DataFrame) -> str:
     for corpus, same in ours.groupby("corpus", sort=False):
         updates, full = same["scratch_updates"].min(), same.loc[same["kind"] == "baseline", "updates"].min()
         if pd.notna(updates) and updates < full:
-            parts.append(
-                f"{corpus} from scratch: {updates:,} updates against {full:,} of the baseline, so the comparison is not equal"
-            )
+            unequal = f"{updates:,} updates against {full:,} of the baseline, so the comparison is not equal"
+            parts.append(f"{corpus} from scratch: {unequal}")
     if (ours["kind"] == "baseline").all():
         parts.append(sweep.NO_PRUNED)
     return "; ".join(parts) + "."
