@@ -29,9 +29,7 @@ FULLY_OPEN = expit(logit(1 - CLOSED) + 2 * BETA * log(HIGH / -LOW))  # P(open) o
 ROW = 0.025  # inches of a gate
 CHOICE = {"color": "black", "linewidth": 2.0, "solid_capstyle": "butt"}
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "type", "layer", "head", "update", "p_open", "functions"]
-LOOKS = {
-    function.name: {"marker": look.marker, "color": function.colour} for function, look in zip(FUNCTIONS, style.SERIES)
-}
+LOOKS = {each.name: {"marker": look.marker, "color": each.colour} for each, look in zip(FUNCTIONS, style.SERIES)}
 ALIAS = {"diagonal": "positional"}  # what is a diagonal in cross-attention is a position elsewhere
 
 
