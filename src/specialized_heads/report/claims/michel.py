@@ -37,11 +37,6 @@ def claims() -> list[Claim]:
     still = (f"around {STILL} of {WHOLE} ({Unit.SHARE.text(change)})", (round(change - 0.1, 2), inf),
              "at most 10 points more lost")  # fmt: skip
     collapse = ("collapse", (-1.0, -0.5), "half of BLEU or more")
-    few = {
-        "encoder": ("encoder self-attention", still),
-        "decoder": ("decoder self-attention", still),
-        "cross": ("cross-attention", collapse),
-    }
     return [
         Claim("single", "3.2, table 1", "single encoder heads whose removal changes BLEU (p < 0.01)",
               f"{SINGLE[0]} of {SINGLE[1]} ({share:.0%})", (0.0, share + 0.1), "at most 10 points more",
@@ -74,7 +69,9 @@ def claims() -> list[Claim]:
               judged_on=("translation", "classification")),
         *(Claim(f"few_{kind}", "5, figure 4", f"relative change in BLEU with {FEW:.0%} of the heads of {name}",
                 *reported, Unit.SHARE, partial(of_ablation.removed, pruned=kind, share=1 - FEW))
-          for kind, (name, reported) in few.items()),
+          for kind, name, reported in [("encoder", "encoder self-attention", still),
+                                       ("decoder", "decoder self-attention", still),
+                                       ("cross", "cross-attention", collapse)]),
         # Half a point more, since steps are whole heads.
         Claim("redundant_late", "6, figure 5",
               f"heads that can be removed at the end of training with {WITHIN:.0%} of BLEU kept",
