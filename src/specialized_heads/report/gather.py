@@ -22,14 +22,8 @@ from specialized_heads.experiment.names import TRAINED, columns
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.tables import read_table, write_table
 
-KEYS = {
-    **dict.fromkeys(("experiment", "corpus", "title", "kind", "scope"), "string"),
-    "lam": "float64",
-    "target_heads": "Int64",
-    "criterion": "string",
-    "seed": "Int64",
-    "update": "Int64",
-}
+KEYS = dict.fromkeys(("experiment", "corpus", "title", "kind", "scope"), "string")
+KEYS |= {"lam": "float64", "target_heads": "Int64", "criterion": "string", "seed": "Int64", "update": "Int64"}
 # Of a model pruned with gates, in `model.json`; see `pruning.prune`.
 GATES = ("expected", "decided", "loss_hard", "loss_soft")
 # Columns of tables that an experiment can leave empty.

@@ -18,10 +18,7 @@ CAPTION = (
     "mean ± standard deviation over seeds; p: against the baseline of the same seed (paired bootstrap), the largest over "
     "seeds, or 1 if some seeds gain and others lose."
 )
-COLUMNS = [
-    "corpus", "scope", "lam", "target_heads", "kind", "seeds", "encoder_heads", "decoder_heads", "cross_heads", "updates",
-    "bleu", "bleu_sd", "p_value",
-]  # fmt: skip
+COLUMNS = ["corpus", "scope", "lam", "target_heads", "kind", "seeds", *TOTALS, "updates", "bleu", "bleu_sd", "p_value"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:

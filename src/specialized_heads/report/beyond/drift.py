@@ -23,10 +23,8 @@ from specialized_heads.report import style
 from specialized_heads.report.data import Tables, stack
 from specialized_heads.report.voita import paper, sweep
 
-COLUMNS = [
-    "corpus", "scope", "model", "lam", "target_heads", "seed", "heads", "type", "function", "layer", "head", "measure",
-    "score", "labelled", "carrier",
-]  # fmt: skip
+COLUMNS = ["corpus", "scope", "model", "lam", "target_heads", "seed", "heads", "type", "function", "layer", "head"]
+COLUMNS += ["measure", "score", "labelled", "carrier"]
 SAME, MOVED, NONE = "the same head", "another head", "no head has a score"
 LOST = "another head, the first one is pruned"
 ROW = 0.2  # inches: height of a line in a cell

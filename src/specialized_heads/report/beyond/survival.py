@@ -35,10 +35,8 @@ SCORES = {
     "syntactic margin": lambda heads: heads.filter(regex="_margin$").max(axis=1),
     **{function.measure: itemgetter(function.score) for function in OF_TOKENS},
 }
-COLUMNS = [
-    "corpus", "scope", "lam", "target_heads", "seed", "counted", "heads", "left", "labelled", "labelled_survival",
-    "other_survival", "difference", "low", "high", *SCORES,
-]  # fmt: skip
+COLUMNS = ["corpus", "scope", "lam", "target_heads", "seed", "counted", "heads", "left", "labelled"]
+COLUMNS += ["labelled_survival", "other_survival", "difference", "low", "high", *SCORES]
 CAPTION = (
     "Survival of encoder heads under pruning. difference: survival of heads with a function minus that of heads without, within "
     "layers and seeds, with its 95% interval. The other columns have Spearman's correlation of survival with a score of the "

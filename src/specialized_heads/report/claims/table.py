@@ -22,10 +22,8 @@ PAPERS = {
 }
 FILES = ("speed",)
 SPEED = ["sentences", *with_ends("gain"), "device"]
-COLUMNS = [
-    "paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of",
-    "accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note",
-]  # fmt: skip
+COLUMNS = ["paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of"]
+COLUMNS += ["accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note"]
 TINTS = dict(zip((verdict.value for verdict in Verdict), ("#d3ecd9", "#fbf0c8", "#e6e6ef", "#f8ddd3")))
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "

@@ -47,10 +47,8 @@ def draw(bars: pd.DataFrame) -> Figure:
         axes.set_xticks([-REACH, -3, -1, 1, 3, REACH], [f"≤−{REACH}", "−3", "−1", "1", "3", f"≥{REACH}"])
         axes.grid(axis="y")
         colours = same["baseline"].map({True: MOST_FREQUENT, False: COMMON})
-        drawn_bars = axes.bar(same["position"], same["share"], width=0.8, color=colours)
-        axes.bar_label(
-            drawn_bars, [f"{bar.share:.0%}" if bar.baseline else "" for bar in same.itertuples()], padding=1.5
-        )
+        labels = [f"{bar.share:.0%}" if bar.baseline else "" for bar in same.itertuples()]
+        axes.bar_label(axes.bar(same["position"], same["share"], width=0.8, color=colours), labels, padding=1.5)
     for axes in grid[:, 0]:
         axes.set_ylabel("share of arcs")
     label = "most frequent position; figure 4 and table 1 leave out arcs within a subword"

@@ -21,10 +21,8 @@ FILES = ("examples",)
 LONGEST = 16  # characters of a label; longer tokens are cut
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#FFFFFF", "#9FC3E6", "#08306B"])
 RAREST = "#C2410C"
-COLUMNS = [
-    "corpus", "layer", "head", "kind", "score", "sentence", "query", "query_token", "key", "key_token",
-    "attention", "rarest",
-]  # fmt: skip
+COLUMNS = ["corpus", "layer", "head", "kind", "score", "sentence"]
+COLUMNS += ["query", "query_token", "key", "key_token", "attention", "rarest"]
 
 
 def numbers(tables: Tables, examples: dict[str, Path]) -> pd.DataFrame:

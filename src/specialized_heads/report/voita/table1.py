@@ -15,14 +15,9 @@ CAPTION = (
     "percent, with 95% bootstrap intervals over sentences. The best head is chosen on the sentences on which it is scored; "
     "this flatters it, and its interval does not say by how much. Heads are named layer-head."
 )
-ACCURACIES = [
-    "corpus", "relation", "direction", "arcs", "baseline",
-    "layer", "head", "accuracy", "low", "high", "syntactic", "best", "reported",
-]  # fmt: skip
-COLUMNS = [
-    "relation", "direction", "corpus", "arcs", "layer", "head", "accuracy", "low", "high", "baseline",
-    "syntactic", "reported",
-]  # fmt: skip
+SCORES = ["layer", "head", "accuracy", "low", "high"]
+ACCURACIES = ["corpus", "relation", "direction", "arcs", "baseline", *SCORES, "syntactic", "best", "reported"]
+COLUMNS = ["relation", "direction", "corpus", "arcs", *SCORES, "baseline", "syntactic", "reported"]
 
 
 def accuracies(tables: Tables) -> pd.DataFrame:
