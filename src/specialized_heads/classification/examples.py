@@ -4,7 +4,7 @@ Made-up tasks take each set from the sentences that belong to it (`sentences`). 
 Michel et al. (2019), since the labels of GLUE's own are not public; the development set is held out from the training set.
 """
 
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -51,11 +51,8 @@ def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[
     """Divide a training set: what stays, and `number` examples drawn from it, both in their order."""
     if number >= len(examples):
         raise stage.UserError(f"source.dev: {number} examples cannot be held out from {len(examples)}; choose fewer")
-    held = set(np.random.default_rng(0).choice(len(examples), number, replace=False).tolist())
-    return (
-        [example for place, example in enumerate(examples) if place not in held],
-        [example for place, example in enumerate(examples) if place in held],
-    )
+    held = np.isin(range(len(examples)), np.random.default_rng(0).choice(len(examples), number, replace=False))
+    return list(compress(examples, ~held)), list(compress(examples, held))
 
 
 @stage.command(*WRITTEN, "counts", many=("matched", "mismatched", "archive"), settings=Settings)
@@ -82,7 +79,3 @@ def main(files: stage.Files, settings: Settings) -> None:
         counts[name] = [sum(example.label == label for example in examples) for label in range(len(source.labels))]
     stage.write_json(files.counts, {"labels": source.labels, "examples": counts})
     stage.log.info("examples by label: %s", counts)
-
-
-if __name__ == "__main__":
-    stage.run(main)
