@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from specialized_heads.classification.recipes import Example
 from specialized_heads.corpus.readers.archives import lines, member
-from specialized_heads.experiment.classification import Glue
+from specialized_heads.experiment.classification import LABELS, Glue
 from specialized_heads.stage import UserError
 
 
@@ -27,7 +27,7 @@ class Layout(NamedTuple):
 MNLI = {"train": "MNLI/train.tsv", "test": "MNLI/dev_matched.tsv", "second": "MNLI/dev_mismatched.tsv"}
 MRPC = {"train": "msr_paraphrase_train.txt", "test": "msr_paraphrase_test.txt"}
 LAYOUTS = {
-    "mnli": Layout(MNLI, "gold_label", ("sentence1", "sentence2"), ("entailment", "neutral", "contradiction")),
+    "mnli": Layout(MNLI, "gold_label", ("sentence1", "sentence2"), LABELS["mnli"]),
     "sst2": Layout({"train": "SST-2/train.tsv", "test": "SST-2/dev.tsv"}, "label", ("sentence",), ("0", "1")),
     "cola": Layout({"train": "CoLA/train.tsv", "test": "CoLA/dev.tsv"}, 1, (3,), ("0", "1")),
     "mrpc": Layout(MRPC, "Quality", ("#1 String", "#2 String"), ("0", "1")),

@@ -17,47 +17,24 @@ DROPOUT = 0.1  # in pre-training and fine-tuning
 SPEED = (1, 4, 16, 64)  # sentences per batch at which the speed without half of the heads is measured
 
 
-class Made(Section):
-    """A task made from the English sentences of the embedded corpora, by a published recipe (`classification/recipes.py`)."""
-
-    kind: Literal["shift", "halves"] = Field(
-        description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments halves of one sentence?"
-    )
-    train: int = Field(60_000, ge=2, description="most examples to train on")
-    test: int = Field(2_000, ge=2, description="most examples of each test set")
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the labels, in the order of their ids."""
-        return {
-            "shift": ("original", "shifted"),
-            "halves": ("different", "same"),
-        }[self.kind]
-
-    @property
-    def metric(self) -> str:
-        return "accuracy"
-
-    @property
-    def second(self) -> bool:
-        """Whether there is a second test set: LibreOffice help."""
-        return True
+LABELS = {  # names of the labels of each kind of task, in the order of their ids
+    "shift": ("original", "shifted"),
+    "halves": ("different", "same"),
+    "mnli": ("entailment", "neutral", "contradiction"),
+    "sst2": ("negative", "positive"),
+    "cola": ("unacceptable", "acceptable"),
+    "mrpc": ("not_equivalent", "equivalent"),
+}
 
 
-class Glue(Section):
-    """A task of GLUE (Wang et al. 2019), in the files that its mirror serves."""
+class _Examples(Section):
+    """Where the examples of a task come from."""
 
-    kind: Literal["mnli", "sst2", "cola", "mrpc"]
-    dev: int = Field(2_000, ge=2, description="training examples held out for the loss and for importance")
+    kind: str
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return {
-            "mnli": ("entailment", "neutral", "contradiction"),
-            "sst2": ("negative", "positive"),
-            "cola": ("unacceptable", "acceptable"),
-            "mrpc": ("not_equivalent", "equivalent"),
-        }[self.kind]
+        return LABELS[self.kind]
 
     @property
     def metric(self) -> str:
@@ -66,7 +43,25 @@ class Glue(Section):
 
     @property
     def second(self) -> bool:
-        return self.kind == "mnli"
+        """Whether there is a second test set: LibreOffice help, or MNLI's mismatched one."""
+        return self.kind in ("shift", "halves", "mnli")
+
+
+class Made(_Examples):
+    """A task made from the English sentences of the embedded corpora, by a published recipe (`classification/recipes.py`)."""
+
+    kind: Literal["shift", "halves"] = Field(
+        description="are two neighbouring words swapped? (Conneau et al. 2018); are the segments halves of one sentence?"
+    )
+    train: int = Field(60_000, ge=2, description="most examples to train on")
+    test: int = Field(2_000, ge=2, description="most examples of each test set")
+
+
+class Glue(_Examples):
+    """A task of GLUE (Wang et al. 2019), in the files that its mirror serves."""
+
+    kind: Literal["mnli", "sst2", "cola", "mrpc"]
+    dev: int = Field(2_000, ge=2, description="training examples held out for the loss and for importance")
 
 
 TaskSource = Annotated[Made | Glue, Field(discriminator="kind")]
