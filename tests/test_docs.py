@@ -163,7 +163,7 @@ def test_the_example_of_a_source_reads(tmp_path: Path, monkeypatch: pytest.Monke
     source = names["JsonLines"](kind="jsonl", path=str(path))
 
     def rows() -> list[dict[str, str]]:
-        read = jsonl.read(source, [path], source_language="en", target_language="de", counts=counts)
+        read = jsonl.read(source, [path], languages=("en", "de"), counts=counts)
         return [row for block in read for row in block.to_pylist()]
 
     counts: Counter[str] = Counter()

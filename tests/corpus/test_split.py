@@ -6,13 +6,14 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus import split
-from specialized_heads.corpus.pairs import COLUMNS, Pairs, block, read_pairs, write_blocks, write_pairs
+from specialized_heads.corpus.pairs import COLUMNS, Pairs, blocks, read_pairs, write_blocks, write_pairs
 from specialized_heads.corpus.split import HELD_OUT, NAMES, divide, read_index
 from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import UserError, read_json, write_json
@@ -30,8 +31,8 @@ def divided(tmp_path: Path):
 
     def run(pairs: Pairs, sizes: Split = SIZES, given: dict[str, Pairs] | None = None) -> tuple[Sets, dict[str, int]]:
         parts = [("", pairs), *(given or {}).items()]
-        blocks = [block(part.source, part.target, document=part.document, set_=name) for name, part in parts]
-        total = write_blocks(tmp_path / "clean.parquet", blocks)
+        found = [blocks(zip(part.source, part.target, part.document), set_=name) for name, part in parts]
+        total = write_blocks(tmp_path / "clean.parquet", chain.from_iterable(found))
         sets, dropped = divide(read_index(tmp_path / "clean.parquet"), sizes=sizes)
         rows = [row for part in sets.values() for row in part.tolist()]
         assert len(rows) == len(set(rows))
@@ -208,9 +209,9 @@ def test_stage_is_deterministic_and_counts_everything(tmp_path: Path, split_in, 
 
 
 def test_an_analysis_set_without_targets_is_written_and_described(tmp_path: Path, split_in, everyday: Pairs) -> None:
-    analysis = block(["One two three.", "Four."], ["", ""], set_="analysis")
-    others = block(everyday.source, everyday.target, document=everyday.document)
-    write_blocks(tmp_path / "clean.parquet", [others, analysis])
+    analysis = blocks([("One two three.", "", ""), ("Four.", "", "")], set_="analysis")
+    others = blocks(zip(everyday.source, everyday.target, everyday.document))
+    write_blocks(tmp_path / "clean.parquet", chain(others, analysis))
     found = split_in("sets", card={"read": 502, "dropped": {}}, cleaning={})["splits"]
     assert read_pairs(tmp_path / "sets" / "analysis.parquet").source == ["One two three.", "Four."]
     assert (found["analysis"]["source_words"], found["analysis"]["target_words"]) == (4, 0)

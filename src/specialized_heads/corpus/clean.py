@@ -105,10 +105,7 @@ def normalised(
         table["sources"], table["targets"] = map(fingerprints, keys)
         table["texts"] = fingerprints(pc.binary_join_element_wise(*texts, "\n").to_pylist())
         table["reason"] = reasons(
-            *texts,
-            copies=table["sources"] == table["targets"],
-            sets=sets,
-            filters=settings.filters,
+            *texts, copies=table["sources"] == table["targets"], sets=sets, filters=settings.filters
         )
         # A pair with an empty side links no others; it will be dropped.
         no_document = block["document"].to_pandas() == ""

@@ -28,6 +28,7 @@ SCHEMA = pa.schema([(name, pa.string()) for name in (*COLUMNS, "set")])
 HELD_OUT = ("analysis", "test", "dev")  # in the order of dealing
 BLOCK = 65_536  # pairs per row group of a file
 READ = 8_192  # pairs per block that is read: its data should fit into the caches of a processor
+Blocks = Iterator[pa.RecordBatch]  # pairs in the columns of `SCHEMA`, in order
 
 
 def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str]) -> None:
@@ -65,21 +66,12 @@ def read_pairs(path: Path) -> Pairs:
     return Pairs(*(table[name].to_pylist() for name in COLUMNS))
 
 
-def block(
-    source: Sequence[str], target: Sequence[str], *, document: Sequence[str] | None = None, set_: str = ""
-) -> pa.RecordBatch:
-    """Pairs of one set as a block of `SCHEMA`; without `document`, documents are empty."""
-    documents = pa.repeat("", len(source)) if document is None else pa.array(document, pa.string())
-    columns = [pa.array(source, pa.string()), pa.array(target, pa.string()), documents, pa.repeat(set_, len(source))]
-    return pa.record_batch(columns, schema=SCHEMA)
-
-
-def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Iterator[pa.RecordBatch]:
+def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Blocks:
     """Blocks of pairs of one set, from rows of source, target and document."""
     rows = iter(rows)
     while some := list(islice(rows, BLOCK)):
-        sources, targets, documents = zip(*some, strict=True)
-        yield block(sources, targets, document=documents, set_=set_)
+        columns = [pa.array(column, pa.string()) for column in zip(*some, strict=True)]
+        yield pa.record_batch([*columns, pa.repeat(set_, len(some))], schema=SCHEMA)
 
 
 def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Schema = SCHEMA) -> int:
@@ -100,7 +92,7 @@ def write_blocks(path: Path, blocks: Iterable[pa.RecordBatch], *, schema: pa.Sch
     return total
 
 
-def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pa.RecordBatch]:
+def read_blocks(path: Path, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Blocks:
     """The blocks of a file, in order, as strings; missing values, and a missing column `set`, are empty."""
 
     def text(batch: pa.RecordBatch, name: str) -> pa.StringArray:
@@ -127,7 +119,7 @@ def beside(path: Path, rows: Any) -> Iterator[tuple[pa.RecordBatch, Any]]:
         start += block.num_rows
 
 
-def select(path: Path, rows: np.ndarray, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Iterator[pa.RecordBatch]:
+def select(path: Path, rows: np.ndarray, *, columns: Sequence[str] = tuple(SCHEMA.names)) -> Blocks:
     """The blocks of a file, reduced to some of its rows, which are in ascending order."""
     start = 0
     for block in read_blocks(path, columns=columns):

@@ -33,7 +33,7 @@ class Settings(Section):
 def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any]) -> dict[str, Any]:
     """Name, bytes and sha256 of each file, which must be the known ones; address, licence and citation as far as known."""
     source = settings.source
-    known = files_of(source, source_language=settings.source_language, target_language=settings.target_language)
+    known = files_of(source, (settings.source_language, settings.target_language))
     entries = []
     for path, dataset in zip_longest(files, known):
         entry: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": file_hash(path)}
@@ -69,9 +69,9 @@ def main(files: Files, settings: Settings) -> None:
     described = card(settings, files.resource, provenance=provenance)
 
     dropped: Counter[str] = Counter()
-    languages = {"source_language": settings.source_language, "target_language": settings.target_language}
+    languages = (settings.source_language, settings.target_language)
     with atomic(files.output) as everything:
-        rows = write_blocks(everything, reader.read(source, files.resource, **languages, counts=dropped))
+        rows = write_blocks(everything, reader.read(source, files.resource, languages=languages, counts=dropped))
         held = [pc.not_equal(batch["set"], "").to_numpy(False) for batch in read_blocks(everything, columns=["set"])]
         kept = np.concatenate([np.zeros(0, bool), *held])
         free = np.flatnonzero(~kept)

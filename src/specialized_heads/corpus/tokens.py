@@ -125,10 +125,7 @@ def content_hash(arrays: dict[str, np.ndarray]) -> str:
 
 
 def encode(
-    texts: list[str],
-    bpe: sentencepiece.SentencePieceProcessor,
-    tokens: SpecialTokens = OURS,
-    side: str = "source",
+    texts: list[str], bpe: sentencepiece.SentencePieceProcessor, tokens: SpecialTokens = OURS, side: str = "source"
 ) -> tuple[np.ndarray, np.ndarray]:
     """The subword ids of all sentences in a row, int32, and the number of ids of each, int64, (len(texts),)."""
     tags = list(tokens.tags(side))
@@ -138,9 +135,7 @@ def encode(
 
 
 def write_tokens(
-    path: Path,
-    blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]],
-    tokens: SpecialTokens = OURS,
+    path: Path, blocks: Iterable[dict[str, tuple[np.ndarray, np.ndarray]]], tokens: SpecialTokens = OURS
 ) -> dict[str, np.ndarray]:
     """Write a token file from what `encode` returns for both sides of each block of pairs; returns the offsets of both sides."""
     with disk_errors(path), ExitStack() as opened:

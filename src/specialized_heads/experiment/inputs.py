@@ -23,9 +23,8 @@ PAGE = "viewer/{corpus}/{model}/seed{seed}.html"
 def datasets(experiment: Experiment, corpus: str) -> list[Dataset]:
     """The known datasets that a corpus is read from; none where its source is not fetched by its address."""
     values = experiment.corpora[corpus]
-    languages = {"source_language": values.source_language, "target_language": values.target_language}
     try:
-        return files_of(values.source, **languages)
+        return files_of(values.source, (values.source_language, values.target_language))
     except UserError as error:
         raise UserError(f"corpora.{corpus}.source: {error}") from None
 

@@ -31,23 +31,22 @@ def test_rows_are_complete_and_agree_on_shared_files() -> None:
 
 @pytest.mark.parametrize("languages", [("en", "ru"), ("ru", "en")])
 def test_opus_names_a_pair_in_alphabetical_order(languages: tuple[str, str]) -> None:
-    direction = dict(zip(("source_language", "target_language"), languages))
-    (moses,) = files_of(Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12"), **direction)
+    (moses,) = files_of(Opus(kind="opus", corpus="Tatoeba", version="v2023-04-12"), languages)
     assert moses.url == "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/en-ru.txt.zip"
     assert moses.file == "opus/Tatoeba/v2023-04-12/en-ru.txt.zip"
-    subtitles = files_of(OpenSubtitles(kind="opensubtitles"), **direction)
+    subtitles = files_of(OpenSubtitles(kind="opensubtitles"), languages)
     names = [file.url.removeprefix("https://object.pouta.csc.fi/OPUS-OpenSubtitles/v2018/") for file in subtitles]
     assert names == ["xml/en-ru.xml.gz", f"raw/{languages[0]}.zip", f"raw/{languages[1]}.zip"]
 
 
 def test_a_file_with_several_datasets_is_wanted_once() -> None:
     source = wmt(train=["europarl_v7_en_fr"], dev=NEWS[:2], test=NEWS[2:3], analysis=["europarl_v7_en_fr"])
-    europarl, news = files_of(source, source_language="en", target_language="fr")
+    europarl, news = files_of(source, ("en", "fr"))
     assert europarl.file == "wmt/training-parallel-europarl-v7.tgz"
     assert news.name == "newstest2012, newstest2013, newstest2014"
     assert news.citation.count("Findings") == 3
     # The text of the analysis may be of another pair.
-    files = files_of(wmt(analysis=["europarl_v7_en_fr"]), source_language="en", target_language="ru")
+    files = files_of(wmt(analysis=["europarl_v7_en_fr"]), ("en", "ru"))
     assert europarl.file in [file.file for file in files]
 
 
@@ -60,7 +59,7 @@ def test_a_file_with_several_datasets_is_wanted_once() -> None:
 )
 def test_datasets_that_do_not_fit(keys: dict[str, list[str]], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        files_of(wmt(**keys), source_language="en", target_language="ru")
+        files_of(wmt(**keys), ("en", "ru"))
 
 
 @pytest.mark.parametrize("name", ["../etc", "%2e%2e"])

@@ -23,7 +23,7 @@ def counted(**source: Any) -> tuple[list[tuple[str, ...]], Counter[str]]:
     given = {key: str(value) if isinstance(value, Path) else value for key, value in source.items()}
     chosen = Local.model_validate({"kind": "local"} | given)
     files, counts = [Path(path) for path in chosen.files().values()], Counter[str]()
-    blocks = list(local.read(chosen, files, source_language="en", target_language="ru", counts=counts))
+    blocks = list(local.read(chosen, files, languages=("en", "ru"), counts=counts))
     assert all(batch.schema == SCHEMA for batch in blocks)
     return [tuple(row.values()) for batch in blocks for row in batch.to_pylist()], counts
 
@@ -144,7 +144,7 @@ def rows(path: Path, files: dict[str, str], *, languages: tuple[str, str] = ("en
     """The rows of an archive with these files."""
     zipped(path, {"README": "About.", "LICENSE": "Free."} | files)
     source, counts = Opus(kind="opus", corpus="Books", version="v1"), Counter[str]()
-    batches = opus.read(source, [path], source_language=languages[0], target_language=languages[1], counts=counts)
+    batches = opus.read(source, [path], languages=languages, counts=counts)
     found = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
     assert not counts
     return found

@@ -66,7 +66,7 @@ def release(tmp_path: Path) -> Callable[..., list[Path]]:
 def rows(files: list[Path], *, languages: tuple[str, str] = ("en", "ru")) -> tuple[list[tuple[str, ...]], Counter[str]]:
     counts: Counter[str] = Counter()
     source = OpenSubtitles(kind="opensubtitles")
-    batches = read(source, files, source_language=languages[0], target_language=languages[1], counts=counts)
+    batches = read(source, files, languages=languages, counts=counts)
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()], counts
 
 

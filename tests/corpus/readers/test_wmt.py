@@ -72,9 +72,8 @@ Row = tuple[str, str, str, str]
 def rows(data: Path, *, languages=("en", "ru"), counts: Counter[str] | None = None, **keys: object) -> list[Row]:
     keys = {"kind": "wmt", "train": ["commoncrawl_en_ru"], "dev": ["newstest2013"], "test": ["newstest2014"]} | keys
     source = Wmt.model_validate(keys)
-    direction = {"source_language": languages[0], "target_language": languages[1]}
-    files = [data / file.file for file in files_of(source, **direction)]
-    batches = read(source, files, **direction, counts=Counter() if counts is None else counts)
+    files = [data / file.file for file in files_of(source, languages)]
+    batches = read(source, files, languages=languages, counts=Counter() if counts is None else counts)
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 

@@ -69,13 +69,12 @@ def named(name: str) -> Dataset:
     return known()[name]
 
 
-def files_of(source: Source, *, source_language: str, target_language: str) -> list[Dataset]:
+def files_of(source: Source, languages: tuple[str, str]) -> list[Dataset]:
     """The files that a source reads, one dataset each, in the order that its reader expects.
 
     None for a source that is not fetched by address; the `url` is empty for a file that is placed by hand. An unknown dataset, or
     one in languages other than the corpus's, is a `UserError`.
     """
-    languages = (source_language, target_language)
     pair = "-".join(sorted(languages))
     match source:
         case Opus():
@@ -86,7 +85,7 @@ def files_of(source: Source, *, source_language: str, target_language: str) -> l
             return [alignment.filled(version=OPENSUBTITLES, pair=pair), *texts]
         case Wmt():
             pairs = [(named(name), set(languages)) for name in (*source.train, *source.dev, *source.test)]
-            return _by_file([*pairs, *((named(name), {source_language}) for name in source.analysis)])
+            return _by_file([*pairs, *((named(name), {languages[0]}) for name in source.analysis)])
     return []
 
 

@@ -1,23 +1,19 @@
 """Source embedded: a corpus in `resources/`, read as it is. The parses of its analysis sentences are beside it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from specialized_heads.corpus.pairs import check_languages, read_blocks
+from specialized_heads.corpus.pairs import Blocks, check_languages, read_blocks
 from specialized_heads.experiment.sources import Embedded
 from specialized_heads.stage import read_json
 
 
-def read(
-    source: Embedded, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
-) -> Iterator[pa.RecordBatch]:
+def read(source: Embedded, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
     """The pairs of the folder's corpus.parquet, in order. `files`: it, and its provenance.json."""
     known = read_json(files[1])
-    check_languages(files[0], (known["source_language"], known["target_language"]), (source_language, target_language))
+    check_languages(files[0], (known["source_language"], known["target_language"]), languages)
     yield from read_blocks(files[0])
 
 

@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
-from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.pairs import Blocks, blocks
 from specialized_heads.corpus.readers.archives import aligned, lines
 from specialized_heads.experiment.sources import Local, Unit
 from specialized_heads.stage import UserError
@@ -22,9 +20,7 @@ from specialized_heads.stage import UserError
 MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
 
 
-def read(
-    source: Local, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
-) -> Iterator[pa.RecordBatch]:
+def read(source: Local, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
     """The pairs of the files of `source.files()`; `set` names the held-out set of those that you give.
 
     `counts` gains `blank_line` (also where both sides of a pair are blank) and `other_columns`.
@@ -39,9 +35,7 @@ def read(
             yield from read_pairs_file(path, **how)
 
 
-def read_pairs_file(
-    path: Path, *, columns: Sequence[int], group_by: Unit, counts: Counter[str], set_: str
-) -> Iterator[pa.RecordBatch]:
+def read_pairs_file(path: Path, *, columns: Sequence[int], group_by: Unit, counts: Counter[str], set_: str) -> Blocks:
     """The blocks of a TSV file of pairs with these `columns`, all of one set.
 
     A held-out set without documents is one document; `analysis` needs no targets.

@@ -19,11 +19,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
 from lxml import etree
 
 from specialized_heads.corpus.fetch.datasets import known
-from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.pairs import Blocks, blocks
 from specialized_heads.corpus.readers import archives
 from specialized_heads.corpus.readers.archives import open_packed, refuse_damage
 from specialized_heads.experiment.sources import OpenSubtitles
@@ -46,13 +45,11 @@ class Link(NamedTuple):
     overlap: float | None
 
 
-def read(
-    source: OpenSubtitles, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
-) -> Iterator[pa.RecordBatch]:
+def read(source: OpenSubtitles, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
     """The pairs of the links that pass, in the order of the alignment file; the others are counted by reason."""
     alignment, *texts = files
     # OPUS stores a pair of languages in alphabetical order.
-    sides = (0, 1) if source_language < target_language else (1, 0)
+    sides = (0, 1) if languages[0] < languages[1] else (1, 0)
     with ExitStack() as opened:
         zips = []
         for path in texts:
@@ -62,11 +59,7 @@ def read(
 
 
 def _pairs(
-    alignment: Path,
-    zips: Sequence[zipfile.ZipFile],
-    *,
-    sides: tuple[int, int],
-    counts: Counter[str],
+    alignment: Path, zips: Sequence[zipfile.ZipFile], *, sides: tuple[int, int], counts: Counter[str]
 ) -> Iterator[tuple[str, str, str]]:
     """Source, target and film of each link that passes."""
     current: tuple[str, str] | None = None

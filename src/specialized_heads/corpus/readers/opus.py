@@ -8,20 +8,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import pyarrow as pa
-
-from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.pairs import Blocks, blocks
 from specialized_heads.corpus.readers.archives import aligned, lines, member, members
 from specialized_heads.experiment.sources import Opus
 from specialized_heads.stage import UserError
 
 
-def read(
-    source: Opus, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
-) -> Iterator[pa.RecordBatch]:
+def read(source: Opus, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
     """The pairs of the archive, in order. Nothing is dropped here."""
     (archive,) = files
-    pair = "-".join(sorted((source_language, target_language)))
+    pair = "-".join(sorted(languages))
     with ExitStack() as opened:
 
         def of(language: str) -> Iterator[str]:
@@ -31,5 +27,5 @@ def read(
                 raise UserError(f"{archive}: {len(names) or 'no'} files end in .{pair}.{language}, not one")
             return lines(opened.enter_context(member(archive, names[0])))
 
-        rows = aligned(of(source_language), of(target_language), name=f"{archive}: the two sides of {pair}")
+        rows = aligned(*map(of, languages), name=f"{archive}: the two sides of {pair}")
         yield from blocks((*row, "") for row in rows)

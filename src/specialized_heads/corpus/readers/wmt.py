@@ -23,11 +23,10 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
 from specialized_heads.corpus.normalise import decode_entities, single_spaces
-from specialized_heads.corpus.pairs import blocks
+from specialized_heads.corpus.pairs import Blocks, blocks
 from specialized_heads.corpus.readers.archives import (
     aligned,
     document,
@@ -45,16 +44,12 @@ ANALYSIS, ANALYSIS_SEED = 50_000, 1  # sentences that are drawn, or all where th
 Row = tuple[str, str, str]  # source, target, document
 
 
-def read(
-    source: Wmt, files: Sequence[Path], *, source_language: str, target_language: str, counts: Counter[str]
-) -> Iterator[pa.RecordBatch]:
+def read(source: Wmt, files: Sequence[Path], *, languages: tuple[str, str], counts: Counter[str]) -> Blocks:
     """The training pairs, then those of the development, test and analysis sets, with `set` saying which.
 
     `counts` gains lines that are not pairs (`blank_line`, `not_two_columns`).
     """
-    wanted = files_of(source, source_language=source_language, target_language=target_language)
-    paths = {dataset.file: path for dataset, path in zip(wanted, files, strict=True)}
-    languages = (source_language, target_language)
+    paths = {dataset.file: path for dataset, path in zip(files_of(source, languages), files, strict=True)}
 
     def rows(name: str, dropped: Counter[str]) -> Iterator[Row]:
         dataset = named(name)
