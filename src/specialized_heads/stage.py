@@ -25,10 +25,11 @@ from tqdm import tqdm
 
 log = logging.getLogger("specialized_heads")
 
-NO_ROOM = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is exhausted",
-    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`)",
+DISK_ERRORS = {
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "the disk quota is exhausted; free some space",
+    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); free some space",
+    errno.EROFS: "the file system is read-only; make it writable",
 }
 LONGEST_MESSAGE = 1000  # characters
 LARGEST_INTEGER = 2**63 - 1  # fits into arrays and random generators
@@ -184,19 +185,13 @@ def _remove_leftovers(path: Path) -> None:
     prefix = f".{path.name}.{socket.gethostname()}."
     for file in path.parent.iterdir():
         process = file.name.removeprefix(prefix).partition(".")[0]
-        if file.name.startswith(prefix) and process.isdigit() and not _alive(int(process)):
-            file.unlink(missing_ok=True)
-
-
-def _alive(process: int) -> bool:
-    """Whether this process exists."""
-    try:
-        os.kill(process, 0)  # signal 0 only checks for existence
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user
-        return True
-    return True
+        if file.name.startswith(prefix) and process.isdigit():
+            try:
+                os.kill(int(process), 0)  # signal 0 only checks for existence
+            except ProcessLookupError:
+                file.unlink(missing_ok=True)
+            except PermissionError:  # it exists, but is another user's
+                continue
 
 
 @contextmanager
@@ -211,10 +206,8 @@ def disk_errors(path: Path) -> Iterator[None]:
         while cause is not None:
             quoted = re.search(r"\(os error (\d+)\)", str(cause))  # safetensors only quotes the code
             code = cause.errno if isinstance(cause, OSError) else int(quoted[1]) if quoted else None
-            if code in NO_ROOM:
-                raise UserError(f"{path}: {NO_ROOM[code]}; free some space and run again") from error
-            if code == errno.EROFS:
-                raise UserError(f"{path}: the file system is read-only; make it writable and run again") from error
+            if code in DISK_ERRORS:
+                raise UserError(f"{path}: {DISK_ERRORS[code]} and run again") from error
             cause = cause.__cause__ or cause.__context__
         raise
 

@@ -53,19 +53,13 @@ class Vocabulary(NamedTuple):
             left, right = cut(left, right, longest - (2 if other is None else 3))
             rows.append([self.special.start, *left] + ([] if other is None else [self.special.eos, *right]))
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        return np.fromiter((number for row in rows for number in row), np.int32), lengths
+        return np.fromiter(chain.from_iterable(rows), np.int32), lengths
 
 
 def cut(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:
     """Both segments without their ends, such that together they have at most `room` ids: the longer one is cut first."""
-    half = room // 2
-    if len(first) + len(second) <= room:
-        return first, second
-    if len(second) <= half:
-        return first[: room - len(second)], second
-    if len(first) <= room - half:
-        return first, second[: room - len(first)]
-    return first[: room - half], second[:half]
+    kept = min(len(second), max(room // 2, room - len(first)))  # of the second
+    return first[: room - kept], second[:kept]
 
 
 def tokenizer_of(tokens: list[str], cleaning: Cleaning) -> Tokenizer:
