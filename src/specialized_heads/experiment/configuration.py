@@ -17,22 +17,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from specialized_heads.experiment import removed
+from specialized_heads.experiment import removed, sections
 from specialized_heads.experiment.classification import SIZES, Classification, Task, TaskSource
 from specialized_heads.experiment.names import SCOPES
-from specialized_heads.experiment.sections import (
-    Ablation,
-    Comparison,
-    Decoding,
-    Filters,
-    Heads,
-    Model,
-    Parser,
-    Pruning,
-    Split,
-    Training,
-    Vocabulary,
-)
 from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
 from specialized_heads.stage import Section, UserError
 
@@ -63,8 +50,8 @@ class Corpus(Section):
     source_language: str = Field("en", pattern=LANGUAGE, description="of the side that is parsed and analysed")
     target_language: str = Field(pattern=LANGUAGE, description="language code, such as ru, pt_BR or zh-Hant")
     title: Title = Field(description="display name in figures and tables")
-    filters: Filters = Filters()
-    split: Split = Split()
+    filters: sections.Filters = sections.Filters()
+    split: sections.Split = sections.Split()
     baseline: Baseline | None = Field(None, description="a baseline that was trained earlier; null: train one")
     prune: bool = Field(True, description="false: only train the baseline and analyse its heads")
     override: dict[str, dict[str, Any]] = Field({}, description="keys of other sections that differ for this corpus")
@@ -81,15 +68,15 @@ class Experiment(Section):
         {}, description="figures 1, 3 and 5 show the first, 8 to 10 the first pruned one"
     )
     classification: Classification | None = Field(None, description="tasks of a BERT; null: none")
-    vocabulary: Vocabulary = Vocabulary()
-    model: Model = Model()
-    training: Training = Training()
-    pruning: Pruning = Pruning()
-    ablation: Ablation = Ablation()
-    comparison: Comparison = Comparison()
-    decoding: Decoding = Decoding()
-    parser: Parser = Parser()
-    heads: Heads = Heads()
+    vocabulary: sections.Vocabulary = sections.Vocabulary()
+    model: sections.Model = sections.Model()
+    training: sections.Training = sections.Training()
+    pruning: sections.Pruning = sections.Pruning()
+    ablation: sections.Ablation = sections.Ablation()
+    comparison: sections.Comparison = sections.Comparison()
+    decoding: sections.Decoding = sections.Decoding()
+    parser: sections.Parser = sections.Parser()
+    heads: sections.Heads = sections.Heads()
     downloads: Downloads = Downloads()
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: a GPU if there is one")
 
@@ -182,14 +169,14 @@ class Experiment(Section):
             _within("ablation.moments", values.ablation.moments, values.training, name)
         return self
 
-    def fine_tuning(self) -> Training:
+    def fine_tuning(self) -> sections.Training:
         """The settings of fine-tuning: the baseline's training with the schedule in `pruning`."""
         pruning = self.pruning
         names = ("updates", "learning_rate", "warmup", "optimizer", "muon_learning_rate")
         changed = {name: getattr(pruning, name) for name in names}
-        return _validate(Training, self.training.model_dump() | changed, prefix="pruning")
+        return _validate(sections.Training, self.training.model_dump() | changed, prefix="pruning")
 
-    def retraining(self) -> Training:
+    def retraining(self) -> sections.Training:
         """The settings of training from scratch: the baseline's, but for `pruning.retrain_updates`.
 
         A linear schedule is scaled as a whole: its warm-up keeps its share of the updates.
@@ -198,7 +185,7 @@ class Experiment(Section):
         changed = {"updates": updates}
         if self.training.schedule == "linear":
             changed["warmup"] = max(1, round(self.training.warmup * updates / self.training.updates))
-        return _validate(Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")
+        return _validate(sections.Training, self.training.model_dump() | changed, prefix="pruning.retrain_updates")
 
     def for_corpus(self, name: str) -> "Experiment":
         """The configuration of one corpus or task, its `override` merged in."""
@@ -207,17 +194,17 @@ class Experiment(Section):
         for section in override:
             if section not in OVERRIDABLE:
                 raise ValueError(f"{place}.override.{section}: only {', '.join(OVERRIDABLE)} can differ by corpus")
-        sections = {}
+        update = {}
         for section in OVERRIDABLE:
             common = getattr(self, section)
             merged = common.model_dump() | override.get(section, {})
-            sections[section] = _validate(type(common), merged, prefix=f"{place}.override.{section}")
-        return self.model_copy(update=sections)
+            update[section] = _validate(type(common), merged, prefix=f"{place}.override.{section}")
+        return self.model_copy(update=update)
 
 
 CORPUS_KINDS, TASK_KINDS = (
-    [kind for section in sections for kind in typing.get_args(section.model_fields["kind"].annotation)]
-    for sections in (typing.get_args(typing.get_args(union)[0]) for union in (Source, TaskSource))
+    [kind for member in members for kind in typing.get_args(member.model_fields["kind"].annotation)]
+    for members in (typing.get_args(typing.get_args(union)[0]) for union in (Source, TaskSource))
 )
 
 OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "comparison", "decoding", "parser", "heads")
@@ -231,12 +218,12 @@ def load(values: dict[str, Any], *, origin: str = "config") -> Experiment:
         raise UserError(f"{origin}: {error}") from None
 
 
-def _within(key: str, moments: list[int], training: Training, whose: str) -> None:
+def _within(key: str, moments: list[int], training: sections.Training, whose: str) -> None:
     if late := [moment for moment in moments if moment > training.updates]:
         raise ValueError(f"{key}: {late[0]} is after the last of the {training.updates} updates of {whose}")
 
 
-def _enough(key: str, pruning: Pruning, *, most: int, whose: str) -> None:
+def _enough(key: str, pruning: sections.Pruning, *, most: int, whose: str) -> None:
     wanted = max(getattr(pruning, key), default=0)
     if wanted > most:
         raise ValueError(f"pruning.{key}: {wanted} heads requested, but the model of {whose} has {most}")

@@ -23,19 +23,9 @@ from typing import Any
 from filelock import FileLock
 from pydantic import Field
 
+from specialized_heads import stage
 from specialized_heads.corpus.readers import archives
 from specialized_heads.experiment.sources import Downloads
-from specialized_heads.stage import (
-    Files,
-    Section,
-    UserError,
-    command,
-    disk_errors,
-    file_hash,
-    log,
-    read_json,
-    write_json,
-)
 
 CHUNK = 1 << 14
 FIRST_BYTES = 512  # enough to tell a page from a file
@@ -47,7 +37,7 @@ PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*(<!doctype html|<html|<head)", re.IGNOREC
 CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
 
 
-class Wanted(Section):
+class Wanted(stage.Section):
     """The file to fetch. `downloads` does not affect its content."""
 
     url: str = Field(pattern=r"^(https?|file)://", description="http, https or file")
@@ -72,8 +62,8 @@ def partial(output: Path) -> Path:
 
 def read_notes(path: Path) -> dict[str, Any]:
     """The content of a JSON file; an empty dictionary if it is missing or broken."""
-    with contextlib.suppress(UserError):
-        if isinstance(notes := read_json(path), dict):
+    with contextlib.suppress(stage.UserError):
+        if isinstance(notes := stage.read_json(path), dict):
             return notes
     return {}
 
@@ -89,12 +79,12 @@ def download(url: str, output: Path, wanted: Wanted) -> None:
         attempts = 0 if size_of(output) > most else attempts + 1
         most = max(most, size_of(output))
         if attempts >= ATTEMPTS:
-            raise UserError(
+            raise stage.UserError(
                 f"{reason}; gave up after {attempts} attempts without progress ({most} bytes have arrived and are "
                 f"kept). Check the network and run again; or {remedies(output)}"
             )
         pause = min(PAUSES[0] * 2 ** max(attempts - 1, 0), PAUSES[1])
-        log.info("%s; next attempt in %.0f seconds", reason, pause)
+        stage.log.info("%s; next attempt in %.0f seconds", reason, pause)
         time.sleep(pause)
 
 
@@ -123,13 +113,15 @@ def request(url: str, output: Path, wanted: Wanted) -> None:
         if error.code == 416 and have:
             remove(output)
         elif error.code not in TEMPORARY:
-            raise UserError(f"{url}: {answer}; check the name and version of the corpus, {remedies(output)}") from None
+            raise stage.UserError(
+                f"{url}: {answer}; check the name and version of the corpus, {remedies(output)}"
+            ) from None
         raise Interrupted(answer) from None
     except (OSError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, FileNotFoundError | http.client.InvalidURL):
             said = "no such file" if isinstance(reason, FileNotFoundError) else f"not an address ({reason})"
-            raise UserError(f"{url}: {said}; {remedies(output)}") from None
+            raise stage.UserError(f"{url}: {said}; {remedies(output)}") from None
         silent = isinstance(reason, TimeoutError)
         raise Interrupted(f"no byte for {TIMEOUT:g} seconds" if silent else f"connection failed ({reason})") from None
 
@@ -147,19 +139,21 @@ def receive(response: Any, url: str, output: Path, wanted: Wanted, *, have: int,
             remove(output)
             raise Interrupted("the file on the server has changed; starting over")
         total = int(part[2])
-        log.info("%s: resuming at %.1f of %.1f MB", url, have / 1e6, total / 1e6)
+        stage.log.info("%s: resuming at %.1f of %.1f MB", url, have / 1e6, total / 1e6)
     else:
         # Before anything is written: a page must not replace the bytes that have arrived.
         if PAGE.match(start):
-            raise UserError(f"{url}: the server sends an HTML page instead of the file; {remedies(output)}")
+            raise stage.UserError(f"{url}: the server sends an HTML page instead of the file; {remedies(output)}")
         length = response.headers.get("Content-Length")
         total = None if length is None else int(length)
         remove(output)
     if wanted.bytes is not None and total not in (None, wanted.bytes):
-        raise UserError(f"{url}: the server's file has {total} bytes, expected {wanted.bytes}; {remedies(output)}")
+        raise stage.UserError(
+            f"{url}: the server's file has {total} bytes, expected {wanted.bytes}; {remedies(output)}"
+        )
     if not size_of(output):
-        write_json(notes_of(output), {"url": url, "validator": validator, "bytes": total})
-    with disk_errors(output), open(partial(output), "ab") as file:
+        stage.write_json(notes_of(output), {"url": url, "validator": validator, "bytes": total})
+    with stage.disk_errors(output), open(partial(output), "ab") as file:
         file.write(start)
         shutil.copyfileobj(response, file, CHUNK)
     expected = wanted.bytes if total is None else total
@@ -194,7 +188,7 @@ def fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         said = f"cannot be written ({error.strerror}); set downloads.directory to another folder"
-        raise UserError(f"{output}: {said}, and run again") from None
+        raise stage.UserError(f"{output}: {said}, and run again") from None
     lock = output.with_name(f".lock.{output.name}")
     with FileLock(lock):
         try:
@@ -205,32 +199,32 @@ def fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
 
 def _fetch(output: Path, *, card: Path, wanted: Wanted) -> None:
     if output.exists() and in_place(output, card=card, wanted=wanted):
-        log.info("%s: in place", output)
+        stage.log.info("%s: in place", output)
         return
     url = mirrored(wanted.url, wanted.downloads.mirrors)
     if not url.startswith(("http://", "https://", "file://")):
-        raise UserError(f"downloads.mirrors: {url} is not an http, https or file address")
+        raise stage.UserError(f"downloads.mirrors: {url} is not an http, https or file address")
     download(url, output, wanted)
-    sha256 = file_hash(partial(output))
+    sha256 = stage.file_hash(partial(output))
     if (problem := mismatch(partial(output), wanted=wanted, sha256=sha256)) is not None:
         remove(output)
-        raise UserError(f"{url}: the downloaded file {problem}; it was removed. Run again, or {remedies(output)}")
+        raise stage.UserError(f"{url}: the downloaded file {problem}; it was removed. Run again, or {remedies(output)}")
     with open(partial(output), "rb") as stream:
         os.fsync(stream.fileno())
     os.replace(partial(output), output)
     remove(output)
     write_card(card, output, url=wanted.url, origin=url, sha256=sha256)
-    log.info("%s: %.1f MB from %s, sha256 %s", output, output.stat().st_size / 1e6, url, sha256)
+    stage.log.info("%s: %.1f MB from %s, sha256 %s", output, output.stat().st_size / 1e6, url, sha256)
 
 
 def write_card(card: Path, output: Path, *, url: str, origin: str, sha256: str) -> None:
     about = {"file": output.name, "url": url, "retrieved_from": origin, "mirror": origin not in (url, "in place")}
-    write_json(card, about | {"bytes": output.stat().st_size, "sha256": sha256})
+    stage.write_json(card, about | {"bytes": output.stat().st_size, "sha256": sha256})
 
 
 def in_place(output: Path, *, card: Path, wanted: Wanted) -> bool:
     """Whether the existing file is the wanted one, fetched before or placed by hand; if so, its card is up to date."""
-    known, sha256 = read_notes(card), file_hash(output)
+    known, sha256 = read_notes(card), stage.file_hash(output)
     about = {"url": wanted.url, "bytes": output.stat().st_size, "sha256": sha256}
     described = about.items() <= known.items()
     # A file with a card could be read to its end when the card was written.
@@ -238,7 +232,7 @@ def in_place(output: Path, *, card: Path, wanted: Wanted) -> bool:
     if problem is None and wanted.sha256 is None and known.get("url", wanted.url) != wanted.url:
         problem = f"was fetched from {known['url']}"
     if problem is not None:
-        log.warning("%s: %s; fetching it again", output, problem)
+        stage.log.warning("%s: %s; fetching it again", output, problem)
     elif not described:
         write_card(card, output, url=wanted.url, origin="in place", sha256=sha256)
     return problem is None
@@ -253,12 +247,12 @@ def mismatch(path: Path, *, wanted: Wanted, sha256: str, readable: bool = False)
     if wanted.sha256 is None and not readable:
         try:
             archives.check(path)
-        except UserError as error:
+        except stage.UserError as error:
             return str(error).removeprefix(f"{path}: ").rsplit("; ", 1)[0]
     return None
 
 
-@command("output", "card", settings=Wanted)
-def main(files: Files, wanted: Wanted) -> None:
+@stage.command("output", "card", settings=Wanted)
+def main(files: stage.Files, wanted: Wanted) -> None:
     """Fetch `--output`, and describe it in `--card`."""
     fetch(files.output, card=files.card, wanted=wanted)

@@ -27,15 +27,7 @@ import numpy as np
 from specialized_heads.corpus.fetch.datasets import Dataset, files_of, named
 from specialized_heads.corpus.normalise import decode_entities, single_spaces
 from specialized_heads.corpus.pairs import Blocks, blocks
-from specialized_heads.corpus.readers.archives import (
-    aligned,
-    document,
-    lines,
-    member,
-    members,
-    open_packed,
-    refuse_damage,
-)
+from specialized_heads.corpus.readers import archives
 from specialized_heads.experiment.sources import Wmt
 from specialized_heads.stage import UserError
 
@@ -102,20 +94,18 @@ def _rows(dataset: Dataset, path: Path, *, languages: tuple[str, str], counts: C
 
 def _two_files(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> Iterator[Row]:
     names = [dataset.member.format(language=language) for language in languages]
-    with member(path, names[0]) as first, member(path, names[1]) as second, refuse_damage(path):
-        sides = (
-            lines(gzip.GzipFile(fileobj=text) if name.endswith(".gz") else text)
-            for name, text in zip(names, (first, second))
-        )
-        for source, target in aligned(*sides, name=f"{path}: {names[0]} and {names[1]}"):
-            yield source, target, ""
+    first, second = (archives.member(path, name) for name in names)
+    with first, second, archives.refuse_damage(path):
+        plain = (gzip.GzipFile(fileobj=text) if text.name.endswith(".gz") else text for text in (first, second))
+        for row in archives.aligned(*map(archives.lines, plain), name=f"{path}: {names[0]} and {names[1]}"):
+            yield *row, ""
 
 
 def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str]) -> Iterator[Row]:
     """The pairs of a file with two columns; the few published lines with more or fewer are dropped."""
     separator = "|||" if dataset.member else "\t"
-    with member(path, dataset.member) if dataset.member else open_packed(path) as stream:
-        for line in lines(stream):
+    with archives.member(path, dataset.member) if dataset.member else archives.open_packed(path) as stream:
+        for line in archives.lines(stream):
             parts = [part.strip() for part in line.split(separator)]
             if not any(parts):
                 counts["blank_line"] += 1
@@ -127,7 +117,7 @@ def _columns(dataset: Dataset, path: Path, *, swapped: bool, counts: Counter[str
 
 def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> Iterator[Row]:
     """The pairs of a news test set; the year is part of a document's name, since names recur."""
-    held = set(members(path))
+    held = set(archives.members(path))
     source, target = languages
     # In the direction of the corpus, else in the other one; the set of 2014 has either text as either side.
     choices = [
@@ -143,8 +133,8 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
         raise UserError(f"{path}: no {dataset.name} from {source} to {target} in it; choose another test set")
     texts = []
     for name in names:
-        with member(path, name) as stream:
-            texts.append(segments(document(stream, name=f"{path}: {name}"), name=f"{path}: {name}"))
+        with archives.member(path, name) as stream:
+            texts.append(segments(archives.document(stream, name=f"{path}: {name}"), name=f"{path}: {name}"))
     first, second = texts
     if [place for place, _ in first] != [place for place, _ in second]:
         raise UserError(f"{path}: {names[0]} and {names[1]} do not have the same documents and segments")
