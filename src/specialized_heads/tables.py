@@ -24,20 +24,17 @@ def write_table(path: Path, table: pa.Table, **options: Any) -> None:
 
 def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.Schema | None = None) -> pa.Table:
     """Read a table, or some of its columns; a `UserError` if the file is missing or damaged, or lacks a column."""
-    wanted = list(schema.names if columns is None and schema is not None else columns or ())
+    wanted = list(columns or (schema.names if schema else ()))
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            missing = [name for name in wanted if name not in file.schema_arrow.names]
-            table = None if missing else file.read(wanted or None)
+            if missing := [name for name in wanted if name not in file.schema_arrow.names]:
+                raise UserError(f"{path}: column {missing[0]} is missing")
+            table = file.read(wanted or None)
         # Otherwise invalid UTF-8, or fewer rows than the file declares, would show only where they are used.
-        if table is not None:
-            table.validate(full=True)
-            table = table if schema is None else table.cast(schema)
+        table.validate(full=True)
+        return table.cast(schema) if schema else table
     except (pa.ArrowException, OSError, ValueError) as error:
         raise unreadable(path, error) from None
-    if table is None:
-        raise UserError(f"{path}: column {missing[0]} is missing")
-    return table
 
 
 def unreadable(path: Path, error: Exception, *, what: str = "a table") -> UserError:
