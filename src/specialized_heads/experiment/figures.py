@@ -53,10 +53,6 @@ class Result(NamedTuple):
         return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
-def _first(experiment: Experiment) -> list[str]:
-    return corpora(experiment)[:1]
-
-
 def _languages(experiment: Experiment) -> dict[str, Any]:
     return {"languages": {corpus.title: corpus.source_language for corpus in experiment.corpora.values()}}
 
@@ -84,11 +80,6 @@ def _any(
 
 def _ablated(key: str, of: Callable[[Experiment], list[str]] = _studies) -> Callable[[Experiment], object]:
     return lambda experiment: [run for run in ablated(experiment, key, "baseline") if run.corpus in of(experiment)]
-
-
-def _moments(experiment: Experiment) -> bool:
-    """Whether heads are removed in order of importance at several moments of training."""
-    return bool(ablated(experiment, "systematic", "checkpoint"))
 
 
 def _fewer_heads_of_tasks(experiment: Experiment) -> object:
@@ -119,7 +110,7 @@ RESULTS = [
     Result("figures/figure3", "voita.figure3", PAPER, "Figure \u20073: positions of dependents"),
     Result("figures/figure4", "voita.figure4", PAPER, "Figure \u20074: accuracy of syntactic heads"),
     Result("figures/figure5", "voita.figure5", PAPER, "Figure \u20075: attention of the rare-words head",
-           files={"examples": (HEADS.replace(".parquet", ".examples.json"), _first)}),
+           files={"examples": (HEADS.replace(".parquet", ".examples.json"), lambda experiment: corpora(experiment)[:1])}),
     Result("figures/figure6", "voita.figure6", PAPER, "Figure \u20076: Hard Concrete distribution"),
     Result("figures/figure7", "voita.figure7", PAPER, "Figure \u20077: BLEU as encoder heads go", PRUNED_ENCODER),
     Result("figures/figure8", "voita.figure8", PAPER, "Figure \u20078: functions of the heads left", PRUNED_ENCODER),
@@ -141,7 +132,8 @@ RESULTS = [
     Result("tables/alone", "michel.alone", MICHEL, "One head alone in its layer", _ablated("single")),
     Result("figures/ablation_sets", "michel.ablation_sets", MICHEL, "Single heads on two test sets", _ablated("single")),
     Result("figures/systematic", "michel.systematic", MICHEL, "Systematic pruning", _ablated("systematic", corpora)),
-    Result("figures/moments", "michel.moments", MICHEL, "Systematic pruning during training", _moments),
+    Result("figures/moments", "michel.moments", MICHEL, "Systematic pruning during training",
+           lambda experiment: ablated(experiment, "systematic", "checkpoint")),
     Result("tables/tasks", "classification.tasks", BERT, "Tasks", tasks),
     Result("figures/task_pruning", "classification.task_pruning", BERT, "Share of heads", _fewer_heads_of_tasks),
     Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", tasks, {"speed": (SPEED, tasks)}),
