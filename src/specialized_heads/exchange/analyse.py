@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +106,8 @@ def analyse(
     pairs, tokens, parses = (output / name for name in ("text.parquet", "tokens.safetensors", "parses.parquet"))
     write_table(pairs, pa.table({"source": sources, "target": targets, "document": [""] * len(sources)}))
     text_settings = {"preprocess": mode, "source_language": languages[0], "target_language": languages[1]}
-    run = partial(_run, models={"source-model": source_model, "target-model": target_model})
-    run("corpus.tokens", text_settings, text=pairs, special=special, output=tokens)
+    models = {"source_model": source_model, "target_model": target_model}
+    _run("corpus.tokens", text_settings, **models, text=pairs, special=special, output=tokens)
     if parser == "none":
         write_parses(parses, [_words(line) for line in sources])
     else:
@@ -128,12 +127,12 @@ def analyse(
     outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
     _run("heads.analyse", job | {"heads": functions}, **inputs, **more, **outputs)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
-    bpe = {"source-bpe": source_model, "target-bpe": target_model}
+    bpe = {"source_bpe": source_model, "target_bpe": target_model}
     exported = (folder / DESCRIPTION).is_file() and not (folder / CONFIG).exists()
     name = read_card(folder).model if exported else "imported model"
     title = f"{folder.resolve().name}, {len(sources)} sentences"
     viewed = job | {"sentences": VIEWED, "title": title, "model": name, "alone": True}
-    _run("viewer.page", viewed, models=bpe, **inputs, heads=table, output=page)
+    _run("viewer.page", viewed, **bpe, **inputs, heads=table, output=page)
     return table
 
 
@@ -190,9 +189,9 @@ def _words(line: str) -> list[Word]:
     ]
 
 
-def _run(module: str, settings: dict[str, Any], *, models: dict[str, Path] | None = None, **files: Path) -> None:
+def _run(module: str, settings: dict[str, Any], **files: Path) -> None:
     """Run a stage; its last line of error becomes a `UserError`."""
-    options = [part for name, path in ((models or {}) | files).items() for part in (f"--{name}", str(path))]
+    options = [part for name, path in files.items() for part in (f"--{name.replace('_', '-')}", str(path))]
     print(f"{module} ...", file=sys.stderr, flush=True)
     command = [sys.executable, "-m", f"specialized_heads.{module}", *options, "--settings", json.dumps(settings)]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
