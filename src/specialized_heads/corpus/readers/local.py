@@ -32,58 +32,55 @@ def read(source: Local, files: Sequence[Path], *, languages: tuple[str, str], co
         elif key != "target_path":
             set_ = "" if key == "path" else key
             how = {"columns": source.columns, "group_by": source.group_by, "counts": counts, "set_": set_}
-            yield from read_pairs_file(path, **how)
+            yield from blocks(_pairs(path, **how), set_=set_)
 
 
-def read_pairs_file(path: Path, *, columns: Sequence[int], group_by: Unit, counts: Counter[str], set_: str) -> Blocks:
-    """The blocks of a TSV file of pairs with these `columns`, all of one set.
+def _pairs(
+    path: Path, *, columns: Sequence[int], group_by: Unit, counts: Counter[str], set_: str
+) -> Iterator[tuple[str, str, str]]:
+    """The pairs of a TSV file with these `columns`, all of one set.
 
     A held-out set without documents is one document; `analysis` needs no targets.
     """
-
-    def rows() -> Iterator[tuple[str, str, str]]:
-        nonlocal columns
-        required = columns[:1] if set_ == "analysis" else columns[:2]
-        width, read, others, lettered = 0, 0, [], set()
-        for number, line in enumerate(text_lines(path), start=1):
-            if not line.strip():
-                counts["blank_line"] += 1
-                continue
-            cells = line.split("\t")
-            if not width and set_ == "analysis" and len(cells) == 1:
-                columns, required = (1, 2, 3), (1,)
-            width, read = width or len(cells), read + 1
-            if (last := max(required)) > len(cells):
-                what = f"no column {last}" if len(cells) > 1 else "no tab"
-                raise UserError(
-                    f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the "
-                    "`columns` given"
-                )
-            # Targets of an analysis set may be missing; a missing document has an error of its own.
-            fewer = len(cells) < width and set_ != "analysis" and group_by != "document"
-            if len(cells) > width or fewer:
-                others.append(number)
-                counts["other_columns"] += 1
-                continue
-            source, target, document, *_ = [cells[c - 1] if c <= len(cells) else "" for c in columns] + [""]
-            document = (document.strip() or (f"{set_}\n" if set_ else "")) if group_by == "document" else ""
-            if group_by == "document" and not document:
-                said = "no document for this pair; add it, or set group_by to 'sentence'"
-                raise UserError(f"{path}: line {number}: {said}")
-            lettered.update(c for c in required if any(map(str.isalpha, cells[c - 1])))
-            yield source, target, document
-        if len(others) > MOST_OTHER * read:
+    required = columns[:1] if set_ == "analysis" else columns[:2]
+    width, read, others, lettered = 0, 0, [], set()
+    for number, line in enumerate(text_lines(path), start=1):
+        if not line.strip():
+            counts["blank_line"] += 1
+            continue
+        cells = line.split("\t")
+        if not width and set_ == "analysis" and len(cells) == 1:
+            columns, required = (1, 2, 3), (1,)
+        width, read = width or len(cells), read + 1
+        if (last := max(required)) > len(cells):
+            what = f"no column {last}" if len(cells) > 1 else "no tab"
             raise UserError(
-                f"{path}: line {others[0]}: not {width} columns, as the first line has; so are {len(others)} of {read} lines. "
-                "All must have the same columns; remove a header"
+                f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the "
+                "`columns` given"
             )
-        if not width:
-            raise UserError(f"{path}: no line has text; it must hold at least one pair")
-        if numbers := sorted(set(required) - lettered):
-            remedy = "set `columns`, such as [2, 4]" if width > 2 else "sentences need letters"
-            raise UserError(f"{path}: column {numbers[0]} has no letter in any line; {remedy}")
-
-    yield from blocks(rows(), set_=set_)
+        # Targets of an analysis set may be missing; a missing document has an error of its own.
+        fewer = len(cells) < width and set_ != "analysis" and group_by != "document"
+        if len(cells) > width or fewer:
+            others.append(number)
+            counts["other_columns"] += 1
+            continue
+        source, target, document, *_ = [cells[c - 1] if c <= len(cells) else "" for c in columns] + [""]
+        document = (document.strip() or (f"{set_}\n" if set_ else "")) if group_by == "document" else ""
+        if group_by == "document" and not document:
+            said = "no document for this pair; add it, or set group_by to 'sentence'"
+            raise UserError(f"{path}: line {number}: {said}")
+        lettered.update(c for c in required if any(map(str.isalpha, cells[c - 1])))
+        yield source, target, document
+    if len(others) > MOST_OTHER * read:
+        raise UserError(
+            f"{path}: line {others[0]}: not {width} columns, as the first line has; so are {len(others)} of {read} lines. "
+            "All must have the same columns; remove a header"
+        )
+    if not width:
+        raise UserError(f"{path}: no line has text; it must hold at least one pair")
+    if numbers := sorted(set(required) - lettered):
+        remedy = "set `columns`, such as [2, 4]" if width > 2 else "sentences need letters"
+        raise UserError(f"{path}: column {numbers[0]} has no letter in any line; {remedy}")
 
 
 def text_lines(path: Path) -> Iterator[str]:
