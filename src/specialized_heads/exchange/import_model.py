@@ -35,16 +35,18 @@ def read_model(
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
     if (folder / DESCRIPTION).is_file():
-        card = check_files(folder)
+        mode, names = check_files(folder).preprocess, (SOURCE, TARGET)
         model = load(folder / WEIGHTS)
-        source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
-        return model, Tokenisers(source, target, model.architecture.tokens, card.preprocess)
-    if (folder / KEPT).is_file():
+    elif (folder / KEPT).is_file():
         kept, model = load_kept(folder)
-        source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
-        return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
-    said = f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
-    raise stage.UserError(f"{folder}: no model; it must hold {said}")
+        mode, names = kept.settings["vocabulary"]["preprocess"], VOCABULARIES
+    else:
+        said = (
+            f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
+        )
+        raise stage.UserError(f"{folder}: no model; it must hold {said}")
+    source, target = ((folder / name).read_bytes() for name in names)
+    return model, Tokenisers(source, target, model.architecture.tokens, mode)
 
 
 @stage.command("output", "source-model", "target-model", "special", settings=Settings)
