@@ -191,10 +191,8 @@ def counterpart_translation(experiment: Experiment, /, *, corpus: str, model: st
     name = Name.parse(model)
     target = {"pruned": Target(lam=0.0)} | dict.fromkeys(CONTROLS, name.target)
     other = str(Name("pruned", name.scope, target[name.kind])) if name.kind in target else model
-    compared = (
-        [Run(corpus, other, int(seed))] if other != model and other in models(experiment, corpus, "pruned") else []
-    )
-    return paths(experiment, MODEL + "translation.txt", compared)
+    exists = other != model and other in models(experiment, corpus, "pruned")
+    return paths(experiment, MODEL + "translation.txt", [Run(corpus, other, int(seed))] if exists else [])
 
 
 def ranking(experiment: Experiment, /, *, corpus: str, criterion: str, seed: str, **_: str) -> list[str]:

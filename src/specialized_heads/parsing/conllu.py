@@ -144,10 +144,9 @@ def _clean(text: str) -> str:
 def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], list[list[Word] | None]]:
     """The tree of each sentence, if there is one, and its words there, if they spell the sentence."""
     known: dict[str, Tree] = {}
-    for tree in trees:
-        known.setdefault(_clean(tree.text), tree)
-    for tree in trees:
-        known.setdefault(letters(tree.text), tree)
+    for form in (_clean, letters):
+        for tree in trees:
+            known.setdefault(form(tree.text), tree)
     matches = [known.get(text) or known.get(letters(text)) for text in texts]
     return matches, [place(tree.tokens, text) if tree else None for tree, text in zip(matches, texts, strict=True)]
 
