@@ -35,18 +35,16 @@ def read_model(
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
     if (folder / DESCRIPTION).is_file():
-        mode, names = check_files(folder).preprocess, (SOURCE, TARGET)
+        card = check_files(folder)
         model = load(folder / WEIGHTS)
-    elif (folder / KEPT).is_file():
+        source, target = ((folder / name).read_bytes() for name in (SOURCE, TARGET))
+        return model, Tokenisers(source, target, model.architecture.tokens, card.preprocess)
+    if (folder / KEPT).is_file():
         kept, model = load_kept(folder)
-        mode, names = kept.settings["vocabulary"]["preprocess"], VOCABULARIES
-    else:
-        said = (
-            f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
-        )
-        raise stage.UserError(f"{folder}: no model; it must hold {said}")
-    source, target = ((folder / name).read_bytes() for name in names)
-    return model, Tokenisers(source, target, model.architecture.tokens, mode)
+        source, target = ((folder / name).read_bytes() for name in VOCABULARIES)
+        return model, Tokenisers(source, target, model.architecture.tokens, kept.settings["vocabulary"]["preprocess"])
+    said = f"{CONFIG} with weights and tokeniser as transformers saves them, or be a folder that this project exported"
+    raise stage.UserError(f"{folder}: no model; it must hold {said}")
 
 
 @stage.command("output", "source-model", "target-model", "special", settings=Settings)
