@@ -150,7 +150,4 @@ def main(files: Files, settings: Settings) -> None:
     """Read `--input` (raw.parquet); write `--output` (clean.parquet) and `--counts` (clean.json)."""
     counts = clean(files.input, files.output, settings=settings)
     write_json(files.counts, counts)
-    log.info(
-        "clean: %d of %d pairs in %d groups; dropped %s",
-        *(counts[name] for name in ("clean", "raw", "groups", "dropped_in_cleaning")),
-    )
+    log.info("clean: %(clean)d of %(raw)d pairs in %(groups)d groups; dropped %(dropped_in_cleaning)s", counts)

@@ -171,9 +171,8 @@ class Experiment(Section):
 
     def fine_tuning(self) -> sections.Training:
         """The settings of fine-tuning: the baseline's training with the schedule in `pruning`."""
-        pruning = self.pruning
-        names = ("updates", "learning_rate", "warmup", "optimizer", "muon_learning_rate")
-        changed = {name: getattr(pruning, name) for name in names}
+        names = {"updates", "learning_rate", "warmup", "optimizer", "muon_learning_rate"}
+        changed = self.pruning.model_dump(include=names)
         return _validate(sections.Training, self.training.model_dump() | changed, prefix="pruning")
 
     def retraining(self) -> sections.Training:

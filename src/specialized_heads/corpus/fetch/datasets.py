@@ -107,8 +107,7 @@ def _by_file(wanted: list[tuple[Dataset, set[str]]]) -> list[Dataset]:
     joined = {"name": ", ", "citation": "; "}
     return [
         replace(
-            first,
-            **{key: mark.join(dict.fromkeys(getattr(d, key) for d in (first, *rest))) for key, mark in joined.items()},
+            group[0], **{key: mark.join(dict.fromkeys(getattr(d, key) for d in group)) for key, mark in joined.items()}
         )
-        for first, *rest in files.values()
+        for group in files.values()
     ]

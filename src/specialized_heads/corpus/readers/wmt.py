@@ -120,13 +120,10 @@ def _segments(dataset: Dataset, path: Path, *, languages: tuple[str, str]) -> It
     held = set(archives.members(path))
     source, target = languages
     # In the direction of the corpus, else in the other one; the set of 2014 has either text as either side.
+    tried = ((source + target, ("src", "ref")), (target + source, ("src", "ref")), (target + source, ("ref", "src")))
     choices = [
         [dataset.member.format(pair=pair, side=side, language=language) for side, language in zip(sides, languages)]
-        for pair, sides in [
-            (source + target, ("src", "ref")),
-            (target + source, ("src", "ref")),
-            (target + source, ("ref", "src")),
-        ]
+        for pair, sides in tried
     ]
     names = next((names for names in choices if held.issuperset(names)), None)
     if names is None:
