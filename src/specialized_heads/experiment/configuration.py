@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from specialized_heads.experiment import removed, sections
-from specialized_heads.experiment.classification import SIZES, Classification, Task, TaskSource
+from specialized_heads.experiment.classification import LABELS, SIZES, Classification, Task
 from specialized_heads.experiment.names import SCOPES
 from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
 from specialized_heads.stage import Section, UserError
@@ -144,15 +144,10 @@ class Experiment(Section):
         bert = self.classification
         if bert and bert.pretraining.join > 1:
             raise ValueError("classification.pretraining.join: BERT reads single sentences; set it to 1")
-        given = [
-            key
-            for key in SIZES
-            if bert and bert.model and getattr(bert, key) != Classification.model_fields[key].default
-        ]
-        if given:
-            raise ValueError(
-                f"classification.{given[0]}: {bert.model} has its own; remove this key, or classification.model to pre-train one"
-            )
+        for key in SIZES:
+            if bert and bert.model and getattr(bert, key) != Classification.model_fields[key].default:
+                remedy = "remove this key, or classification.model to pre-train one"
+                raise ValueError(f"classification.{key}: {bert.model} has its own; {remedy}")
         for name in self.tasks:
             values = self.for_corpus(name)
             values.fine_tuning()
@@ -201,10 +196,8 @@ class Experiment(Section):
         return self.model_copy(update=update)
 
 
-CORPUS_KINDS, TASK_KINDS = (
-    [kind for member in members for kind in typing.get_args(member.model_fields["kind"].annotation)]
-    for members in (typing.get_args(typing.get_args(union)[0]) for union in (Source, TaskSource))
-)
+SOURCES = typing.get_args(typing.get_args(Source)[0])
+CORPUS_KINDS = [kind for source in SOURCES for kind in typing.get_args(source.model_fields["kind"].annotation)]
 
 OVERRIDABLE = ("vocabulary", "model", "training", "pruning", "ablation", "comparison", "decoding", "parser", "heads")
 
@@ -240,7 +233,7 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     """Describe one problem as `path.of.key: what is wrong`; for an unknown key, name the nearest known one."""
     # A discriminated union puts its tag into the location, behind the key `source`; it is no key of the file.
     parts = problem["loc"]
-    kinds = TASK_KINDS if parts[:1] == ("classification",) else CORPUS_KINDS
+    kinds = list(LABELS) if parts[:1] == ("classification",) else CORPUS_KINDS
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in kinds]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
     if problem["type"] == "extra_forbidden":

@@ -84,9 +84,8 @@ class Local(Section):
 
     @model_validator(mode="after")
     def _one_way(self) -> "Local":
-        if (self.path is None) == (self.source_path is None) or (self.source_path is None) != (
-            self.target_path is None
-        ):
+        given = tuple(path is not None for path in (self.path, self.source_path, self.target_path))
+        if given not in ((True, False, False), (False, True, True)):
             raise ValueError("give either path, or source_path and target_path")
         if "columns" in self.model_fields_set and not (self.path or self.dev or self.test or self.analysis):
             raise ValueError("columns are those of TSV files; exchange source_path and target_path to swap languages")
