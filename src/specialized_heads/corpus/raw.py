@@ -46,8 +46,7 @@ def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any
                     f"{path}: sha256 is {entry['sha256']}, expected {dataset.sha256}; delete it and {path}.json to fetch it "
                     "again, or place the right file there"
                 )
-            entry |= {"dataset": dataset.name, "url": dataset.url}
-            entry |= {"licence": dataset.licence, "citation": dataset.citation}
+            entry |= {"dataset": dataset.name} | {key: getattr(dataset, key) for key in ("url", "licence", "citation")}
         entries.append(entry)
     shared = {name: "; ".join(dict.fromkeys(getattr(row, name) for row in known)) for name in ("licence", "citation")}
     shared["licence"] = shared["licence"] or "not stated"

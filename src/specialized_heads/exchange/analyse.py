@@ -79,8 +79,8 @@ def analyse(
         raise stage.UserError(
             f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per sentence"
         )
-    files = {name: output / name for name in ("model.safetensors", "source.model", "target.model", "tokens.json")}
-    weights, source_model, target_model, special = files.values()
+    names = ("model.safetensors", "source.model", "target.model", "tokens.json")
+    weights, source_model, target_model, special = (output / name for name in names)
     model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])
     save(model, weights, training={"imported": folder.name})
     for path, content in ((source_model, tokenisers.source), (target_model, tokenisers.target)):
@@ -115,17 +115,15 @@ def analyse(
         if trees:
             settings, given = settings | {"path": str(trees)}, {"resource": trees}
         _run("parsing.parse", settings, **given, text=pairs, output=parses, report=output / "parses.json")
-    heads = Heads(viewer_sentences=VIEWED).model_dump()
     relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
-    measured = {"rules": heads["relevance_rules"][:1], "device": device}
+    measured = {"rules": Heads().relevance_rules[:1], "device": device}
     outputs = {"output": relevance, "report": output / "relevance.json"}
     _run("heads.relevance.measure", measured, model=weights, dev=tokens, **outputs)
     job = {"preprocess": mode, "language": languages[0], "seed": 1, "device": device}
     inputs = {"model": weights, "text": pairs, "analysis": tokens, "parses": parses}
-    functions = {name: heads[name] for name in FUNCTION_KEYS}
     more = {"bpe": source_model, "train": tokens, "relevance": relevance}
     outputs = {"output": table, "examples": output / "examples.json", "report": output / "heads.json"}
-    _run("heads.analyse", job | {"heads": functions}, **inputs, **more, **outputs)
+    _run("heads.analyse", job | {"heads": Heads().model_dump(include=FUNCTION_KEYS)}, **inputs, **more, **outputs)
     read_table(table).to_pandas().to_csv(output / "heads.csv", index=False)
     bpe = {"source_bpe": source_model, "target_bpe": target_model}
     exported = (folder / DESCRIPTION).is_file() and not (folder / CONFIG).exists()
