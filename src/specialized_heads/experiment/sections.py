@@ -151,8 +151,7 @@ class Pruning(Section):
 
     def targets(self, scope: str) -> list[Target]:
         """What the pruned models of a scope aim at: each λ, then each number of heads."""
-        lambdas = self.encoder if scope == "encoder" else self.all
-        counts = self.heads if scope == "encoder" else self.heads_all
+        lambdas, counts = (self.encoder, self.heads) if scope == "encoder" else (self.all, self.heads_all)
         return [Target(lam=value) for value in lambdas] + [Target(heads=n) for n in counts]
 
     def configurations(self) -> list[str]:

@@ -45,16 +45,14 @@ def load_pipeline(*, language: str, directory: str | None, package: str, downloa
     """
     folder = str(Path(directory).expanduser()) if directory else DEFAULT_MODEL_DIR
     what = f"Stanza models for {language!r}, package {package!r}, in {folder}"
-    try:
-        return _build(language, folder, package, method=None)
-    except Exception as error:  # a damaged model can raise anything, and the network layers share no base class
-        problem, failed = error, ""
-    if download:
-        log.info("fetching %s", what)
+    for method in (None, "reuse_resources") if download else (None,):
+        if method:
+            log.info("fetching %s", what)
         try:
-            return _build(language, folder, package, method="reuse_resources")
-        except Exception as error:
-            problem, failed = error, "They could not be fetched. "
+            return _build(language, folder, package, method=method)
+        except Exception as error:  # a damaged model can raise anything, and the network layers share no base class
+            problem = error
+    failed = "They could not be fetched. " if download else ""
     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(". ")
     options = f"model_dir='{folder}', package='{package}', processors='{','.join(PROCESSORS)}'"
     command = f"python -c \"import stanza; stanza.download('{without_region(language)}', {options})\""
