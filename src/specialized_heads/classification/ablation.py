@@ -89,7 +89,6 @@ def main(files: stage.Files, settings: Settings) -> None:
     }
     common = {"score_full": scored[NOTHING]["score"], "sentences": len(store), "metric": settings.metric}
     rows = [row | scored[removal] | common for row, removal in wanted]
-    names = schema(like)
-    write_table(files.output, pa.Table.from_pylist([{n: row[n] for n in names.names} for row in rows], schema=names))
+    write_table(files.output, pa.Table.from_pylist(rows, schema=schema(like)))
     finish(files.state)
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])
