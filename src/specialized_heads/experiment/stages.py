@@ -12,6 +12,7 @@ from specialized_heads.experiment.inputs import stanza_models
 from specialized_heads.experiment.kept import bert_folder, imported_folder
 from specialized_heads.experiment.models import viewed
 from specialized_heads.experiment.names import Target
+from specialized_heads.experiment.sections import Training
 
 Settings = dict[str, Any]
 
@@ -63,21 +64,16 @@ def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
 
 def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
     """Fine-tuning with gates."""
-    values = experiment.for_corpus(corpus)
-    aim = Target.parse(target)
-    return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | {
-        "lam": aim.lam,
-        "target_heads": aim.heads,
-        "gate_learning_rate": values.pruning.gate_learning_rate,
-    }
+    aim, rate = Target.parse(target), experiment.for_corpus(corpus).pruning.gate_learning_rate
+    gates = {"lam": aim.lam, "target_heads": aim.heads, "gate_learning_rate": rate}
+    return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | gates
 
 
 def finetune(experiment: Experiment, /, *, corpus: str, scope: str, seed: str, **_: str) -> Settings:
     """The baseline's training with the schedule that `pruning` gives it."""
     values = experiment.for_corpus(corpus)
-    training = _logged(values.fine_tuning().model_dump())
     dropout = DROPOUT if corpus in experiment.tasks else values.model.dropout
-    return {"scope": scope, "dropout": dropout, "training": training} | _job(experiment, seed)
+    return {"scope": scope, "dropout": dropout, "training": _logged(values.fine_tuning())} | _job(experiment, seed)
 
 
 def from_scratch(
@@ -91,15 +87,13 @@ def from_scratch(
 
 def regularised(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
     """The gates and the penalty of pruning in a training from scratch."""
-    values = experiment.for_corpus(corpus)
     gates = prune(experiment, corpus=corpus, scope=scope, target=target, seed=seed)
-    training = _logged(values.retraining().model_dump())
-    return gates | {"training": training}
+    return gates | {"training": _logged(experiment.for_corpus(corpus).retraining())}
 
 
-def _logged(training: Settings) -> Settings:
-    """A log that shows how gates move: at least twenty lines, if there are as many updates."""
-    return training | {"log_every": min(training["log_every"], max(1, training["updates"] // 20))}
+def _logged(training: Training) -> Settings:
+    """A training whose log shows how gates move: at least twenty lines, if there are as many updates."""
+    return training.model_dump() | {"log_every": min(training.log_every, max(1, training.updates // 20))}
 
 
 def cut(experiment: Experiment, /, *, corpus: str, criterion: str, scope: str, seed: str, **_: str) -> Settings:
