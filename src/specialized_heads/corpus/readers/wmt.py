@@ -63,12 +63,11 @@ def read(source: Wmt, files: Sequence[Path], *, languages: tuple[str, str], coun
 def _draw(sizes: dict[str, int]) -> dict[str, set[int]]:
     """Draw sentences without replacement, given the number of non-blank ones per dataset: their numbers in each dataset."""
     total = sum(sizes.values())
-    size = min(total, ANALYSIS)
-    numbers = np.random.default_rng(ANALYSIS_SEED).choice(total, size, replace=False, shuffle=False)
-    ends = np.cumsum(list(sizes.values()))
+    numbers = np.random.default_rng(ANALYSIS_SEED).choice(total, min(total, ANALYSIS), replace=False, shuffle=False)
+    bounds = np.cumsum([0, *sizes.values()])
     return {
-        name: set((numbers[(numbers >= end - sizes[name]) & (numbers < end)] - (end - sizes[name])).tolist())
-        for name, end in zip(sizes, ends)
+        name: set((numbers[(numbers >= start) & (numbers < end)] - start).tolist())
+        for name, start, end in zip(sizes, bounds, bounds[1:])
     }
 
 
