@@ -26,10 +26,10 @@ from tqdm import tqdm
 log = logging.getLogger("specialized_heads")
 
 DISK_ERRORS = {
-    errno.ENOSPC: "the disk is full; free some space",
-    errno.EDQUOT: "the disk quota is exhausted; free some space",
-    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); free some space",
-    errno.EROFS: "the file system is read-only; make it writable",
+    errno.ENOSPC: "the disk is full; free some space and run again",
+    errno.EDQUOT: "the disk quota is exhausted; free some space and run again",
+    errno.EFBIG: "the file would exceed the size limit (`ulimit -f`); free some space and run again",
+    errno.EROFS: "the file system is read-only; make it writable and run again",
 }
 LONGEST_MESSAGE = 1000  # characters
 LARGEST_INTEGER = 2**63 - 1  # fits into arrays and random generators
@@ -207,7 +207,7 @@ def disk_errors(path: Path) -> Iterator[None]:
             quoted = re.search(r"\(os error (\d+)\)", str(cause))  # safetensors only quotes the code
             code = cause.errno if isinstance(cause, OSError) else int(quoted[1]) if quoted else None
             if code in DISK_ERRORS:
-                raise UserError(f"{path}: {DISK_ERRORS[code]} and run again") from error
+                raise UserError(f"{path}: {DISK_ERRORS[code]}") from error
             cause = cause.__cause__ or cause.__context__
         raise
 

@@ -109,7 +109,7 @@ assert "first_token" in table_schema(["nsubj"]).names
 place = Position(0, 0.5, 0.5)
 assert functions_of("encoder", place, margins={}, shares={"first_token": 0.7}) == (["first token"], [])
 assert functions_of("encoder", place, margins={}, shares={"first_token": 0.69}) == ([], [])
-assert style.FUNCTIONS["first token"].colour == "#8FC29A"
+assert style.FUNCTIONS["first token"]["facecolor"] == "#8FC29A"
 assert "share at the first token" in survival.SCORES
 assert emergence.PANELS["first token"] == "share at the first token"
 """
