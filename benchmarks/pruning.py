@@ -20,7 +20,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,8 @@ def run(recipe: Recipe, study: Path) -> dict[str, Any]:
     corpus, folder = study / "corpus", study / "recipes" / recipe.folder
     baseline = study / "models" / "baseline" / f"seed{recipe.baseline}" / "model.safetensors"
     if recipe.further:
-        baseline = study / "recipes" / FURTHER.folder / "model.safetensors"
+        further = replace(FURTHER, seed=recipe.baseline, baseline=recipe.baseline)
+        baseline = study / "recipes" / further.folder / "model.safetensors"
     folder.mkdir(parents=True, exist_ok=True)
     files = {"output": folder / "model.safetensors", "gates": folder / "gates.json", "records": folder / "log.jsonl"}
     log = folder / "log.txt"
@@ -230,10 +231,13 @@ def main() -> None:
         write()
         print(recipe.name, len(row["kept"]), row["dev_loss"], row["bleu"], row["difference"], flush=True)
 
-    left = [recipe for recipe in RECIPES if recipe not in finished]
-    with ThreadPoolExecutor(options.jobs) as pool:  # those without pruning first: the others are compared with them
-        for further, plain in ((False, True), (False, False), (True, True), (True, False)):
-            chosen = [recipe for recipe in left if (recipe.further, recipe == recipe.plain) == (further, plain)]
+    def turn(recipe: Recipe) -> int:
+        """Those without pruning come first: further ones continue some of them, and all others are compared with them."""
+        return 2 if recipe.lam else int(recipe.further)
+
+    left = sorted((recipe for recipe in RECIPES if recipe not in finished), key=turn)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for _, chosen in groupby(left, key=turn):
             list(pool.map(measure, chosen))
     write()
 

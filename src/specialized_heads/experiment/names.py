@@ -14,8 +14,8 @@ from typing import Any
 # Kinds of models, in the order of the tables. pruned: by gates; scratch, count and regularised: controls, from random
 # initialisation; cut: the baseline without the heads that a criterion leaves out; finetuned: the same, trained further.
 KINDS = ("baseline", "checkpoint", "pruned", "scratch", "count", "regularised", "cut", "finetuned")
-TRAINED = ("baseline", "pruned", "scratch", "count", "regularised", "finetuned")  # the kinds with a log
 CONTROLS = ("scratch", "count", "regularised")  # of pruning
+TRAINED = ("baseline", "pruned", *CONTROLS, "finetuned")  # the kinds with a log
 SCOPES = ("encoder", "all")  # of pruning: encoder heads with the decoder frozen, or heads of all three attention types
 # Patterns of the wildcards in paths.
 SCOPE = "|".join(SCOPES)

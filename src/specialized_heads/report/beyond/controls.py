@@ -7,11 +7,12 @@ of heads.
 
 import pandas as pd
 
+from specialized_heads.experiment.names import CONTROLS
 from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables
 from specialized_heads.report.voita import sweep
 
-KINDS = ["baseline", "pruned", "scratch", "count", "regularised"]
+KINDS = ["baseline", "pruned", *CONTROLS]
 CAPTION = (
     "Pruned models and their controls: heads left in encoder self-attention, decoder self-attention and cross-attention; "
     "updates of training, or of fine-tuning if the baseline was pruned; test BLEU with 95% bootstrap interval, or "
