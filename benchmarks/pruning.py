@@ -90,7 +90,6 @@ RECIPES = [
     *(replace(FIRST, rate=0.4, lam=lam) for lam in (0.012, 0.0)),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
     *(replace(FIRST, scope="all", updates=8000, lam=lam) for lam in (0.01, 0.0)),
-    *(replace(FIRST, scope="all", updates=8000, lam=lam, seed=2, baseline=2) for lam in (0.01, 0.0)),
     *(replace(FIRST, updates=8000, lam=lam, further=True) for lam in (0.02, 0.0)),
 ]
 FURTHER = replace(FIRST, scope="all", updates=8000, lam=0.0)  # how a baseline is trained further
