@@ -80,6 +80,16 @@ def test_few_single_heads_matter_only_if_the_test_set_could_show_it(evidence, ha
         assert of_ablation.significant(replace(evidence, single=single)).value == pytest.approx(2 / 24)
 
 
+def test_single_heads_whose_removal_raises_bleu(evidence: Evidence) -> None:
+    losing, single = of_ablation.gains(evidence), evidence.single
+    encoder = (single["what"] == "without") & (single["type"] == "encoder")
+    first = single.index[encoder & (single["p_value"] < 0.01)][0]
+    winning = replace(evidence, single=single.assign(delta=single["delta"].where(single.index != first, 0.5)))
+    assert [(found.value, found.n) for found in (losing, of_ablation.gains(winning))] == [(0.0, 2), (0.5, 2)]
+    with pytest.raises(NotTestable, match="no encoder head changes the score"):
+        of_ablation.gains(replace(evidence, single=single.assign(p_value=0.5)))
+
+
 def test_pruning_in_order_of_importance(evidence: Evidence) -> None:
     measured = of_ablation.removed(evidence, pruned="all", share=0.55)
     assert measured.value == pytest.approx(-0.1)

@@ -204,7 +204,7 @@ def test_verdicts_on_the_survival_of_specialised_heads(make, monkeypatch, kept, 
 
 def test_functions_kept(evidence: Evidence) -> None:
     whole = of_heads.functions_kept(evidence, left=0.5)
-    assert (whole.value, whole.n, whole.of) == (1.0, 3, "functions")
+    assert (whole.value, whole.n, whole.of, whole.note) == (1.0, 3, "functions", "with 12 heads")
     assert whole.low == pytest.approx(0.4385, abs=1e-4)  # Wilson: 3 / (3 + 1.96²)
     # With 3 heads the model is near an eighth, and has positional heads only; of a third of the heads it says nothing.
     assert of_heads.functions_kept(evidence, left=0.1).value == pytest.approx(1 / 3)
@@ -214,6 +214,21 @@ def test_functions_kept(evidence: Evidence) -> None:
     seven = replace(evidence, heads=evidence.heads[~idle])
     assert of_heads.functions_kept(seven, left=0.5).value == of_heads.functions_kept(seven, left=0.8).value == 1.0
     assert of_heads.functions_kept(replace(evidence, least_arcs=400), left=0.1).value == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize(("owner", "share", "expected"), [
+    ((2, 1), 0.5, Verdict.REPRODUCED),  # pruned in both models
+    ((2, 6), 0.0, Verdict.NOT_REPRODUCED),  # still there in the larger one
+])  # fmt: skip
+def test_functions_of_pruned_heads_may_be_taken_over(evidence: Evidence, owner, share: float, expected) -> None:
+    """A head of the larger of two models has a relation that another head had before."""
+    rows = evidence.heads[["type", "kind", "lam", "layer", "head"]].itertuples(index=False)
+    follow = {("encoder", "baseline", owner), ("encoder", 0.01, (2, 5))}
+    found = [(kind, lam if model == "pruned" else model, (layer, head)) for kind, model, lam, layer, head in rows]
+    relations = [["nsubj_head_to_dependent"] if head in follow else [] for head in found]
+    drifted = replace(evidence, heads=evidence.heads.assign(relations=relations))
+    assert of_heads.taken_over(drifted).value == share
+    assert verdict("taken_over", drifted) == expected
 
 
 def test_functions_drift_if_a_head_has_two(evidence: Evidence) -> None:

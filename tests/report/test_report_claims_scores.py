@@ -58,9 +58,9 @@ def test_without_models_near_a_share_a_loss_is_not_judged(evidence: Evidence) ->
     ("gain", "expected", "note"),
     [
         # λ 0 has an interval of half a point to both sides. What updates cost is not the price of heads either.
-        (0.49, (-0.2, -0.7, 0.3), "against the baseline (converged)"),
-        (0.51, (-0.71, -1.11, -0.31), "against λ 0 (baseline not converged)"),
-        (-0.51, (0.31, -0.09, 0.71), "against λ 0 (baseline not converged)"),
+        (0.49, (-0.2, -0.7, 0.3), "against the baseline (λ 0 does not differ from it)"),
+        (0.51, (-0.71, -1.11, -0.31), "against λ 0 (it differs from the baseline)"),
+        (-0.51, (0.31, -0.09, 0.71), "against λ 0 (it differs from the baseline)"),
     ],
 )
 def test_the_reference_is_the_baseline_if_it_is_converged_else_lambda_0(evidence, gain, expected, note) -> None:

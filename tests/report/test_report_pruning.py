@@ -28,7 +28,7 @@ def test_gates_over_time(make) -> None:
         ["all", -1, 3, "cross", 2, 2, 5, 0.4, ""],
     ]
     written = make.texts(gates.draw(table))
-    assert {"λ 0.01 choice: 9 undecided: 1 of 2", "3 heads none closes undecided: 2 of 2"} <= set(written)
+    assert {"λ 0.01 choice: 5–9 undecided: 1 of 2", "3 heads none closes undecided: 2 of 2"} <= set(written)
     # The key has the functions that these heads have.
     assert [name for name in gates.LOOKS if name in written] == ["positional", "rare words"]
 
@@ -142,4 +142,4 @@ def test_every_model_is_a_point_and_every_head_is_counted_once(make) -> None:
     # The paired difference is that of the table of models; the baseline is the reference.
     expected = tables.models[INTERVAL].fillna(0.0).iloc[[0, 1, 0, 2]]
     np.testing.assert_array_equal(left[INTERVAL].to_numpy(float), expected.to_numpy(float))
-    assert {"EN-FR", "baseline, 27.0", "48", "35", "16", "λ 0.01"} <= set(make.texts(front.draw(rows)))
+    assert {"EN-FR", "baseline, 27.0", "48 of 48", "3 of 16", "16 of 48", "λ 0.01"} <= set(make.texts(front.draw(rows)))

@@ -30,7 +30,7 @@ def swept(make):
     return lambda *sizes, **options: make.tables(models={"EN-FR": make.sweep(*sizes, **options)})
 
 
-def test_one_seed_gives_its_bootstrap_interval_and_several_mean_and_range(swept, make) -> None:
+def test_one_seed_gives_its_bootstrap_interval_and_several_its_mean_and_the_range(swept, make) -> None:
     points = figure7.numbers(swept()).set_index("lam")
     model, point = pruned(swept(), "encoder", 0.001).squeeze(), points.loc[0.001]
     assert point[["heads", "share"]].tolist() == [model["encoder_heads"], model["encoder_heads"] / 24]
@@ -42,10 +42,11 @@ def test_one_seed_gives_its_bootstrap_interval_and_several_mean_and_range(swept,
     assert (point["seeds"], point["bleu"]) == (3, pytest.approx(models["bleu"].mean()))
     assert (point["bleu_low"], point["bleu_high"]) == (models["bleu"].min(), models["bleu"].max())
     assert (point["heads_low"], point["heads_high"]) == (models["encoder_heads"].min(), models["encoder_heads"].max())
+    assert point[INTERVAL].tolist() == pytest.approx(models[INTERVAL].mean().tolist())
     ends = models["difference"].min(), models["difference"].max()
-    assert (point["difference_low"], point["difference_high"]) == ends
-    key = "EN-FR, n = 1,000, 3 seeds (mean and range); reference: baseline, 30.2"
-    assert key in make.texts(figure7.draw(points))
+    assert (point["difference_lowest"], point["difference_highest"]) == ends
+    texts = make.texts(figure7.draw(points))
+    assert {"EN-FR, n = 1,000, mean of 3 seeds; reference: baseline, 30.2", "lowest and highest seed"} <= set(texts)
 
 
 def test_figure_7_takes_ten_lines_of_pandas(make, tmp_path) -> None:

@@ -23,7 +23,7 @@ ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name no
 LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
 POINTS = ["corpus", "scope", "kind", "lam", "target_heads", "seeds", "retained"]
-POINTS += [*with_ends("share", "bleu", "difference"), "p_value", "reference"]
+POINTS += [*with_ends("share", "bleu", "difference"), "difference_lowest", "difference_highest", "p_value", "reference"]
 KEYS = ["scope", "lam", "target_heads", "seed"]
 
 
@@ -45,7 +45,9 @@ def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
         models, reference = sweep.against_reference(scores, scope=scope)
         retained = models[[f"{kind}_heads" for kind in SCOPES[scope]]].sum(axis=1)
         models = models.assign(retained=retained, share=retained / retained.max())
-        means = sweep.over_seeds(models, ["bleu", "difference", "retained", "share"], p_values="difference")
+        means = sweep.over_seeds(
+            models, ["bleu", "difference", "retained", "share"], p_values="difference", intervals=True
+        )
         frames.append(means.assign(corpus=corpus, scope=scope, reference=reference))
     rows = [("encoder", row.corpus, row.heads, -row.loss) for row in paper.FIGURE7]
     rows += [("all", row.corpus, row.heads, row.difference) for row in paper.TABLE2]
@@ -88,12 +90,10 @@ def draw(rows: pd.DataFrame) -> Figure:
     _curve(left, curve)
     _rows(right, models)
     several = bool(curve["seeds"].max() > 1)
-    left.set_title("What pruning costs" + sweep.seeds_note(curve))
+    left.set_title("What pruning costs" + sweep.seeds_note(curve, text=", mean of {} seeds"))
     right.set_title("What is left, and what it does" + (f" (seed {heads['seed'].iloc[0]})" if several else ""))
     marks = [style.key(style.Series(style.PAPER_COLOUR, mark, "none"), name) for name, mark in paper.MARKERS.items()]
-    bars = style.marker_key("95% interval" + " of one seed" * several, marker="|", markersize=7)
-    shown = not several or (curve["seeds"] == 1).any()
-    handles = [*_key(), sweep.hollow_key(), *([bars] if shown else []), *sweep.key(curve), *marks]
+    handles = [*_key(), sweep.hollow_key(), *sweep.bars_key(curve), *sweep.key(curve), *marks]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn
 
@@ -110,9 +110,10 @@ def _curve(axes: Axes, curve: pd.DataFrame) -> None:
     for scope, points_of_scope in scopes.items():
         for series, look in sweep.split(points_of_scope, LOOKS[scope]):
             sweep.line(axes, series.iloc[::-1], x="share", y="difference", look=look)
-    for point in curve[curve["kind"] == "reported"].itertuples():
+    reported = curve[curve["kind"] == "reported"]
+    for point in reported.sort_values(["scope", "corpus"]).itertuples():  # the WMT model of the abstract on top
         look = {"marker": paper.MARKERS[point.corpus], "markersize": 6, "color": LOOKS[point.scope].colour}
-        axes.plot(point.share, point.difference, alpha=0.6, **look)
+        axes.plot(point.share, point.difference, markeredgecolor="white", markeredgewidth=0.4, zorder=3, **look)
     style.share_axis(axes, xlabel="heads retained, share of the prunable heads", ylabel="change in BLEU")
     sweep.widen(axes)
 
@@ -122,7 +123,7 @@ def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:
     whole = models[0][1].groupby("type", sort=False)["heads"].sum()
     total = whole.sum()
     starts = whole.cumsum() - whole + GAP * total * pd.Series(range(len(whole)), index=whole.index)
-    columns = [(1 + 2 * GAP + share) * total for share in (0.14, 0.29)]  # right ends of the two columns of numbers
+    columns = [(1 + 2 * GAP + share) * total for share in (0.22, 0.37)]  # right ends of the two columns of numbers
     for kind, x in starts.items():
         axes.text(x + whole[kind] / 2, -0.62, kind, size=6.5, ha="center", va="bottom")
     for x, text in zip(columns, ("heads", "BLEU"), strict=True):
@@ -139,7 +140,9 @@ def _rows(axes: Axes, models: list[tuple[tuple, pd.DataFrame]]) -> None:
             corner = starts[kind], y - 0.38
             axes.add_patch(Rectangle(corner, whole[kind], 0.76, fill=False, edgecolor="#BBBBBB", linewidth=0.6))
             _heads(axes, cells, left=starts[kind], bottom=y - 0.38)
-        for x, text in zip(columns, (f"{rows['heads'].sum()}", f"{rows['bleu'].iloc[0]:.1f}"), strict=True):
+        pruned = list(SCOPES[scope]) if scope else list(style.TYPES)
+        heads = f"{rows.loc[rows['type'].isin(pruned), 'heads'].sum()} of {whole.reindex(pruned).sum():.0f}"
+        for x, text in zip(columns, (heads, f"{rows['bleu'].iloc[0]:.1f}"), strict=True):
             axes.text(x, y, text, size=6.5, va="center_baseline", ha="right")
         heights.append(y)
     labels = [sweep.target(lam, asked) if scope else "baseline" for (scope, lam, asked, _), _ in models]

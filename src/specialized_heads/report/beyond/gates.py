@@ -1,8 +1,8 @@
 """Gates during pruning: the probability that each head's gate is open, from the first update to the last.
 
 A panel is one pruned model and one attention type; a row of cells is a head, grouped by layers, and updates run to the right. A
-marker beside a row is a function of the head before pruning. The bar above a panel is the choosing phase: it lasts from the
-first to the last update at which a gate closes or opens again (P(open) crosses 0.1). "Undecided" counts the gates that end
+marker beside a row is a function of the head before pruning. The bar above a panel is the choosing phase: the updates between
+which gates close or open again (P(open) crosses 0.1), as far as the records tell. "Undecided" counts the gates that end
 neither closed nor fully open with probability 0.9. With a target number of heads the gates become constants before the end,
 which shows as saturated colours.
 """
@@ -121,8 +121,8 @@ def _choice(axes: Axes, cells: pd.DataFrame) -> str:
     between = int(cells.iloc[:, -1].between(CLOSED, FULLY_OPEN).sum())
     text = "none closes"
     if len(updates):
-        text = "choice: " + "–".join(map(str, dict.fromkeys(updates[[0, -1]])))
         edges = [0, *cells.columns]
         start = edges[edges.index(updates[0]) - 1]
+        text = f"choice: {start}–{updates[-1]}"
         axes.plot([start, updates[-1]], [1.02, 1.02], transform=axes.get_xaxis_transform(), clip_on=False, **CHOICE)
     return f"\n{text}\nundecided: {between} of {len(cells)}"

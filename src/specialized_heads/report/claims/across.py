@@ -15,7 +15,7 @@ import pandas as pd
 from specialized_heads.report import data
 from specialized_heads.report.claims import table
 from specialized_heads.report.claims.claim import Claim, Unit, Verdict
-from specialized_heads.report.claims.table import PAPERS, ours
+from specialized_heads.report.claims.table import PAPERS, VERDICTS, accepted, ours
 from specialized_heads.report.output import escape_markdown
 from specialized_heads.stage import UserError, write_file
 
@@ -28,7 +28,7 @@ RULE = (
 MORE = ["experiment", "folder", "seeds", "updates"]
 CLAIMS = {claim.name: claim for claims in PAPERS.values() for claim in claims()}
 UNTESTED = {"verdict": Verdict.NOT_TESTABLE.value, "note": "", "folder": "", "experiment": ""}
-COLUMNS = ["claim", "paper", "here", "verdict", "evidence", "notes"]
+COLUMNS = ["claim", "paper", "accepted", "here", "verdict", "evidence", "notes"]
 
 
 def judged(folders: Sequence[Path]) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def notes_of(path: Path | None) -> dict[str, str]:
 
 def page(rows: pd.DataFrame, *, output: Path, notes: dict[str, str]) -> str:
     """The rows of `chosen` as a page in Markdown, with links that hold from the folder of `output`."""
-    counts, lines = [f"# Does it hold?\n\n{RULE}\n"], []
+    counts, lines = [f"# Does it hold?\n\n{RULE}\n\n{VERDICTS}\n"], []
     for paper, of_paper in rows.groupby("paper", sort=False):
         counts.append(f"{paper}: {_counts(of_paper)}.\n")
         lines += [f"\n## {paper}\n", f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
@@ -106,6 +106,7 @@ def _line(same: pd.DataFrame, note: str, output: Path) -> str:
     cells = [
         escape_markdown(f"{first['text']} ({first['section']})"),
         escape_markdown(first["reported"]),
+        escape_markdown(accepted(first, Unit(first["unit"]))),
         escape_markdown(values),
         _together(same["verdict"], same["corpus"]),
         evidence,

@@ -131,12 +131,12 @@ class Evidence:
         gain = "shows what the updates of pruning gain by themselves"
         require(converged is not None, f"no model with λ 0 in scope {scope} {gain} (pruning.{scope})")
         if converged:
-            return models, "against the baseline (converged)"
+            return models, "against the baseline (λ 0 does not differ from it)"
         models = models.assign(**dict(zip(INTERVAL, counterparts(models), strict=True)))
-        return models, "against λ 0 (baseline not converged)"
+        return models, "against λ 0 (it differs from the baseline)"
 
-    def curve(self, scope: str) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
-        """For each seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
+    def curve(self, scope: str) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], str]:
+        """By seed, the share of heads left that the scope can remove, ascending, and the difference of BLEU there.
 
         Models of all targets, λ and number of heads, are points of one curve; those with the same share are averaged. The last
         point is the reference. Shares are (points,), differences (points, 3): the value and both ends of its interval.
@@ -144,12 +144,12 @@ class Evidence:
         columns = [f"{kind}_heads" for kind in SCOPES[scope]]
         whole = self.baselines()[columns].iloc[0].sum()
         models, reference = self.compared(scope)
-        curves = []
-        for _, same in models.groupby("seed"):
+        curves = {}
+        for seed, same in models.groupby("seed"):
             points = same.assign(share=same[columns].sum(axis=1) / whole).groupby("share")[INTERVAL].mean()
             points.loc[1.0] = 0.0
             points = points.sort_index()
-            curves.append((points.index.to_numpy(float), points.to_numpy(float)))
+            curves[seed] = points.index.to_numpy(float), points.to_numpy(float)
         return curves, reference
 
     def baseline_heads(self, scope: str = "encoder") -> pd.DataFrame:

@@ -44,6 +44,15 @@ def significant(evidence: Evidence) -> Measured:
     return replace(measured, sufficient=visible <= MEDIAN_EFFECT[evidence.of])
 
 
+def gains(evidence: Evidence) -> Measured:
+    """Of those encoder heads, the share whose removal raises the score."""
+    heads = _single(evidence.single, "without")
+    changed = heads[(heads["type"] == "encoder") & (heads["p_value"] < SIGNIFICANT)]
+    evidence.require_bleu()
+    require(len(changed), "no encoder head changes the score by itself")
+    return proportion(int((changed["delta"] > 0).sum()), len(changed), of="heads")
+
+
 def _require_power(evidence: Evidence, rows: pd.DataFrame, effect: float) -> float:
     """The smallest effect that could reach the level of significance, by the median standard error of the differences.
 

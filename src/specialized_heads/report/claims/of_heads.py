@@ -14,7 +14,7 @@ from specialized_heads.heads.functions import POSITIONAL, RARE_WORDS
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import canonical
 from specialized_heads.report.claims.claim import Measured, Unit, proportion
-from specialized_heads.report.claims.evidence import Evidence, NotTestable, require
+from specialized_heads.report.claims.evidence import HEAD, Evidence, NotTestable, require
 from specialized_heads.report.data import with_ends
 from specialized_heads.report.style import minus
 
@@ -107,12 +107,12 @@ def second_of_layer_1(evidence: Evidence) -> Measured:
     return Measured(first.agg(lambda heads: heads.nlargest(2).iloc[1] / heads.max()).mean(), n=len(first), of="seeds")
 
 
-def relevance_and_confidence(evidence: Evidence) -> Measured:
+def relevance_and_confidence(evidence: Evidence, *, column: str = "relevance") -> Measured:
     """Spearman's correlation of relevance and confidence within encoder layers, without the exception in the first."""
-    heads = evidence.baseline_heads().dropna(subset=["relevance", "confidence"])
-    top = _best(heads[heads["layer"] == 1], "relevance")
+    heads = _relevant(evidence, column).dropna(subset="confidence")
+    top = _best(heads[heads["layer"] == 1], column)
     heads = heads.drop(top.index[_have(top, RARE_WORDS)])
-    return rank_correlation(heads["relevance"], heads["confidence"], heads[["seed", "layer"]])
+    return rank_correlation(heads[column], heads["confidence"], heads[["seed", "layer"]])
 
 
 def exception_of_layer_1(evidence: Evidence) -> Measured:
@@ -157,16 +157,33 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     count together. "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
     before = evidence.baseline_heads()
-    kept: dict[int, tuple[int, int]] = {}  # by seed: most of any model, and those of the baseline
+    kept: dict[
+        int, tuple[int, int, int]
+    ] = {}  # by seed: most of any model, its heads, and the functions of the baseline
     for seed, heads in evidence.survivors("encoder"):
         whole = before[before["seed"] == seed]
         had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))
         share = len(heads) / len(whole)
         if had and share <= left + NEAR and (had <= has or share >= left - NEAR):
-            kept[seed] = max(kept.get(seed, (0, 0)), (len(had & has), len(had)))
+            kept[seed] = max(kept.get(seed, (0, 0, 0)), (len(had & has), len(heads), len(had)))
     none = f"the baseline has no function, or no pruned model with decided gates has about {left:.0%} of its heads"
     require(kept, none)
-    return proportion(*map(sum, zip(*kept.values())), of="functions")
+    most, numbers, functions = zip(*kept.values())
+    note = f"with {' and '.join(map(str, dict.fromkeys(numbers)))} heads"
+    return proportion(sum(most), sum(functions), of="functions", note=note)
+
+
+def taken_over(evidence: Evidence) -> Measured:
+    """The share of encoder-pruned models in which a head that is left has a new function, which a pruned head had."""
+    before = evidence.baseline_heads()
+    functions = dict(zip(zip(*(before[column] for column in HEAD)), evidence.functions(before)))
+    models = []
+    for seed, heads in evidence.survivors("encoder"):
+        left = dict(zip(zip(*(heads[column] for column in HEAD)), evidence.functions(heads)))
+        gone = set().union(*(had for head, had in functions.items() if head[0] == seed and head not in left))
+        models.append(any((has - functions[head]) & gone for head, has in left.items()))
+    require(models, "no pruned model has lost some of its heads, but not all")
+    return Measured(float(np.mean(models)), n=len(models), of="models")
 
 
 def two_functions(evidence: Evidence) -> Measured:

@@ -32,11 +32,11 @@ def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     curves, reference = evidence.curve(scope)
     evidence.require_bleu()
     values = []
-    for shares, differences in curves:
+    for seed, (shares, differences) in curves.items():
         smallest, largest = shares[0], shares[-2:][0]  # the last one is the reference
-        instead = f"of its heads left, not {left:.1%}"
-        require(smallest <= left + ROUNDING, f"the smallest model has {smallest:.1%} {instead}")
-        require(largest >= left - BESIDE, f"the largest pruned model has {largest:.1%} {instead}")
+        of, instead = f" of seed {seed}" * (len(curves) > 1), f"of its heads left, not {left:.1%}"
+        require(smallest <= left + ROUNDING, f"the smallest model{of} has {smallest:.1%} {instead}")
+        require(largest >= left - BESIDE, f"the largest pruned model{of} has {largest:.1%} {instead}")
         require_near(shares, left)
         values.append([np.interp(left, shares, column) for column in differences.T])
     sentences = int(evidence.scores["sentences"].iloc[0])

@@ -25,16 +25,19 @@ SPEED = ["sentences", *with_ends("gain"), "device"]
 COLUMNS = ["paper", "claim", "section", "text", "unit", "reported", "corpus", "value", "low", "high", "n", "of"]
 COLUMNS += ["accepted_low", "accepted_high", "tolerance", "verdict", "reason", "note"]
 TINTS = dict(zip((verdict.value for verdict in Verdict), ("#d3ecd9", "#fbf0c8", "#e6e6ef", "#f8ddd3")))
+VERDICTS = (
+    "Reproduced: our value and its whole interval are in the accepted range. Partly: only the value is, or the evidence is too "
+    "thin. Inconclusive: our value is outside, but its interval reaches the range; or a claim only says that one thing is "
+    "larger than another, and its interval is missing or leaves the range. With several seeds, values and intervals are means "
+    "(the interval of a relation's margin spans those of the seeds), and heads and models are counted over all. Losses by "
+    "pruning are measured against the baseline, or against a model trained for as long with λ 0 if that one differs from it "
+    "beyond its interval."
+)
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
-    "confirms the claim, and the verdict. Reproduced: our value and its whole interval are in the range. Partly: only the "
-    "value is, or the evidence is too thin. Inconclusive: our value is outside, but its interval reaches the range; or a "
-    "claim only says that one thing is larger than another, and its interval is missing or leaves the range. Claims that "
-    "this experiment cannot test are only in claims.csv, with the reason. With several seeds, values and intervals are "
-    "means (the interval of a relation's margin spans those of the seeds), and heads and models are counted over all. "
-    "Losses by pruning are measured against the baseline if it is converged, otherwise against a model trained for as long "
-    "with λ 0. Losses of a classifier by pruning are relative to what it has learned: its score less that of the most "
-    "frequent label."
+    f"confirms the claim (accepted), and the verdict. {VERDICTS} Claims that this experiment cannot test are only in "
+    "claims.csv, with the reason. Losses of a classifier by pruning are relative to what it has learned: its score less that "
+    "of the most frequent label."
 )
 
 
@@ -103,7 +106,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     table = [
         {name: values[name] for name in ("paper", "section", "text", "corpus", "verdict", "reported")}
         | {"ours": ours(values, unit), "n": _counted(values)}
-        | {"accepted": _range(values["accepted_low"], values["accepted_high"], unit), "notes": values["note"]}
+        | {"accepted": accepted(values, unit), "notes": values["note"]}
         for values, unit in ((values, Unit(values["unit"])) for values in judged)
     ]
     return pd.DataFrame(table or {"text": ["none can be judged"]}).rename(columns={"text": "claim"})
@@ -134,7 +137,9 @@ def _counted(values: dict) -> str:
     return f"1 {values['of'].removesuffix('s')}" if values["n"] == 1 else f"{values['n']:,} {values['of']}"
 
 
-def _range(low: float, high: float, unit: Unit) -> str:
+def accepted(values: dict, unit: Unit) -> str:
+    """The range that confirms the claim."""
+    low, high = values["accepted_low"], values["accepted_high"]
     if math.isinf(high):
         return f"{unit.text(low)} or more"
     if math.isinf(low):

@@ -46,11 +46,6 @@ def claims() -> list[Claim]:
                       Unit.BLEU, partial(of_scores.baseline_bleu, data=DATA[corpus][0]))
           for corpus, bleu in paper.BASELINE_BLEU.items()),
         *_relevance(),
-        of_baseline("relevance_confidence", "4, figure 1",
-                    "relevance agrees with confidence: rank correlation within encoder layers, without a top rare-words head "
-                    "in layer 1",
-                    "to a reasonable extent", (0.01, inf), "any positive correlation, with its interval",
-                    Unit.CORRELATION, of_heads.relevance_and_confidence, directed=True),
         of_baseline("relevance_exception", "4, figure 1",
                     "the exception: in a first layer with a rare-words head, the most relevant head is less confident than the "
                     "others",
@@ -80,8 +75,11 @@ def claims() -> list[Claim]:
         Claim("functions_kept", "6.2.2, figure 8", f"functions kept with {KEPT} of 48 encoder heads (OpenSubtitles)",
               "all", (1 - SHARE, 1.0), "20 points; 10 points more or fewer heads",
               Unit.SHARE, partial(of_heads.functions_kept, left=KEPT / paper.HEADS_PER_TYPE), scopes=("encoder",)),
+        Claim("taken_over", "6.2.2, figure 8",
+              "functions drift to the heads left: pruned models in which a head takes over the function of a pruned one",
+              "some", (0.01, 1.0), "any", Unit.SHARE, of_heads.taken_over, scopes=("encoder",)),
         Claim("drift", "6.2.2, figure 8",
-              "functions drift to the heads left: pruned models in which a head is both positional and syntactic",
+              "the paper's example: pruned models in which a head is both positional and syntactic",
               "some", (0.01, 1.0), "any", Unit.SHARE, of_heads.two_functions, scopes=("encoder",)),
         *(_loss(f"all_{DATA[row.corpus][0]}_{row.encoder}_{row.decoder}_{row.cross}", "6.3.1, table 2",
                 f"change in BLEU with {row.encoder}/{row.decoder}/{row.cross} of 48/48/48 heads ({DATA[row.corpus][1]})",
@@ -108,6 +106,13 @@ def _relevance() -> Iterator[Claim]:
             "an encoder head of the same layer without one",
             "yes", (0.51, inf), "above chance (0.5), with its interval",
             Unit.AREA, partial(of_heads.relevant_heads_have_functions, column=column), of_pruning=False, directed=True,
+        )  # fmt: skip
+        yield Claim(
+            f"relevance_confidence{name}", f"4, figure 1{'; A' if name else ''}",
+            f"relevance agrees with confidence{rule}: rank correlation within encoder layers, without a top rare-words head in "
+            "layer 1",
+            "to a reasonable extent", (0.01, inf), "any positive correlation, with its interval",
+            Unit.CORRELATION, partial(of_heads.relevance_and_confidence, column=column), of_pruning=False, directed=True,
         )  # fmt: skip
     yield Claim(
         "relevance_first", "5.3",

@@ -1,8 +1,9 @@
 """Figure 7: what it costs in BLEU to leave fewer encoder heads (section 6.2.1).
 
 The difference in BLEU from the reference: the baseline if it is converged, else the model that is trained for as long with λ 0.
-Bars are 95% intervals of the paired bootstrap or, with several seeds, their range. The paper's two results are beside ours. A
-hollow marker differs from the reference at p < 0.05, for every seed and in the same direction.
+Bars are 95% intervals of the paired bootstrap; with several seeds, the mean of theirs, as in the claims, with the lowest and the
+highest seed beside it. The paper's two results are beside ours. A hollow marker differs from the reference at p < 0.05, for every
+seed and in the same direction.
 """
 
 import pandas as pd
@@ -14,7 +15,7 @@ from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import paper, sweep
 
 COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", *with_ends("heads", "share", "bleu", "difference")]
-COLUMNS += ["p_value", "reference", "sentences"]
+COLUMNS += ["difference_lowest", "difference_highest", "p_value", "reference", "sentences"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -28,7 +29,9 @@ def numbers(tables: Tables) -> pd.DataFrame:
         models, reference = sweep.against_reference(scores, scope="encoder")
         heads = models["encoder_heads"]
         models = models.assign(heads=heads, share=heads / heads.max())
-        points = sweep.over_seeds(models, ["heads", "share", "bleu", "difference"], p_values="difference")
+        points = sweep.over_seeds(
+            models, ["heads", "share", "bleu", "difference"], p_values="difference", intervals=True
+        )
         frames.append(points.assign(corpus=title, reference=reference, sentences=models["sentences"].max()))
     points = stack(frames, COLUMNS)
     reported = pd.DataFrame(paper.FIGURE7).assign(kind="reported", reference="baseline")
@@ -54,8 +57,8 @@ def draw(points: pd.DataFrame) -> Figure:
         for control in rows[rows["lam"] == 0].itertuples():
             place = {"xytext": (-5, 5 + 8 * number), "textcoords": "offset points", "ha": "right"}
             axes.annotate("λ 0", (control.share, control.difference), size=6.5, color=look.colour, **place)
-        sizes = f"n = {rows['sentences'].iloc[0]:,.0f}{sweep.seeds_note(rows)}; reference: {sweep.reference_text(rows)}"
-        handles.append(style.key(look, f"{corpus}, {sizes}"))
+        sizes = f"n = {rows['sentences'].iloc[0]:,.0f}" + sweep.seeds_note(rows, text=", mean of {} seeds")
+        handles.append(style.key(look, f"{corpus}, {sizes}; reference: {sweep.reference_text(rows)}"))
     for handle in handles:
         handle.set_label(style.wrap(handle.get_label(), inches=style.DOUBLE / 2 - 0.4, size=6.5))
     axes.axhline(0, **style.REFERENCE)
@@ -63,11 +66,10 @@ def draw(points: pd.DataFrame) -> Figure:
     of = f"{whole.pop():.0f}" if len(whole) == 1 else "all"
     style.share_axis(axes, xlabel=f"encoder heads retained, share of {of}", ylabel="change in BLEU")
     sweep.widen(axes)
-    bars = "95% interval" + (", or range of seeds" if points["seeds"].max() > 1 else "")
     handles += [
         Line2D([], [], label="reference", **style.REFERENCE),
         sweep.hollow_key(),
-        style.marker_key(bars, marker="|", markersize=7),
+        *sweep.bars_key(points),
     ]
     drawn.legend(handles=[*handles, *sweep.key(points)], loc="outside lower center", ncols=2)
     return drawn

@@ -23,6 +23,7 @@ ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series
 ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
+SEED = "_"  # marker of the lowest and the highest seed
 HOLLOW_BELOW = 0.05  # p of the difference of a hollow marker from its reference, in every figure
 
 
@@ -45,6 +46,7 @@ def over_seeds(
     sort: bool = True,
     p_values: str = "",
     first: Sequence[str] = (),
+    intervals: bool = False,
 ) -> pd.DataFrame:
     """Average these values over seeds, from one row per seed and key.
 
@@ -53,11 +55,12 @@ def over_seeds(
         sort: by the keys; otherwise in the order of the rows.
         p_values: the column of differences that `p_value` belongs to; "": no p-values.
         first: columns of which the first seed's value is kept.
+        intervals: whether the column of `p_values` has the mean of the seeds' intervals, as in the claims, in place of the range.
 
     Returns:
         one row per key: the keys, seeds (how many), `first`, and each value's mean, standard deviation (`_sd`) and range, `_low`
         to `_high`; an interval that the rows have under these names replaces the range of a single seed. With `p_values`, also
-        p_value (`p_of_seeds`).
+        p_value (`p_of_seeds`); with `intervals`, that column's range is in `_lowest` and `_highest`.
     """
     groups = rows.groupby(list(keys), dropna=False, sort=sort)
     seeds = groups.size()
@@ -66,6 +69,9 @@ def over_seeds(
         columns |= {name: groups[name].mean(), f"{name}_sd": groups[name].std()}
         for end, other in {f"{name}_low": groups[name].min(), f"{name}_high": groups[name].max()}.items():
             columns[end] = other.where(seeds > 1, groups[end].max()) if end in rows else other
+    if intervals:
+        columns |= {f"{p_values}{end}": groups[f"{p_values}{end}"].mean() for end in ("_low", "_high")}
+        columns |= {f"{p_values}_lowest": groups[p_values].min(), f"{p_values}_highest": groups[p_values].max()}
     if p_values:
         each = [p_of_seeds(same["p_value"], same[p_values]) for _, same in groups]
         columns["p_value"] = pd.Series(each, index=seeds.index, dtype=float)
@@ -163,10 +169,10 @@ def without_constant(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return table.drop(columns=[*constant, *(["n"] if "n" in table and (table["n"] == "1").all() else [])])
 
 
-def seeds_note(series: pd.DataFrame) -> str:
+def seeds_note(series: pd.DataFrame, *, text: str = ", {} seeds (mean and range)") -> str:
     """The end of a title: the number of seeds behind its points; "" for one seed."""
     most = series["seeds"].max()
-    return f", {most:.0f} seeds (mean and range)" if most > 1 else ""
+    return text.format(f"{most:.0f}") if most > 1 else ""
 
 
 def panel_per_corpus(
@@ -203,6 +209,13 @@ def hollow_key(reference: str = "reference", **look: str) -> Line2D:
     return style.marker_key(f"differs from the {reference}, p < {HOLLOW_BELOW}", **look)
 
 
+def bars_key(points: pd.DataFrame) -> list[Line2D]:
+    """The legend entries of the bars of differences, and of the seeds where there are several."""
+    several = bool(points["seeds"].max() > 1)
+    bars = style.marker_key("95% interval" + ", mean of the seeds'" * several, marker="|", markersize=7)
+    return [bars, *([style.marker_key("lowest and highest seed", marker=SEED, markersize=5)] if several else [])]
+
+
 def widen(axes: Axes) -> None:
     """Make an axis of BLEU span at least `SMALLEST_SPAN`."""
     low, high = axes.get_ylim()
@@ -214,7 +227,7 @@ def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series
     """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
 
     Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
-    With `p_value`, markers of significant differences are hollow.
+    With `p_value`, markers of significant differences are hollow. With `<y>_lowest`, the extreme seeds are marked.
     """
     series = series.sort_values(x, kind="stable")
     bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
@@ -222,6 +235,10 @@ def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series
     axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
     if "p_value" in series:
         hollow(axes, series, x=x, y=y, look=look)
+    if f"{y}_lowest" in series:
+        several = series[series["seeds"] > 1]
+        for end in ("_lowest", "_highest"):
+            axes.plot(several[x], several[y + end], color=look.colour, marker=SEED, markersize=3, linestyle="none")
 
 
 def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
