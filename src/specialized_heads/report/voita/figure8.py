@@ -87,6 +87,7 @@ def draw(cells: pd.DataFrame) -> Figure:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     title = f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain, seed {cells['seed'].iloc[0]}"
+    title += "; all others are one block"
     axes.set_title(style.wrap(title, inches=style.DOUBLE - 0.5))
     style.function_legend(drawn)
     return drawn

@@ -23,7 +23,7 @@ ASKED = {"line": (0, (1, 3))}  # in the colour and with the marker of the series
 ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
-SEED = "_"  # marker of the lowest and the highest seed
+SEED = "."  # marker of the lowest and the highest seed
 HOLLOW_BELOW = 0.05  # p of the difference of a hollow marker from its reference, in every figure
 
 
@@ -212,8 +212,11 @@ def hollow_key(reference: str = "reference", **look: str) -> Line2D:
 def bars_key(points: pd.DataFrame) -> list[Line2D]:
     """The legend entries of the bars of differences, and of the seeds where there are several."""
     several = bool(points["seeds"].max() > 1)
-    bars = style.marker_key("95% interval" + ", mean of the seeds'" * several, marker="|", markersize=7)
-    return [bars, *([style.marker_key("lowest and highest seed", marker=SEED, markersize=5)] if several else [])]
+    bars = style.marker_key("95% interval" + " (mean over seeds)" * several, marker="|", markersize=7)
+    return [
+        bars,
+        *([style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")] if several else []),
+    ]
 
 
 def widen(axes: Axes) -> None:
@@ -232,13 +235,13 @@ def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series
     series = series.sort_values(x, kind="stable")
     bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
     axes.errorbar(series[x], series[y], xerr=_bars(series, x), yerr=_bars(series, y), **bars)
-    axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
-    if "p_value" in series:
-        hollow(axes, series, x=x, y=y, look=look)
     if f"{y}_lowest" in series:
         several = series[series["seeds"] > 1]
         for end in ("_lowest", "_highest"):
-            axes.plot(several[x], several[y + end], color=look.colour, marker=SEED, markersize=3, linestyle="none")
+            axes.plot(several[x], several[y + end], color=look.colour, marker=SEED, markersize=4, linestyle="none")
+    axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
+    if "p_value" in series:
+        hollow(axes, series, x=x, y=y, look=look)
 
 
 def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
