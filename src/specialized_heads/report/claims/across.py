@@ -20,10 +20,10 @@ from specialized_heads.report.output import escape_markdown
 from specialized_heads.stage import UserError, write_file
 
 RULE = (
-    "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of those "
-    "whose tables are kept and that can judge it, this is the one with the most seeds, then the most updates (of pruning, of the "
-    "models from scratch, or of the baseline, whichever the claim is about), then the one that can judge the most claims. The "
-    "verdict plays no part in the choice."
+    "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of "
+    "those whose measurements (data/) are kept and that can judge it, this is the one with the most seeds, then the most "
+    "updates (of pruning, of the models from scratch, or of the baseline, whichever the claim is about), then the one that "
+    "can judge the most claims. The verdict plays no part in the choice."
 )
 MORE = ["experiment", "folder", "seeds", "updates"]
 CLAIMS = {claim.name: claim for claims in PAPERS.values() for claim in claims()}
