@@ -39,11 +39,6 @@ class Settings(stage.Section):
     alone: bool = False  # also with each head alone in its layer
 
 
-def schema(like: pa.Schema) -> pa.Schema:
-    """The schema of the same table of translation, with the columns of scores that classification has."""
-    return pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
-
-
 @torch.inference_mode()
 def predict_without(model: Bert, store: TokenStore, removals: Sequence[Removal]) -> np.ndarray:
     """The label of each sentence under each removal, int64 (removals, sentences).
@@ -89,6 +84,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     }
     common = {"score_full": scored[NOTHING]["score"], "sentences": len(store), "metric": settings.metric}
     rows = [row | scored[removal] | common for row, removal in wanted]
-    write_table(files.output, pa.Table.from_pylist(rows, schema=schema(like)))
+    # The table of translation, but with the scores that classification has.
+    schema = pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
+    write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
     finish(files.state)
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])
