@@ -25,11 +25,7 @@ from specialized_heads.training.state import finish
 
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
-SCORES: dict[str, pa.DataType] = {
-    **dict.fromkeys(NUMBERS, pa.float64()),
-    "sentences": pa.int64(),
-    "metric": pa.string(),
-}
+SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
 
 class Settings(stage.Section):
