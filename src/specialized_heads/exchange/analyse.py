@@ -178,10 +178,9 @@ def _translate(model: Transformer, sources: list[str], source_model: Path, targe
 
 def _words(line: str) -> list[Word]:
     """The words of a sentence as a flat tree under the first."""
-    matches = list(WORD.finditer(line))
     return [
         Word(match[0], match.start(), match.end(), int(number > 0), "dep" if number else "root", "X")
-        for number, match in enumerate(matches)
+        for number, match in enumerate(WORD.finditer(line))
     ]
 
 
