@@ -25,11 +25,7 @@ from specialized_heads.training.state import finish
 
 CODE = ("classification", "corpus", "training")  # that predictions depend on, beside that of masks
 NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low", "delta_high", "p_value")
-SCORES: dict[str, pa.DataType] = {
-    **dict.fromkeys(NUMBERS, pa.float64()),
-    "sentences": pa.int64(),
-    "metric": pa.string(),
-}
+SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
 
 class Settings(stage.Section):
@@ -37,11 +33,6 @@ class Settings(stage.Section):
     device: str
     precision: str = "fp32"  # of matrix products
     alone: bool = False  # also with each head alone in its layer
-
-
-def schema(like: pa.Schema) -> pa.Schema:
-    """The schema of the same table of translation, with the columns of scores that classification has."""
-    return pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
 
 
 @torch.inference_mode()
@@ -89,6 +80,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     }
     common = {"score_full": scored[NOTHING]["score"], "sentences": len(store), "metric": settings.metric}
     rows = [row | scored[removal] | common for row, removal in wanted]
-    write_table(files.output, pa.Table.from_pylist(rows, schema=schema(like)))
+    # The table of translation, but with the scores that classification has.
+    schema = pa.schema([field for field in like if field.name not in ablation.SCORES] + list(SCORES.items()))
+    write_table(files.output, pa.Table.from_pylist(rows, schema=schema))
     finish(files.state)
     stage.log.info("%d removals, %s of the whole model %.2f", len(rows), settings.metric, common["score_full"])

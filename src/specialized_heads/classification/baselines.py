@@ -6,7 +6,7 @@ on the development set is highest.
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 from scipy.special import log_softmax, softmax
 
 from specialized_heads import stage
@@ -28,8 +28,8 @@ def counts(store: TokenStore, *, size: int) -> csr_matrix:
     after = np.cumsum(store.source == store.tokens.eos)
     before = np.concatenate([[0], after])[store.source_offsets[:-1]]  # separators in earlier sentences
     columns = store.source + size * np.minimum(after - before[rows], 1)
-    rows, columns = (np.concatenate(pair) for pair in ((rows, range(len(store))), (columns, [2 * size] * len(store))))
-    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(store), 2 * size + 1))
+    subwords = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(store), 2 * size))
+    return hstack([subwords, np.ones((len(store), 1))], format="csr")
 
 
 def fit(features: csr_matrix, labels: np.ndarray, *, kinds: int, penalty: float) -> np.ndarray:

@@ -67,8 +67,8 @@ def main(files: stage.Files, settings: Settings) -> None:
     counts = {}
     for name in WRITTEN:
         examples = sets.get(name, [])
-        known = {example.label for example in examples}
-        missing = [label for number, label in enumerate(source.labels) if number not in known]
+        counts[name] = [sum(example.label == label for example in examples) for label in range(len(source.labels))]
+        missing = [label for label, number in zip(source.labels, counts[name], strict=True) if not number]
         if missing and (name != "second" or source.second):
             raise stage.UserError(
                 f"{getattr(files, name)}: the set {name} of {len(examples)} examples lacks the label {missing[0]}; give more "
@@ -76,6 +76,5 @@ def main(files: stage.Files, settings: Settings) -> None:
             )
         rows = [example._asdict() for example in examples]
         write_table(getattr(files, name), pa.Table.from_pylist(rows, schema=SCHEMA), compression="zstd")
-        counts[name] = [sum(example.label == label for example in examples) for label in range(len(source.labels))]
     stage.write_json(files.counts, {"labels": source.labels, "examples": counts})
     stage.log.info("examples by label: %s", counts)

@@ -33,7 +33,6 @@ def classifier(pretrained: Bert, *, labels: int, dropout: float, seed: int) -> B
 
 @stage.command("pretrained", "train", "dev", "output", "records", "checkpoints", "state", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    heads = {"labels": settings.labels, "dropout": settings.dropout, "seed": settings.seed}
-    model = classifier(load(files.pretrained), **heads)
+    model = classifier(load(files.pretrained), **settings.model_dump(include={"labels", "dropout", "seed"}))
     job = settings.model_dump(include={"seed", "device", "moments"})
     train_and_save(model, settings.training, files, **job)

@@ -38,9 +38,10 @@ def read_glue(source: Glue, files: list[Path]) -> dict[str, list[Example]]:
     """The examples of each set in the archive of a task, or MRPC's two files: `train`, `test` and for MNLI `second`."""
     layout, sets = LAYOUTS[source.kind], {}
     for number, (name, path) in enumerate(layout.sets.items()):
-        file = files[number] if source.kind == "mrpc" else files[0]
-        stream = file if source.kind == "mrpc" else member(file, path)
-        where = str(file) if source.kind == "mrpc" else f"{file}: {path}"
+        if source.kind == "mrpc":
+            stream, where = files[number], str(files[number])
+        else:
+            stream, where = member(files[0], path), f"{files[0]}: {path}"
         sets[name] = list(_examples(lines(stream), layout, where=where))
         if not sets[name]:
             raise UserError(f"{where}: no examples in it; fetch the file again")

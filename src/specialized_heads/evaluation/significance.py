@@ -80,10 +80,6 @@ def _resampled(system: list[str], references: list[str], times: np.ndarray, sing
     """BLEU of a system on each resample, float64 (samples,), from the n-gram counts that `single` gives per sentence."""
     scores = [single.sentence_score(line, [gold]) for line, gold in zip(system, references, strict=True)]
     counts = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
-    return np.array([_bleu(row.tolist()) for row in times @ counts])
-
-
-def _bleu(row: list[int]) -> float:
-    """BLEU from counts: matches and n-grams of each order, lengths of the translation and the reference."""
-    matches, ngrams, (length, reference_length) = row[:NGRAMS], row[NGRAMS : 2 * NGRAMS], row[2 * NGRAMS :]
-    return BLEU.compute_bleu(matches, ngrams, length, reference_length, smooth_method="exp").score
+    rows = (times @ counts).tolist()
+    resampled = [BLEU.compute_bleu(row[:NGRAMS], row[NGRAMS:-2], *row[-2:], smooth_method="exp") for row in rows]
+    return np.array([score.score for score in resampled])

@@ -83,8 +83,8 @@ def analyse(
     weights, source_model, target_model, special = (output / name for name in names)
     model, tokenisers = read_model(folder, source_tag=tags[0], target_tag=tags[1])
     save(model, weights, training={"imported": folder.name})
-    for path, content in ((source_model, tokenisers.source), (target_model, tokenisers.target)):
-        path.write_bytes(content)
+    source_model.write_bytes(tokenisers.source)
+    target_model.write_bytes(tokenisers.target)
     stage.write_json(special, asdict(tokenisers.tokens))
     mode = tokenisers.preprocess
     long = _too_long(text, sources, source_model, language=languages[0], mode=mode)
@@ -111,9 +111,8 @@ def analyse(
     if parser == "none":
         write_parses(parses, [_words(line) for line in sources])
     else:
-        settings, given = {"engine": parser, "language": languages[0]}, {}
-        if trees:
-            settings, given = settings | {"path": str(trees)}, {"resource": trees}
+        settings = {"engine": parser, "language": languages[0], "path": str(trees) if trees else None}
+        given = {"resource": trees} if trees else {}
         _run("parsing.parse", settings, **given, text=pairs, output=parses, report=output / "parses.json")
     relevance, table, page = (output / name for name in ("relevance.parquet", "heads.parquet", "viewer.html"))
     measured = {"rules": Heads().relevance_rules[:1], "device": device}
@@ -139,8 +138,7 @@ def summary(table: Path) -> str:
     heads = read_table(table).to_pandas()
     encoder = heads[heads["type"] == "encoder"].assign(labels=lambda rows: rows["functions"].map(", ".join))
     shown = encoder.sort_values(["labels", "confidence"], ascending=False).head(10)
-    columns = [name for name in SHOWN if name in shown]
-    return shown[[*columns, "labels"]].to_string(index=False, float_format="{:.2f}".format)
+    return shown[[*SHOWN, "labels"]].to_string(index=False, float_format="{:.2f}".format)
 
 
 def _lines(path: Path) -> list[str]:
@@ -180,10 +178,9 @@ def _translate(model: Transformer, sources: list[str], source_model: Path, targe
 
 def _words(line: str) -> list[Word]:
     """The words of a sentence as a flat tree under the first."""
-    matches = list(WORD.finditer(line))
     return [
         Word(match[0], match.start(), match.end(), int(number > 0), "dep" if number else "root", "X")
-        for number, match in enumerate(matches)
+        for number, match in enumerate(WORD.finditer(line))
     ]
 
 

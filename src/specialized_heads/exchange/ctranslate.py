@@ -76,15 +76,14 @@ def largest_layer(model: Transformer, *kinds: str) -> int:
 def copy_attention(theirs: Any, ours: MultiHeadAttention, heads: int) -> None:
     """Copy the projections of a layer, padded to a number of heads."""
     missing = (heads - len(ours.heads)) * ours.head_width
-    rows = {name: nn.functional.pad(getattr(ours, name), (0, 0, 0, missing)) for name in ("query", "key", "value")}
-    columns = nn.functional.pad(ours.output, (0, missing))
     groups = [["query", "key", "value"]] if ours.kind != "cross" else [["query"], ["key", "value"]]
     for linear, names in zip(theirs.linear, groups, strict=False):
-        linear.weight = array(torch.cat([rows[name] for name in names]))
+        rows = [nn.functional.pad(getattr(ours, name), (0, 0, 0, missing)) for name in names]
+        linear.weight = array(torch.cat(rows))
         if ours.query_bias is not None:
             biases = [nn.functional.pad(getattr(ours, f"{name}_bias"), (0, missing)) for name in names]
             linear.bias = array(torch.cat(biases))
-    theirs.linear[-1].weight = array(columns)
+    theirs.linear[-1].weight = array(nn.functional.pad(ours.output, (0, missing)))
     if ours.output_bias is not None:
         theirs.linear[-1].bias = array(ours.output_bias)
 

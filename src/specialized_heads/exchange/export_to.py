@@ -73,8 +73,8 @@ def _write_ctranslate2(translator: Translator, output: Path, *, quantization: st
     source = [translator.source.id_to_piece(number) for number in range(a.source_vocabulary)]
     target = [translator.target.id_to_piece(number) for number in range(a.target_vocabulary)]
     ctranslate.write(translator.model, output, source=source, target=target, quantization=quantization)
-    for name, processor in ((SOURCE, translator.source), (TARGET, translator.target)):
-        stage.write_file(output / name, processor.serialized_model_proto())
+    stage.write_file(output / SOURCE, translator.source.serialized_model_proto())
+    stage.write_file(output / TARGET, translator.target.serialized_model_proto())
 
 
 def _write_hf(translator: Translator, output: Path, *, quantization: str) -> None:

@@ -57,8 +57,8 @@ def main(files: stage.Files, settings: Settings) -> None:
             f"{folder}: the model reads lower-case Moses tokens, but experiments give imported models raw text; analyse it with "
             "`specialized-heads analyse`, or train it in the experiment (vocabulary.preprocess: paper)"
         )
-    for path, content in ((files.source_model, tokenisers.source), (files.target_model, tokenisers.target)):
-        stage.write_file(path, content)
+    stage.write_file(files.source_model, tokenisers.source)
+    stage.write_file(files.target_model, tokenisers.target)
     stage.write_json(files.special, asdict(tokenisers.tokens))
     save(model, files.output, training={"imported": folder.name})
     a = model.architecture

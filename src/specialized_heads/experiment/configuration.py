@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from specialized_heads.experiment import removed, sections
+from specialized_heads.experiment import sections
 from specialized_heads.experiment.classification import LABELS, SIZES, Classification, Task
 from specialized_heads.experiment.names import SCOPES
 from specialized_heads.experiment.sources import Distinct, Downloads, Source, Title
@@ -236,18 +236,9 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     kinds = list(LABELS) if parts[:1] == ("classification",) else CORPUS_KINDS
     location = [part for part, before in zip(parts, (None, *parts)) if before != "source" or part not in kinds]
     where = ".".join(filter(None, [prefix, *map(str, location)]))
-    if problem["type"] == "extra_forbidden":
-        # Former keys are known without the name of a corpus or task.
-        named = 2 if location[:2] == ["classification", "tasks"] else 1 if location[0] == "corpora" else None
-        key = ".".join(["", prefix, *(str(part) for place, part in enumerate(location) if place != named)])
-        if remedy := next((remedy for name, remedy in removed.KEYS.items() if key.endswith(f".{name}")), None):
-            return f"{where}: {remedy}; remove the key"
-    if problem["type"] in ("union_tag_invalid", "literal_error"):
-        given = problem.get("ctx", {}).get("tag", problem["input"])
-        if remedy := removed.VALUES.get(str(given)):
-            return f"{where}: {given}: {remedy}"
     if problem["type"] == "union_tag_invalid":
-        near = difflib.get_close_matches(str(given), kinds, n=1, cutoff=0.0)
+        given = problem["ctx"]["tag"]
+        near = difflib.get_close_matches(given, kinds, n=1, cutoff=0.0)
         return f"{where}.kind: {given!r} is none of {', '.join(kinds)}; nearest: {near[0]}"
     if problem["type"] == "extra_forbidden":
         known = _known_keys(kind, problem["loc"][:-1])

@@ -11,7 +11,7 @@ gives a text a single root, and arcs are counted individually; a file with a cyc
 import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,14 +54,11 @@ def read_trees(path: Path) -> list[Tree]:
 
 def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
     """The numbered lines of each sentence, without HTML entities, as in clean text; comments alone are not one."""
-    block: list[tuple[int, str]] = []
-    for number, line in enumerate(map(decode_entities, chain(lines(path), [""])), start=1):
-        if line.strip():
-            block.append((number, line))
-            continue
-        if any(not line.startswith("#") for _, line in block):
+    numbered = enumerate(map(decode_entities, lines(path)), start=1)
+    for blank, group in groupby(numbered, key=lambda line: not line[1].strip()):
+        block = list(group)
+        if not blank and not all(line.startswith("#") for _, line in block):
             yield block
-        block = []
 
 
 def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
@@ -119,16 +116,16 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
     return Tree(spelled.strip() if text is None else text, tokens)
 
 
-def place(tokens: list[Token], text: str) -> list[Word] | None:
-    """The words of a tree in a sentence; None if the forms of the tokens, joined, are not the characters of the text."""
+def place(tokens: list[Token], text: str) -> list[Word]:
+    """The words of a tree in a sentence; none if the forms of the tokens, joined, are not the characters of the text."""
     positions = [position for position, letter in enumerate(text) if not letter.isspace()]
     if letters(text) != "".join(letters(token.form) for token in tokens) or len(letters(text)) != len(positions):
-        return None
+        return []
     words, start = [], 0
     for token in tokens:
         end = start + len(letters(token.form))
         if end == start:  # a form of white space or invisible characters alone
-            return None
+            return []
         forms = [form for form, *_ in token.words]
         spans = word_spans(forms, text=text, start=positions[start], end=positions[end - 1] + 1)
         words += [Word(form, *span, *rest) for (form, *rest), span in zip(token.words, spans, strict=True)]
@@ -141,14 +138,14 @@ def _clean(text: str) -> str:
     return single_spaces(compose(drop_invisible(text)))
 
 
-def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], list[list[Word] | None]]:
-    """The tree of each sentence, if there is one, and its words there, if they spell the sentence."""
+def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], list[list[Word]]]:
+    """The tree of each sentence, if there is one, and its words there, none if they do not spell the sentence."""
     known: dict[str, Tree] = {}
     for form in (_clean, letters):
         for tree in trees:
             known.setdefault(form(tree.text), tree)
     matches = [known.get(text) or known.get(letters(text)) for text in texts]
-    return matches, [place(tree.tokens, text) if tree else None for tree, text in zip(matches, texts, strict=True)]
+    return matches, [place(tree.tokens, text) if tree else [] for tree, text in zip(matches, texts, strict=True)]
 
 
 def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], dict[str, str | int]]:
@@ -169,7 +166,7 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
             f"{path}: {parsed or 'none'} of the {len(texts)} analysis sentences have a tree among the {len(trees)} of this file; "
             "parser.path must hold parses of corpus/analysis.parquet, or corpora.*.source.analysis the sentences of the treebank"
         )
-    return [words or [] for words in parses], {
+    return parses, {
         "engine": "conllu",
         "model": path.name,
         "sha256": file_hash(path),
@@ -189,4 +186,4 @@ def embedded_parses(texts: list[str], *, resource: Path) -> tuple[list[list[Word
             "there are parses for the first documents under the shipped filters only; set parser.engine: stanza"
         )
     about = read_json(resource.with_name("parses.json"))
-    return [words or [] for words in parses], {key: about[key] for key in ("engine", "version", "model", "command")}
+    return parses, {key: about[key] for key in ("engine", "version", "model", "command")}

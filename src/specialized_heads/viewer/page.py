@@ -151,12 +151,11 @@ def main(files: stage.Files, settings: Settings) -> None:
     check_words(files.parses, parses, pairs.source)
     chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
     sentences = []
-    shown_maps = sentence_maps(model, store, list(chosen)) if chosen else []
-    for (number, pieces), weights in zip(chosen.items(), shown_maps, strict=True):
+    for (number, pieces), weights in zip(chosen.items(), sentence_maps(model, store, list(chosen)), strict=True):
         subwords, translation = shown_tokens(store, number, source, target)
         words = [
-            {"form": word.form, "head": word.head, "relation": word.relation, "pieces": pieces[position]}
-            for position, word in enumerate(parses[number])
+            {"form": word.form, "head": word.head, "relation": word.relation, "pieces": places}
+            for word, places in zip(parses[number], pieces, strict=True)
         ]
         sentences.append(
             {"text": pairs.source[number], "translation": pairs.target[number], "source": subwords}
