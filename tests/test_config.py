@@ -127,9 +127,8 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         (
             "corpora first source",
             {"kind": "locl"},
-            "first.source.kind: 'locl' is none of embedded, local, opus",
+            "first.source.kind: 'locl' is none of embedded, local, opus, opensubtitles, wmt; nearest: local",
         ),
-        ("corpora first source", {"kind": "locl"}, "opensubtitles, wmt; nearest: local"),
         ("corpora tasks", {"source": {"kind": "locl"}}, "corpora.tasks.source.kind: 'locl' is none of embedded, local"),
         ("corpora tasks", {"source": {"kind": "opensubtitles", "version": 1}}, "tasks.source.version: unknown key"),
         ("corpora first source", {"path": "x"}, "first.source.kind: required key is missing"),

@@ -182,9 +182,8 @@ def test_the_claims_of_the_readme_are_those_of_the_evidence() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Does it hold?")[2].partition("\n## ")[0]
     shown = {tuple(line.strip("| ").split(" | ")[1:]) for line in text.splitlines() if line.startswith("| ")}
     assert shown - {("paper", "here", "verdict")} < judged
-    numbers_shown = [
-        int(number) for number in re.findall(r"\d+", text.partition("Of the")[2].partition("([evidence")[0])
-    ]
+    sentence = text.partition("Of the")[2].partition("([evidence")[0]
+    numbers_shown = [int(number) for number in re.findall(r"\d+", sentence)]
     v, m = (
         Counter(
             same["verdict"].iloc[0] if same["verdict"].nunique() == 1 else "mixed" for _, same in rows.groupby("claim")

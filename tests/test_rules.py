@@ -56,6 +56,22 @@ def test_a_profile_that_replaces_the_default_one_has_its_keys(name: str) -> None
     assert profile("default").items() <= profile(name).items()
 
 
+def test_every_environment_that_a_rule_names_exists() -> None:
+    named = re.findall(r'"\.\./\.\./envs/([\w.]+)"', "\n".join(FILES))
+    assert set(named) == {"parsing.yaml", "pipeline.yaml"}
+
+
+def test_a_rule_that_changes_the_inputs_of_another_has_them_all() -> None:
+    texts = {name: text for _, name, text in FOUND}
+    for old, name, text in FOUND:
+        if old and "    input:" in text:
+            inputs, before = (
+                set(re.findall(r"^        (\w+)=", re.split("output:|params:", each)[0], flags=re.MULTILINE))
+                for each in (text, texts[old])
+            )
+            assert before <= inputs, name
+
+
 def test_every_value_in_a_command_is_quoted() -> None:
     """Ruff, which checks Python for unsafe calls, does not read rule files."""
     text = "\n".join([(ROOT / "workflow" / "Snakefile").read_text(encoding="utf-8"), *FILES])

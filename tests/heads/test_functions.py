@@ -104,23 +104,3 @@ def test_possible_and_chance_counts_equal_a_loop_over_keys(kind: str) -> None:
     assert counts[0].tolist() == (possible.tolist() if kind != "cross" else [int(counted.sum())] * 13)
     assert counts[1].tolist() == pytest.approx(chance.tolist())
     assert float(chance.sum()) == pytest.approx(int(counted.sum()))
-
-
-@pytest.mark.parametrize(
-    "length, hits, raw, share, label",
-    [
-        (8, 7, 0.875, 1.0, ["positional"]),  # a perfect previous-token head on sentences of 8 tokens
-        (14, 12.35, 0.882, 0.95, ["positional"]),  # below 90% of all queries, above it where there is a previous token
-        (11, 9, 0.818, 0.9, ["positional"]),  # exactly at the threshold
-        (11, 8.99, 0.817, 0.899, []),
-    ],
-)
-def test_a_previous_token_head_is_judged_where_there_is_a_previous_token(length, hits, raw, share, label) -> None:
-    """100 sentences; in each, `hits` queries look at the previous token and the others at their own token."""
-    counts, possible = np.zeros(2 * length + 1), np.zeros(2 * length + 1)
-    for offset in range(1 - length, length):
-        possible[offset + length] = 100 * (length - abs(offset))
-    counts[length - 1], counts[length] = 100 * hits, 100 * (length - hits)
-    place = preferred("encoder", counts, possible)
-    assert place == (-1, pytest.approx(share, abs=1e-3), pytest.approx(raw, abs=1e-3))
-    assert functions_of("encoder", place, margins={}, shares={}) == (label, [])

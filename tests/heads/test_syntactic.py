@@ -26,13 +26,8 @@ def whole(words: list[list[int]]) -> list[list[float]]:
     return [[1.0] * len(pieces) for pieces in words]
 
 
-def between(words: list[list[int]]) -> torch.Tensor:
-    """Attention between words of one sentence, (H, W, W)."""
-    return word_attention(torch.tensor([[PIECES]]), [words], [whole(words)])[0]
-
-
 def test_attention_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
-    words = between(WORDS)
+    words = word_attention(torch.tensor([[PIECES]]), [WORDS], [whole(WORDS)])[0]
     expected = [[0.1, 0.4, 0.3], [0.3, 0.15, 0.5], [0.0, 0.0, 0.1]]
     assert torch.allclose(words, torch.tensor([expected]))
 
@@ -68,12 +63,6 @@ def test_arcs_that_are_hit() -> None:
     assert hits[0, 1].tolist() == [[1, 0], [0, 1], [1, 1]]
     assert not hits[1].any()
     assert fixed.tolist() == [[[1, 1], [1, 0], [0, 0]], [[0, 0]] * 3]
-
-
-def test_a_head_decides_by_words_and_not_by_pieces() -> None:
-    # The heaviest piece of row 0 is piece 3, the heaviest word is word 1 with 0.2 + 0.2.
-    hits = arc_hits(between(WORDS)[None], [WORDS], [[Arc("obj", head=0, dependent=1)]], OFFSETS)[0]
-    assert hits[0, 0].tolist() == [[0, 0], [1, 0], [0, 0]]
 
 
 def test_bootstrap_intervals() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pages import PACKAGE, ROOT, blocks
 from small import ENVIRONMENT
@@ -17,7 +16,7 @@ from small import ENVIRONMENT
 from specialized_heads.experiment.sections import Heads
 from specialized_heads.heads.measure import measure
 from specialized_heads.heads.rare_words import frequency_ranks
-from specialized_heads.heads.table import head_rows, read_relevance, table_schema
+from specialized_heads.heads.table import head_rows, table_schema
 from specialized_heads.heads.trees import Sentence
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.relations import DIRECTIONS, Arc
@@ -84,12 +83,6 @@ def test_the_examples_answer_their_questions(table: pa.Table, tmp_path: Path, mo
     assert [row[:3] for row in heads] == [["layer", "head", "relevance"], ["1", "2", "0.9"], ["2", "1", "0.8"]]
     assert points[1:] == [["EN-DE", "0.1", "4", "-2.0", "-3.0", "-1.0"]]
     assert gates[-1] == ["50", "1.75"]
-
-
-def test_the_first_rule_is_the_relevance(tmp_path: Path) -> None:
-    columns = {"type": ["encoder"], "layer": [1], "head": [2], "z_plus": [0.3], "epsilon": [0.2]}
-    pq.write_table(pa.table(columns), tmp_path / "relevance.parquet")
-    assert read_relevance(tmp_path / "relevance.parquet") == {("encoder", 1, 2): 0.3}
 
 
 CHECK = """

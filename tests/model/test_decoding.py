@@ -1,4 +1,4 @@
-"""Beam search against plain loops over the uncached decoder."""
+"""Beam search, which caches keys and values, against plain loops over the uncached decoder."""
 
 from functools import partial
 
@@ -7,18 +7,18 @@ import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 from specialized_heads.model import decoding
-from specialized_heads.model.decoding import Cache, in_batches, step, translate
+from specialized_heads.model.decoding import in_batches, translate
 from specialized_heads.model.transformer import Transformer
 
 SOURCES = [[5, 9, 4, 17], [8], [], [6, 6, 12, 13, 14, 15, 4], [11, 10]]
-SETTINGS = {"beam": 4, "max_length_ratio": 2.0}
+SETTINGS = {"beam": 4, "max_length_ratio": 1.5}
 
 
 def plain_beam_search(model: Transformer, source: list[int], *, beam: int) -> list[int]:
     """Lists of hypotheses, each scored anew by the uncached decoder at every step."""
     open_: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[tuple[float, list[int]]] = []
-    for length in range(1, 2 * len(source) + 11):
+    for length in range(1, int(1.5 * len(source)) + 11):
         target = torch.tensor([[BOS, *ids] for _, ids in open_])
         states = model(torch.tensor([[*source, EOS]]).expand(len(open_), -1), target)
         log_p = model.logits(states[:, -1]).log_softmax(-1).tolist()
@@ -45,25 +45,15 @@ def model(request: pytest.FixtureRequest, tiny_model) -> Transformer:
     return model
 
 
-@pytest.mark.parametrize("beam", [1, 4, 5])
+@pytest.mark.parametrize("beam", [1, 4, 8])
 @torch.inference_mode()
 def test_beam_search_equals_the_plain_one(model: Transformer, tiny_model, beam: int) -> None:
     for searched in (model, tiny_model(seed=5)):
         searched.output_embedding *= 0.7
-        outputs = translate(searched, SOURCES, beam=beam, max_length_ratio=2.0)
+        searched.output_embedding[PAD] = 2 * searched.output_embedding[4]  # likely, but never in an output
+        outputs = translate(searched, SOURCES, beam=beam, max_length_ratio=1.5)
         for source, output in zip(SOURCES, outputs, strict=True):
             assert output == plain_beam_search(searched, source, beam=beam)
-
-
-@torch.inference_mode()
-def test_cached_steps_equal_full_decoding(model: Transformer) -> None:
-    target = torch.tensor([[BOS, 4, 12, 20, 7], [BOS, 9, 9, 5, 16]])
-    memory, attn_mask = model.encode(torch.tensor([[5, 9, 4, EOS], [8, EOS, PAD, PAD]]))
-    full = model.logits(model.decode(target, memory, attn_mask)).log_softmax(-1)
-    cache = Cache(model, memory, attn_mask)
-    for position in range(target.shape[1]):
-        stepwise = step(model, target[:, position, None], position, cache)[:, 0].log_softmax(-1)
-        assert torch.allclose(stepwise, full[:, position], atol=1e-5)
 
 
 def test_outputs_do_not_depend_on_the_threads(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,14 +63,3 @@ def test_outputs_do_not_depend_on_the_threads(model: Transformer, monkeypatch: p
         torch.set_num_threads(threads)
         assert decoding.translate_all(model, SOURCES, **SETTINGS) == expected
         assert torch.get_num_threads() == threads
-
-
-@pytest.mark.parametrize("beam", [1, 3, 8])
-def test_outputs_that_do_not_end_are_cut_at_the_limit(model: Transformer, beam: int) -> None:
-    model.decoder_norm.weight.data *= 0.3
-    model.decoder_norm.bias.data.fill_(1.0)
-    model.output_embedding.data[EOS] = -10.0
-    outputs = translate(model, SOURCES, beam=beam, max_length_ratio=1.5)
-    for source, output in zip(SOURCES, outputs, strict=True):
-        assert len(output) == int(1.5 * len(source)) + 10
-        assert not {PAD, BOS, EOS} & set(output)

@@ -1,4 +1,4 @@
-"""The whole model against an independent forward pass in NumPy, and what must not change its output; attention by itself."""
+"""The whole model against an independent forward pass in NumPy, and what must not change its output; fixed patterns."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD
 from specialized_heads.model.architecture import KINDS, Architecture
-from specialized_heads.model.attention import Activations, MultiHeadAttention
+from specialized_heads.model.attention import Activations
 from specialized_heads.model.gates import Mask
 from specialized_heads.model.patterns import LABELS, fixed_weights
 from specialized_heads.model.transformer import Transformer, initialise, sinusoids
@@ -38,14 +38,15 @@ def reference(model: Transformer, source: list[int], target: list[int]) -> np.nd
         return scaled * p[f"{name}.weight"] + p[f"{name}.bias"]
 
     def attend(x: np.ndarray, memory: np.ndarray, name: str, heads: int, causal: bool) -> np.ndarray:
-        out = np.zeros_like(x)
+        out, gate = np.zeros_like(x), model.get_submodule(name).gate
         for head in range(heads):
+            scale = 1.0 if gate is None else float(gate.values[head])
             rows = slice(head * a.head_width, (head + 1) * a.head_width)
             q, (k, v) = x @ p[f"{name}.query"][rows].T, (memory @ p[f"{name}.{of}"][rows].T for of in ("key", "value"))
             for t in range(len(x)):
                 seen = t + 1 if causal else len(memory)
                 scores = np.exp(k[:seen] @ q[t] / math.sqrt(a.head_width))
-                out[t] += p[f"{name}.output"][:, rows] @ (scores / scores.sum() @ v[:seen])
+                out[t] += scale * p[f"{name}.output"][:, rows] @ (scores / scores.sum() @ v[:seen])
         return out
 
     def feed_forward(x: np.ndarray, name: str) -> np.ndarray:
@@ -68,9 +69,12 @@ def reference(model: Transformer, source: list[int], target: list[int]) -> np.nd
 
 
 @pytest.mark.parametrize("removed", [{}, {"encoder": [[1], []], "decoder": [[], [0, 1]], "cross": [[0, 1], [0]]}])
-def test_forward_pass_equals_the_reference(tiny_model, removed: dict) -> None:
+@pytest.mark.parametrize("gated", [False, True])
+def test_forward_pass_equals_the_reference(tiny_model, removed: dict, gated: bool) -> None:
     model = tiny_model(heads=2)
     model.keep_heads(removed)
+    for attention in model.attentions() if gated else ():
+        attention.gate = Mask(torch.tensor([0.25, 0.0])[: len(attention.heads)])
     logits = model.logits(model(SOURCE, TARGET))
     for row, (source, target) in enumerate(zip(SOURCE.tolist(), TARGET.tolist(), strict=True)):
         source, target = [i for i in source if i != PAD], [i for i in target if i != PAD]
@@ -149,56 +153,10 @@ def test_initialisation() -> None:
     assert not torch.equal(model.source_embedding, twin.source_embedding)
 
 
-# Attention with gates and with fewer heads: masks, physical removal, what the activations hold.
-
-D, K, HEADS = 12, 4, 3
-
-
-@pytest.fixture
-def attention() -> MultiHeadAttention:
-    module = MultiHeadAttention(kind="cross", layer=1, heads=(0, 1, 2), width=D, head_width=K, dropout=0.0)
-    generator = torch.Generator().manual_seed(11)
-    for parameter in module.parameters():
-        parameter.data = torch.randn(parameter.shape, generator=generator) / math.sqrt(D)
-    return module.eval()
-
-
-@pytest.fixture
-def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """x (2, 5, D), memory (2, 6, D), and an attention mask that hides the last two keys of the second sentence."""
-    generator = torch.Generator().manual_seed(12)
-    attn_mask = torch.zeros(2, 1, 1, 6)
-    attn_mask[1, ..., 4:] = -torch.inf
-    return torch.randn(2, 5, D, generator=generator), torch.randn(2, 6, D, generator=generator), attn_mask
-
-
-def one_head(module: MultiHeadAttention, head: int, x, memory, attn_mask) -> torch.Tensor:
-    """sec. 3.2 of Vaswani et al., a single head and its rows of W^O."""
-    rows = slice(head * K, (head + 1) * K)
-    q, k, v = x @ module.query[rows].T, memory @ module.key[rows].T, memory @ module.value[rows].T
-    weights = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(K) + attn_mask[:, 0], -1)
-    return weights @ v @ module.output[:, rows].T
-
-
-def test_gates_scale_heads_one_by_one(attention: MultiHeadAttention, inputs) -> None:
-    x, memory, attn_mask = inputs
-    plain = attention(x, memory, attn_mask)
-    attention.gate = Mask(torch.ones(HEADS))
-    assert torch.equal(attention(x, memory, attn_mask), plain)
-    attention.gate = Mask(torch.tensor([0.25, 0.0, 1.0]))
-    expected = 0.25 * one_head(attention, 0, x, memory, attn_mask) + one_head(attention, 2, x, memory, attn_mask)
-    assert torch.allclose(attention(x, memory, attn_mask), expected, atol=1e-5)
-
-
-def test_heads_keep_their_numbers_when_removed_twice(attention: MultiHeadAttention, inputs) -> None:
-    expected = one_head(attention, 2, *inputs)
-    attention.keep([1, 2])
-    attention.keep([1])  # positions count in the layer as it is
-    assert attention.heads == (2,)
-    assert torch.allclose(attention(*inputs), expected, atol=1e-5)
-
-
-def test_dropout_falls_on_the_weights_in_training_only(attention: MultiHeadAttention, inputs) -> None:
+def test_dropout_falls_on_the_weights_in_training_only(tiny_model) -> None:
+    attention, generator = tiny_model().attentions("cross")[1], torch.Generator().manual_seed(12)
+    x, memory = torch.randn(2, 5, 8, generator=generator), torch.randn(2, 6, 8, generator=generator)
+    inputs = x, memory, torch.zeros(2, 1, 1, 6)
     attention.dropout = 0.5
     plain = attention(*inputs)
     assert torch.equal(plain, attention(*inputs))
@@ -222,6 +180,8 @@ def test_context_grows_with_the_cube_of_the_place() -> None:
     assert torch.equal(right, torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]))
     end = weights[1, list(LABELS).index("end of the sentence"), 0]
     assert torch.allclose(end, torch.tensor([1.0, 8.0, 27.0, 0.0, 0.0]) / 36)
+    start = weights[1, list(LABELS).index("start of the sentence"), 2]
+    assert torch.allclose(start, torch.tensor([27.0, 8.0, 1.0, 0.0, 0.0]) / 36)
 
 
 def test_a_model_with_fixed_patterns_attends_by_them_and_trains_the_rest(tiny_model) -> None:

@@ -45,9 +45,8 @@ def test_masks_equal_removal(model: Transformer) -> None:
     assert len(found) == len(removals)
     for removal, outputs in zip(removals, found, strict=True):
         assert outputs == translate(without(model, removal), SOURCES, **DECODING.model_dump()), sorted(removal)
-    assert len({str(outputs) for outputs in found}) > len(
-        heads_of(model.architecture, scope="all")
-    )  # the masks do something
+    # The masks do something.
+    assert len({str(outputs) for outputs in found}) > len(heads_of(model.architecture, scope="all"))
     assert all(attention.gate is None for attention in model.attentions())
 
 

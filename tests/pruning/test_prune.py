@@ -175,11 +175,12 @@ def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:
             assert torch.allclose(attention.output, (columns * soft_gates[:, None]).flatten(1))
 
 
-def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [15, 75])  # before and after the decision
+def test_a_pruned_count_survives_a_kill(pruned, tmp_path: Path, at: int) -> None:
     names = ("model.safetensors", "model.json", "gates.json", "log.jsonl")
     pruned(scope="all", lam=None, target_heads=5)
     expected = [(tmp_path / name).read_bytes() for name in names]
-    with killed_at(75):  # after the decision
+    with killed_at(at):
         pruned(scope="all", lam=None, target_heads=5)
     assert (tmp_path / "state/state.pt").exists()
     pruned(scope="all", lam=None, target_heads=5)

@@ -182,25 +182,19 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
 
 
 def test_corpora_may_name_their_relations_differently(tables, evidence: Evidence) -> None:
-    """Columns of another corpus do not count for this one."""
-    other = evidence.heads.rename(columns=lambda name: re.sub("^obj_", "dobj_", name))
-    given = tables({"a": evidence.heads, "b": other})
-    own = given.relations["corpus"] == "b"
-    given.relations["relation"] = given.relations["relation"].mask(own & given.relations["relation"].eq("obj"), "dobj")
+    """Columns of another corpus do not count for this one, nor do those whose names begin as its own."""
+    names = {"a": "obj", "b": "dobj", "c": "obj_co"}
+    heads = {
+        title: evidence.heads.rename(columns=partial(re.sub, "^obj_", f"{name}_")) for title, name in names.items()
+    }
+    given = tables(heads)
+    own = given.relations["corpus"].map(names)
+    given.relations["relation"] = given.relations["relation"].where(given.relations["relation"] != "obj", own)
+    for title, columns in heads.items():
+        assert set(given.of(title).heads.filter(like="obj_")) == set(columns.filter(like="obj_"))
     rows = table.numbers(given, {}).set_index(["claim", "corpus"])
     first, second = (rows.loc[("obj_head_to_dependent", corpus), "value"] for corpus in ("a", "b"))
     assert first == second
-
-
-def test_a_relation_may_begin_as_that_of_another_corpus_does(make) -> None:
-    heads = make.heads()
-    other = heads.rename(columns=lambda name: re.sub("^obj_", "obj_co_", name))
-    given = make.tables(heads={"a": heads, "b": other}, relations={"a": make.relations(), "b": make.relations()})
-    own = given.relations["corpus"] == "b"
-    given.relations["relation"] = given.relations["relation"].mask(
-        own & given.relations["relation"].eq("obj"), "obj_co"
-    )
-    assert set(given.of("b").heads.filter(like="obj_")) == set(other.filter(like="obj_"))
 
 
 def test_a_corpus_that_is_not_pruned_has_claims_on_heads_only(evidence: Evidence) -> None:

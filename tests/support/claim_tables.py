@@ -73,12 +73,6 @@ def with_counterparts(rows: list[dict]) -> list[dict]:
     return compared
 
 
-def left(heads: pd.DataFrame, counts: list[list[int]]) -> pd.DataFrame:
-    """The table of a model that keeps the first heads of each layer, this many by type and layer."""
-    kept = {kind: dict(enumerate(layers, start=1)) for kind, layers in zip(KINDS, counts, strict=True)}
-    return heads[[row.head <= kept[row.type][row.layer] for row in heads.itertuples()]]
-
-
 def all_heads(heads: pd.DataFrame, *, seed: int = 1, all_types: Models | None = None) -> pd.DataFrame:
     """These heads as the baseline's, and those of the pruned models."""
     tables = {"baseline": heads}
@@ -86,7 +80,9 @@ def all_heads(heads: pd.DataFrame, *, seed: int = 1, all_types: Models | None = 
         kept = [row.type != "encoder" or (row.layer, row.head) in names for row in heads.itertuples()]
         tables[f"pruned/encoder_lambda{lam}"] = heads[kept]
     for lam, counts in (all_types or ALL_TYPES).items():
-        tables[f"pruned/all_lambda{lam}"] = left(heads, counts)
+        most = {kind: dict(enumerate(layers, start=1)) for kind, layers in zip(KINDS, counts, strict=True)}
+        kept = [row.head <= most[row.type][row.layer] for row in heads.itertuples()]  # the first heads of each layer
+        tables[f"pruned/all_lambda{lam}"] = heads[kept]
     frames = [table.assign(**columns(name, seed)).astype(TARGETS) for name, table in tables.items()]
     return pd.concat(frames, ignore_index=True)
 

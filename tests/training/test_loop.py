@@ -25,7 +25,7 @@ from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.optimizers import is_layer_matrix
 from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.plan import Data, Penalty, Plan
+from specialized_heads.training.plan import Data, Plan
 from specialized_heads.training.state import read_checkpoint
 
 PLAN = Plan(
@@ -72,23 +72,13 @@ def gated(tiny_model) -> Callable[..., Transformer]:
     return build
 
 
-Steering = Penalty | float | None  # a number is a constant λ
-
-
-def finished(model: Transformer, plan: Plan, data: Data, folder: Path, penalty: Steering = 0.1) -> tuple[dict, bytes]:
+def finished(model: Transformer, plan: Plan, data: Data, folder: Path, lam: float | None = 0.1) -> tuple[dict, bytes]:
     """Weights, as bytes, and log after training."""
     folder.mkdir(exist_ok=True)
-    if isinstance(penalty, float):
-        penalty = Lambda(penalty)
     files = {"state": folder / "state", "records": folder / "log.jsonl"}
-    train(model, plan, data, penalty=penalty, **files)
+    train(model, plan, data, penalty=None if lam is None else Lambda(lam), **files)
     weights = {name: parameter.detach().numpy().tobytes() for name, parameter in model.named_parameters()}
     return weights, (folder / "log.jsonl").read_bytes()
-
-
-def interrupt(model: Transformer, plan: Plan, data: Data, folder: Path, at: int, penalty: Steering = 0.1) -> None:
-    with killed_at(at):
-        finished(model, plan, data, folder, penalty)
 
 
 @pytest.mark.parametrize(
@@ -106,29 +96,18 @@ def test_resumed_equals_uninterrupted(gated, data, tmp_path, monkeypatch, at: tu
     plan = changed(PLAN, **settings)
     expected = finished(gated(), plan, data, tmp_path / "whole")
     for batch in at:
-        interrupt(gated(), plan, data, tmp_path / "broken", batch)
+        with killed_at(batch):
+            finished(gated(), plan, data, tmp_path / "broken")
     assert (tmp_path / "broken/state/state.pt").exists() == (at[0] > 1)
     torch.manual_seed(123)  # a new process does not know the old generator
     assert finished(gated(), plan, data, tmp_path / "broken") == expected
 
 
-@pytest.mark.parametrize("at", [7, 25])
-def test_a_steered_run_resumes_with_the_state_of_its_steering(gated, data: Data, tmp_path: Path, at: int) -> None:
-    plan = changed(PLAN, checkpoints=(7,))  # the moment of the decision
-    expected = finished(gated(), plan, data, tmp_path / "whole", HeadCountController(3, PLAN.updates))
-    interrupt(gated(), plan, data, tmp_path / "broken", at, HeadCountController(3, PLAN.updates))
-    assert finished(gated(), plan, data, tmp_path / "broken", HeadCountController(3, PLAN.updates)) == expected
-    kept = [read_checkpoint(tmp_path / name / "state", 7) for name in ("whole", "broken")]
-    assert kept[0].keys() == kept[1].keys()
-    for name, tensor in kept[0].items():
-        assert torch.equal(tensor, kept[1][name]), name
-    assert sum(int(tensor.sum()) for name, tensor in kept[0].items() if name.endswith("fixed")) == 3
-
-
 def test_a_state_of_another_run_is_not_taken_up(gated, data: Data, tmp_path: Path) -> None:
     plan = changed(PLAN, learning_rate=0.02)
     expected = finished(gated(), plan, data, tmp_path / "clean")
-    interrupt(gated(), PLAN, data, tmp_path / "broken", 13)
+    with killed_at(13):
+        finished(gated(), PLAN, data, tmp_path / "broken")
     assert finished(gated(), plan, data, tmp_path / "broken") == expected
 
 
@@ -193,7 +172,7 @@ def test_every_micro_batch_of_every_update_has_its_own_dropout(gated, store, tmp
     assert len(set(masks)) > 0.9 * len(masks)
 
 
-def gradients(model: Transformer, plan: Plan, data: Data, folder: Path, penalty: Steering) -> dict[str, torch.Tensor]:
+def gradients(model: Transformer, plan: Plan, data: Data, folder: Path, lam: float | None) -> dict[str, torch.Tensor]:
     """The gradients that the optimiser is given at the last update."""
     found = {}
 
@@ -202,7 +181,7 @@ def gradients(model: Transformer, plan: Plan, data: Data, folder: Path, penalty:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim.Adam, "step", look)
-        finished(model, plan, data, folder, penalty)
+        finished(model, plan, data, folder, lam)
     return found
 
 
@@ -245,7 +224,7 @@ def test_micro_batches_add_up_to_the_batch_with_one_draw_of_the_gates(gated, dat
 
 def test_records(gated, data: Data, tmp_path: Path) -> None:
     model = gated(dropout=0.5)
-    finished(model, changed(PLAN, log_every=5, evaluate_every=4), data, tmp_path)
+    finished(model, changed(PLAN, log_every=5, evaluate_every=4, checkpoints=(12,)), data, tmp_path)
     records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [r["update"] for r in records] == [4, 5, 8, 10, 12]
     assert [r["update"] for r in records if "dev_loss" in r] == [4, 8, 12]
@@ -256,6 +235,8 @@ def test_records(gated, data: Data, tmp_path: Path) -> None:
     assert list(records[-1]["open"]) == ["encoder.1", "decoder.1", "cross.1"]
     open_ = probability_open(model.attentions("cross")[0].gate.log_alpha.detach())
     assert records[-1]["open"]["cross.1"] == pytest.approx(open_.tolist(), abs=1e-4)
+    kept = read_checkpoint(tmp_path / "state", 12)  # weights and gates
+    torch.testing.assert_close(kept, dict(model.state_dict()), rtol=0, atol=0, equal_nan=True)
     tokens = [r["tokens"] for r in records]
     assert tokens == sorted(set(tokens))
 

@@ -130,16 +130,12 @@ def test_tokens_of_the_other_release_are_joined() -> None:
         (GROUP.format("a", '<link xtargets="1;1" overlap="much" />'), "line 5: <link"),
         ('<linkGrp fromDoc="en/a.xml.gz"></linkGrp>', "line 4: <linkGrp"),
         (GROUP.format("a", "<link "), "not well-formed"),
+        (GROUP.format(FILMS[0], LINKS), "not well-formed XML .* fetch it again"),  # stops short
     ],
 )
 def test_alignments_that_are_none(release, text: str, message: str) -> None:
     with pytest.raises(UserError, match=rf"en-ru\.xml\.gz: .*{message}|en-ru\.xml\.gz: {message}"):
-        rows(release(alignment=f"{HEAD}{text}</cesAlign>"))
-
-
-def test_an_alignment_that_stops_short_is_no_shorter_corpus(release) -> None:
-    with pytest.raises(UserError, match=r"en-ru\.xml\.gz: not well-formed XML .* fetch it again"):
-        rows(release(alignment=f"{HEAD}{GROUP.format(FILMS[0], LINKS)}"))
+        rows(release(alignment=f"{HEAD}{text}"))
 
 
 HOSTILE = {
