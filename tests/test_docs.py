@@ -230,7 +230,9 @@ def shows(row: list[float], text: str) -> bool:
     return any(abs(scale * value - number) <= half for value in row for scale in (1, 100))
 
 
-@pytest.mark.parametrize("name", ["default", "pruning", "reference", "reference_en_fr", "bert_small", "minilm"])
+@pytest.mark.parametrize(
+    "name", ["default", "pruning", "reference", "reference_en_fr", "equal_depth", "bert_small", "minilm"]
+)
 def test_the_kept_configuration_is_the_shipped_one(name: str) -> None:
     shipped = ROOT / ("config.yaml" if name == "default" else f"config/{name}.yaml")
     kept = ROOT / "docs" / "reference" / name / "configuration.yaml"
