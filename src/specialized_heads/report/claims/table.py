@@ -30,8 +30,8 @@ VERDICTS = (
     "thin. Inconclusive: our value is outside, but its interval reaches the range; or a claim only says that one thing is "
     "larger than another, and its interval is missing or leaves the range. With several seeds, values and intervals are means "
     "(the interval of a relation's margin spans those of the seeds), and heads and models are counted over all. Losses by "
-    "pruning are measured against the baseline, or against a model trained for as long with λ 0 if that one differs from it "
-    "beyond its interval."
+    "pruning are measured against the baseline, or against a model trained for as long with λ 0 if the interval of its gain "
+    "over the baseline excludes zero."
 )
 CAPTION = (
     "Claims of both papers: the reported value, ours (with a 95% interval, if it has one; n: sample size), the range that "
