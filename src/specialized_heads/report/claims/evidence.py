@@ -125,7 +125,7 @@ class Evidence:
     def compared(self, scope: str) -> tuple[pd.DataFrame, str]:
         """Pruned models with their difference of BLEU, with interval, from the reference; and the reference.
 
-        The reference is the baseline if it is converged, else the model with λ 0.
+        The reference is the baseline, or the model with λ 0 if that one differs from it (`converged`).
         """
         models, converged = self.pruned_models(scope), self.converged(scope)
         gain = "shows what the updates of pruning gain by themselves"

@@ -157,9 +157,8 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
     count together. "About" is within `NEAR`. A smaller model that keeps all functions counts too; one that does not says nothing.
     """
     before = evidence.baseline_heads()
-    kept: dict[
-        int, tuple[int, int, int]
-    ] = {}  # by seed: most of any model, its heads, and the functions of the baseline
+    # By seed: most functions of any model, its heads, and the functions of the baseline.
+    kept: dict[int, tuple[int, int, int]] = {}
     for seed, heads in evidence.survivors("encoder"):
         whole = before[before["seed"] == seed]
         had, has = (set().union(*evidence.functions(table)) for table in (whole, heads))
@@ -175,15 +174,17 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
 
 def taken_over(evidence: Evidence) -> Measured:
     """The share of encoder-pruned models in which a head that is left has a new function, which a pruned head had."""
-    before = evidence.baseline_heads()
-    functions = dict(zip(zip(*(before[column] for column in HEAD)), evidence.functions(before)))
-    models = []
+    functions, models = _functions_by_head(evidence, evidence.baseline_heads()), []
     for seed, heads in evidence.survivors("encoder"):
-        left = dict(zip(zip(*(heads[column] for column in HEAD)), evidence.functions(heads)))
+        left = _functions_by_head(evidence, heads)
         gone = set().union(*(had for head, had in functions.items() if head[0] == seed and head not in left))
         models.append(any((has - functions[head]) & gone for head, has in left.items()))
     require(models, "no pruned model has lost some of its heads, but not all")
     return Measured(float(np.mean(models)), n=len(models), of="models")
+
+
+def _functions_by_head(evidence: Evidence, heads: pd.DataFrame) -> dict[tuple, set[str]]:
+    return dict(zip(heads[HEAD].itertuples(index=False, name=None), evidence.functions(heads), strict=True))
 
 
 def two_functions(evidence: Evidence) -> Measured:

@@ -1,6 +1,6 @@
 """Figure 7: what it costs in BLEU to leave fewer encoder heads (section 6.2.1).
 
-The difference in BLEU from the reference: the baseline if it is converged, else the model that is trained for as long with λ 0.
+The difference in BLEU from the reference: the baseline, or the model trained for as long with λ 0 if that one differs from it.
 Bars are 95% intervals of the paired bootstrap; with several seeds, the mean of theirs, as in the claims, with the lowest and the
 highest seed beside it. The paper's two results are beside ours. A hollow marker differs from the reference at p < 0.05, for every
 seed and in the same direction.

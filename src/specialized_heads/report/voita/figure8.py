@@ -86,8 +86,10 @@ def draw(cells: pd.DataFrame) -> Figure:
     axes.set(xlim=(-0.5 - spare, len(columns) - 0.5 + spare), ylim=(0, most), xlabel="encoder heads retained")
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    title = f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain, seed {cells['seed'].iloc[0]}"
-    title += "; all others are one block"
+    seed = cells["seed"].iloc[0]
+    title = (
+        f"{cells['corpus'].iloc[0]}: functions of the encoder heads that remain, seed {seed}; all others are one block"
+    )
     axes.set_title(style.wrap(title, inches=style.DOUBLE - 0.5))
     style.function_legend(drawn)
     return drawn

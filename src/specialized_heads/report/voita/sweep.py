@@ -81,8 +81,7 @@ def over_seeds(
 def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame, str]:
     """`models` with the difference of their BLEU from the reference of the claims (`Evidence.compared`), and its name.
 
-    The reference is the baseline if it is converged, or if no λ 0 can tell; else it is λ 0. It differs from itself by 0, for
-    sure.
+    The reference is the baseline, or λ 0 if that one differs from the baseline. It differs from itself by 0, for sure.
     """
     rows = models(scores, scope=scope)
     evidence = Evidence(scores=rows)
@@ -213,10 +212,8 @@ def bars_key(points: pd.DataFrame) -> list[Line2D]:
     """The legend entries of the bars of differences, and of the seeds where there are several."""
     several = bool(points["seeds"].max() > 1)
     bars = style.marker_key("95% interval" + " (mean over seeds)" * several, marker="|", markersize=7)
-    return [
-        bars,
-        *([style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")] if several else []),
-    ]
+    seeds = style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")
+    return [bars, seeds] if several else [bars]
 
 
 def widen(axes: Axes) -> None:
