@@ -5,11 +5,11 @@
     PYTHONPATH=src python -m benchmarks.pruning $study
 
 Each recipe differs from the first in the keys that name it, and prunes a baseline, that of seed 1 unless named, with the
-pipeline's own stage. `seed` draws order, dropout and gate noise anew. λ 0 shows what the same updates give without pruning.
-`further` prunes the baseline after 8000 more updates without pruning, all weights trained, and compares with that. A finished
-run is a line of pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 8000 updates and of
-rate 0.4 are from before Muon left rows and columns without a gradient alone (`training/muon.py`);
-docs/reference/reference/tables/models.md has λ 0.035 from before.
+pipeline's own stage. `seed` draws order, dropout and gate noise anew, `noise` gate noise alone. λ 0, where it was trained,
+shows what the same updates give without pruning. `further` prunes the baseline after 8000 more updates without pruning, all
+weights trained, and compares with that. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes.
+All lines but those of λ 0.035, of 8000 updates and of rate 0.4 are from before Muon left rows and columns without a gradient
+alone (`training/muon.py`); docs/reference/reference/tables/models.md has λ 0.035 from before.
 """
 
 import argparse
@@ -50,6 +50,7 @@ class Recipe:
     gate_rate: float = 0.05
     batch_tokens: int = 3000
     seed: int = 1
+    noise: int | None = None  # seed of the gates' noise alone
     baseline: int = 1  # its seed
     further: bool = False  # whether the baseline was trained further
 
@@ -67,7 +68,7 @@ class Recipe:
     @property
     def plain(self) -> "Recipe":
         """As many updates without pruning."""
-        return replace(self, lam=0.0, gate_rate=0.05, seed=self.baseline)
+        return replace(self, lam=0.0, gate_rate=0.05, seed=self.baseline, noise=None)
 
     def settings(self, training: dict[str, Any]) -> dict[str, Any]:
         """Those of the stage `prune`, from the training of the baseline, which may have keys that are gone."""
@@ -76,6 +77,7 @@ class Recipe:
         training |= {"warmup": min(training["warmup"], self.updates // 10)}
         training |= {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
         gates = {"scope": self.scope, "lam": self.lam, "gate_learning_rate": self.gate_rate, "target_heads": None}
+        gates |= {"gate_seed": self.noise}
         return {"training": training, "seed": self.seed, "dropout": 0.1, "device": "cpu"} | gates
 
 

@@ -48,6 +48,18 @@ def pruned(call, tokens: dict[str, Path], tmp_path: Path, tiny_model) -> Callabl
     return run
 
 
+def test_gate_noise_has_a_seed_of_its_own(pruned) -> None:
+    def weights(**settings: object) -> dict:
+        return pruned(**settings)[1].state_dict()
+
+    (own, same, other), (plain, unaffected) = (
+        [weights(lam=lam, gate_seed=seed) for seed in seeds] for lam, seeds in ((0.01, (None, 1, 2)), (0.0, (None, 2)))
+    )
+    torch.testing.assert_close(same, own, rtol=0, atol=0)
+    torch.testing.assert_close(unaffected, plain, rtol=0, atol=0)
+    assert any(not torch.equal(own[name], other[name]) for name in own)
+
+
 @pytest.mark.parametrize("scope, kept", [("encoder", 4), ("all", 12)])
 def test_without_penalty_there_are_no_gates_and_all_heads_stay(pruned, tmp_path: Path, scope: str, kept: int) -> None:
     before, after, gates, record = pruned(scope=scope, lam=0.0, gate_learning_rate=5.0)

@@ -125,6 +125,7 @@ class Pruning(Section):
     optimizer: Literal["adam", "muon"] = Field("adam", description="as training.optimizer, for fine-tuning")
     muon_learning_rate: float = Field(0.02, gt=0, le=100, description="as training.muon_learning_rate, for fine-tuning")
     gate_learning_rate: float = Field(0.05, gt=0, description="peak learning rate of log α; same shape of schedule")
+    gate_seed: int | None = Field(None, description="of the gates' noise alone; null: the model's own seed")
     retrain: Distinct[str] = Field(
         ["all"],
         description="pruned configurations that are also trained from scratch (table 2): whole scopes but for λ 0 (encoder, all) "

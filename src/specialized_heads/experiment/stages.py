@@ -64,8 +64,10 @@ def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
 
 def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
     """Fine-tuning with gates."""
-    aim, rate = Target.parse(target), experiment.for_corpus(corpus).pruning.gate_learning_rate
-    gates = {"lam": aim.lam, "target_heads": aim.heads, "gate_learning_rate": rate}
+    aim, pruning = Target.parse(target), experiment.for_corpus(corpus).pruning
+    gates = {"lam": aim.lam, "target_heads": aim.heads} | pruning.model_dump(
+        include={"gate_learning_rate", "gate_seed"}
+    )
     return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | gates
 
 

@@ -41,6 +41,7 @@ class Settings(stage.Section):
     dropout: float
     training: Training
     gate_learning_rate: float
+    gate_seed: int | None = None
     device: str
 
 
@@ -114,6 +115,7 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
     plan = Plan(
         seed=settings.seed,
         gate_learning_rate=settings.gate_learning_rate,
+        gate_seed=settings.gate_seed,
         checkpoints=(decision,) if steered else (),
         **settings.training.model_dump(),
     )

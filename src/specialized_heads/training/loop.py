@@ -130,7 +130,7 @@ class _Run:
         self.device, self.objective = model.device, objective_of(model)
         self.gates = [m.gate for m in model.attentions() if isinstance(m.gate, HardConcrete)]
         self.penalty = penalty if self.gates else None
-        self.gate_noise = torch.Generator().manual_seed(plan.seed)
+        self.gate_noise = torch.Generator().manual_seed(plan.seed if plan.gate_seed is None else plan.gate_seed)
         # Products use a narrow copy of the matrices, refreshed once per update; the weights stay in float32.
         self.matmul_precision = matmul_precision(plan.precision, self.device)
         if self.matmul_precision != plan.precision:

@@ -15,6 +15,7 @@ class Plan(Training):
 
     seed: int  # order of the text, dropout
     gate_learning_rate: float = 0.0  # peak, for log α; follows the same schedule
+    gate_seed: int | None = None  # noise of the gates; None: as `seed`
     checkpoints: tuple[int, ...] = ()
 
 
