@@ -109,9 +109,23 @@ def test_survival_of_each_model_and_of_those_that_the_claims_count(make) -> None
     text = survival.shown(rows)
     names = [*["λ 0.01"] * 2, *["λ 0.1"] * 2, "all", *["λ 0.2*"] * 2, *["58 heads"] * 2, "all"]
     assert text["model"].tolist() == names
-    assert text.loc[2, ["left", "difference", "relevance"]].tolist() == ["0", "–", "–"]
+    assert text.loc[2, ["left", "difference", "relevance", "nested"]].tolist() == ["0", "–", "–", "0 of 0 (0.0)"]
     written = make.texts(survival.draw(rows))
     assert {"λ 0.01, seed 1: 10 left", "EN-FR, encoder heads pruned", "no difference to measure"} <= set(written)
+
+
+def test_nested_heads_beside_chance(make) -> None:
+    """In layers of 8 heads, a model with 6, 6 and 0 left, then one with 2, 2 and 0, of which one is new."""
+    whole = make.heads()
+    encoder, columns = whole["type"] == "encoder", ["layer", "head"]
+    kept = {0.1: [(layer, head) for layer in (1, 2) for head in range(1, 7)], 0.3: [(1, 1), (1, 2), (2, 1), (2, 8)]}
+    models = {"baseline": whole}
+    for lam, heads in kept.items():
+        models[f"pruned/encoder_lambda{lam}"] = whole[~encoder | whole[columns].apply(tuple, axis=1).isin(heads)]
+    rows = survival.numbers(make.tables(heads={"EN-FR": models}))
+    assert rows["in_larger"].fillna(-1).tolist() == [-1, 3, 3]
+    assert rows["by_chance"].fillna(-1).tolist() == [-1, (2 * 6 + 2 * 6) / 8, 3]
+    assert survival.shown(rows)["nested"].tolist() == ["–", "3 of 4 (3.0)", "3 of 4 (3.0)"]
 
 
 SUBJECTS = {

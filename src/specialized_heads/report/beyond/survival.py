@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from specialized_heads.heads.functions import OF_TOKENS
 from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import Evidence, NotTestable, is_decided
+from specialized_heads.report.claims.evidence import MODEL, Evidence, NotTestable, is_decided
 from specialized_heads.report.claims.of_heads import rank_correlation, slope, surviving
 from specialized_heads.report.claims.table import evidence_of
 from specialized_heads.report.data import Tables
@@ -37,11 +37,15 @@ SCORES = {
 }
 COLUMNS = ["corpus", "scope", "lam", "target_heads", "seed", "counted", "heads", "left", "labelled"]
 COLUMNS += ["labelled_survival", "other_survival", "difference", "low", "high", *SCORES]
+NESTED = ["in_larger", "of", "by_chance"]
+COLUMNS += NESTED
 CAPTION = (
     "Survival of encoder heads under pruning. difference: survival of heads with a function minus that of heads without, within "
-    "layers and seeds, with its 95% interval. The other columns have Spearman's correlation of survival with a score of the "
-    "unpruned model, within layers and seeds. In the rows of all models, survival is the share of the models that keep a head; "
-    f"those with less than {MIN_DECIDED:.0%} decided gates (*) do not count there. A dash: the heads compared do not differ."
+    "layers and seeds, with its 95% interval. The next columns have Spearman's correlation of survival with a score of the "
+    "unpruned model, within layers and seeds. nested: how many of the heads left the seed's next larger model has too; in "
+    "brackets, how many by chance, with as many heads per layer. In the rows of all models, survival is the share of the models "
+    f"that keep a head; those with less than {MIN_DECIDED:.0%} decided gates (*) do not count there. A dash: these heads do not "
+    "differ."
 )
 ROW = 0.15  # inches
 LOOKS = {
@@ -57,7 +61,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
     """One row per corpus, scope and pruned model, without λ 0, and one for all of them (without a seed).
 
     counted: whether the row of all models has the model; heads, left, labelled: encoder heads, those left, and those with a
-    function before pruning; the scores: correlations.
+    function before pruning; the scores: correlations; in_larger: heads left that the seed's model before has too, of these, and
+    how many it would have by chance.
     """
     rows = []
     for corpus, scope in product(tables.pruned()["corpus"].unique(), style.SCOPES):
@@ -66,15 +71,38 @@ def numbers(tables: Tables) -> pd.DataFrame:
         models = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope) & (scores["lam"] != 0)]
         models = models.assign(place=models.index, counted=is_decided(models))
         models = sweep.in_order(models, {**sweep.WEAKEST_FIRST, "seed": True})
+        nested = _nested(evidence, models)
         for model in models.to_dict("records"):
             # On its own, each model counts.
             alone = scores[(scores["kind"] == "baseline") | (scores.index == model["place"])].assign(gates_decided=1.0)
             own = shared | {key: model[key] for key in ("lam", "target_heads", "seed", "counted")}
-            rows.append(own | {"left": model["encoder_heads"]} | _measured(replace(evidence, scores=alone), scope))
+            own |= {"left": model["encoder_heads"]} | nested.get(model["place"], {})
+            rows.append(own | _measured(replace(evidence, scores=alone), scope))
         if len(models):
-            rows.append(shared | {"counted": True} | _measured(evidence, scope))
-    counts = ("seed", "heads", "left", "labelled", "target_heads")
+            sums = pd.DataFrame(nested.values(), columns=NESTED).sum(min_count=1)
+            rows.append(shared | {"counted": True} | sums.to_dict() | _measured(evidence, scope))
+    counts = ("seed", "heads", "left", "labelled", "target_heads", *NESTED[:2])
     return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(counts, "Int64"))
+
+
+def _nested(evidence: Evidence, models: pd.DataFrame) -> dict[int, dict[str, float]]:
+    """By place, how many encoder heads each model shares with the one of its seed before it; none of the first ones.
+
+    By chance, n of N heads of a layer and m of the same N share n·m/N.
+    """
+    whole, left = evidence.baseline_heads(), evidence.heads[evidence.heads["type"] == "encoder"]
+    shared: dict[int, dict[str, float]] = {}
+    for seed, same in models.groupby(["seed", models["lam"].isna()]):
+        sizes = whole[whole["seed"] == seed[0]].groupby("layer").size()
+        larger = None
+        for place in same["place"]:
+            heads = left.merge(same.loc[same["place"] == place, MODEL], on=MODEL)[["layer", "head"]]
+            if larger is not None:
+                chance = heads.groupby("layer").size() * larger.groupby("layer").size() / sizes
+                values = len(heads.merge(larger)), len(heads), chance.sum()
+                shared[place] = dict(zip(NESTED, values, strict=True))
+            larger = heads
+    return shared
 
 
 def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
@@ -162,7 +190,9 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
         line |= {name: "" if whole else str(row[name]) for name in ("seed", "left")}
         line |= {name: _left(row, kind) or "–" for kind, name in LEFT.items()}
         line["difference"] = _text(row["difference"], low=row["low"], high=row["high"])
-        lines.append(line | {score: _text(row[score]) for score in SCORES})
+        line |= {score: _text(row[score]) for score in SCORES}
+        shared, of, chance = (row[name] for name in NESTED)
+        lines.append(line | {"nested": "–" if pd.isna(of) else f"{shared} of {of} ({chance:.1f})"})
     return pd.DataFrame(lines)
 
 

@@ -5,7 +5,6 @@ the choice of test sentences, which more seeds do not narrow. Heads and models a
 for which baselines may or may not have a head, have an interval that spans those of the seeds.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import nan
 
@@ -166,21 +165,21 @@ class Evidence:
             functions.append(names | {RARE_WORDS} & set(head["functions"]))
         return functions
 
-    def survivors(self, scope: str) -> Iterator[tuple[int, pd.DataFrame]]:
+    def survivors(self, scope: str) -> list[tuple[int, pd.DataFrame]]:
         """The seed and the heads of each pruned model that has lost some heads of the scope, but not all."""
         whole = self.baseline_heads(scope).groupby("seed").size()
         left = self.heads[(self.heads["kind"] == "pruned") & self.heads["type"].isin(SCOPES[scope])]
-        for (*_, seed), heads in left.merge(self.pruned_models(scope)[MODEL], on=MODEL).groupby(MODEL, dropna=False):
-            if len(heads) < whole[seed]:
-                yield seed, heads
+        groups = left.merge(self.pruned_models(scope)[MODEL], on=MODEL).groupby(MODEL, dropna=False)
+        models = [(seed, heads) for (*_, seed), heads in groups if len(heads) < whole[seed]]
+        require(models, "no pruned model has lost some of its heads, but not all")
+        return models
 
     def survival(self, scope: str) -> pd.DataFrame:
         """The baselines' heads with `survival`, the share of the seed's pruned models that keep the head.
 
         A head counts once, since the heads of a smaller model are mostly among those of a larger one.
         """
-        models = list(self.survivors(scope))
-        require(models, "no pruned model has lost some of its heads, but not all")
+        models = self.survivors(scope)
         number = pd.Series([seed for seed, _ in models]).value_counts()
         kept = pd.concat([heads for _, heads in models]).groupby(HEAD).size()
         before = self.baseline_heads(scope)

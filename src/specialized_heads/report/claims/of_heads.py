@@ -179,7 +179,6 @@ def taken_over(evidence: Evidence) -> Measured:
         left = _functions_by_head(evidence, heads)
         gone = set().union(*(had for head, had in functions.items() if head[0] == seed and head not in left))
         models.append(any((has - functions[head]) & gone for head, has in left.items()))
-    require(models, "no pruned model has lost some of its heads, but not all")
     return Measured(float(np.mean(models)), n=len(models), of="models")
 
 
@@ -190,7 +189,6 @@ def _functions_by_head(evidence: Evidence, heads: pd.DataFrame) -> dict[tuple, s
 def two_functions(evidence: Evidence) -> Measured:
     """The share of encoder-pruned models in which a head is positional and follows a relation."""
     models = [evidence.functions(heads) for _, heads in evidence.survivors("encoder")]
-    require(models, "no pruned model has lost some of its heads, but not all")
     kinds = [[{name.startswith(POSITIONAL) for name in names - {RARE_WORDS}} for names in heads] for heads in models]
     return Measured(float(np.mean([{True, False} in heads for heads in kinds])), n=len(models), of="models")
 
