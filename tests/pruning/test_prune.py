@@ -20,10 +20,11 @@ from specialized_heads.model.gates import probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning import finetune, prune
 from specialized_heads.pruning.prune import attach_gates, fold_soft_gates, gate_rows
-from specialized_heads.stage import UserError, read_json
+from specialized_heads.stage import UserError, read_json, write_file
 from specialized_heads.training import plan as plans
 from specialized_heads.training import train as training
 from specialized_heads.training.objective import evaluate
+from specialized_heads.training.state import claim
 
 SIZES = {"updates": 40, "batch_tokens": 100, "log_every": 40, "evaluate_every": 40}
 SETTINGS = PRUNING | {"training": TRAINING | SIZES}
@@ -174,16 +175,16 @@ def test_soft_gates_are_folded_into_the_output_projection(tiny_model) -> None:
     assert float(soft(torch.tensor(3.0))) == 1.0
     model.attentions("encoder")[0].gate.log_alpha.data = torch.tensor([-4.0, 0.5])
     model.attentions("cross")[1].gate.log_alpha.data = torch.tensor([1.0, -0.5])
-    expected = {("encoder", 0): torch.tensor([0.5]), ("cross", 1): torch.tensor([1.0, -0.5])}  # log α
+    expected = {("encoder", 0): torch.tensor([-4.0, 0.5]), ("cross", 1): torch.tensor([1.0, -0.5])}  # log α
     fold_soft_gates(model)
-    assert model.architecture.encoder == ((1,), (0, 1))
     for attention, original in zip(model.attentions(), plain.attentions(), strict=True):
-        columns = original.output.unflatten(1, (2, 6))[:, list(attention.heads)]
+        assert attention.gate is None
+        columns = original.output.unflatten(1, (2, 6))
         gates = expected.get((attention.kind, attention.layer))
         if gates is None:
             assert torch.equal(attention.output, original.output)
         else:
-            soft_gates = 1.2 * gates.sigmoid() - 0.1
+            soft_gates = (1.2 * gates.sigmoid() - 0.1).clamp(0, 1)
             assert torch.allclose(attention.output, (columns * soft_gates[:, None]).flatten(1))
 
 
@@ -289,11 +290,26 @@ def test_scope_encoder_leaves_the_rest_bit_for_bit_and_scope_all_trains_everythi
     assert all(changed(before, load(finetuned(scope="all"))).values())
 
 
+def test_a_process_that_took_over_keeps_its_state(pruned, finetuned, monkeypatch, tmp_path: Path) -> None:
+    """It claims the folder after the last update, while this process measures the losses that it is about to write."""
+
+    def train(*_: object, state: Path, **__: object) -> None:
+        write_file(state / "owner", "another process")
+
+    for module, run, folder in ((prune, pruned, tmp_path), (training, finetuned, tmp_path / "finetuned")):
+        monkeypatch.setattr(module, "train", train)
+        with pytest.raises(UserError, match="another process has taken over"):
+            run()
+        assert (folder / "state/owner").read_text() == "another process"
+        assert not (folder / "gates.json").exists() and not (folder / "model.safetensors").exists()
+
+
 def test_it_trains_as_pruning_does(call, finetuned, tokens: dict[str, Path], monkeypatch, tmp_path: Path) -> None:
     """The plan is that of pruning but for gates and penalty, with the same frozen weights."""
     seen = []
 
-    def record(model: Transformer, plan: plans.Plan, data: plans.Data, **_: object) -> None:
+    def record(model: Transformer, plan: plans.Plan, data: plans.Data, *, state: Path, **_: object) -> None:
+        claim(state)
         seen.append((plan, {name for name, p in model.named_parameters() if p.requires_grad}, data.hash))
 
     for module in (prune, training):

@@ -18,7 +18,7 @@ MODEL_FILES = ("config.json", "model.json", "card.json")  # a folder with one of
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # owner/model
 # What decides the splits of a corpus.
 CORPUS = ("source", "source_language", "target_language", "filters", "split")
-# Keys of a training that do not change its result beyond rounding.
+# Keys of a training that change its result by rounding alone or, as the cut into micro-batches, only as another seed would.
 IMMATERIAL = {"micro_batch_tokens", "precision", "log_every", "evaluate_every"}
 
 

@@ -1,7 +1,7 @@
 """Stage: all measurements of the heads of one model, one row per head (sections 4 and 5).
 
 Relevance comes from the relevance stage, on the development set; everything else from attention maps on the analysis set. The
-functions of section 5 are those of encoder heads; of decoder and cross-attention heads only the position is measured.
+functions of section 5 are those of encoder heads; of these, decoder and cross-attention heads only have a position.
 """
 
 import pyarrow as pa

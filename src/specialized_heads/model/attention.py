@@ -70,7 +70,7 @@ class MultiHeadAttention(nn.Module):
             memory: input of the keys and values (B, S, D), or None for self-attention.
             attn_mask: added to the scores, broadcast over (B, H, T, S): 0 where attention is allowed, -inf elsewhere. Or the
                 blocks of lists of tokens: x, memory and the result then have no padding (`attend_packed`).
-            activations: if given, records `input`, `keys_input`, `weights`, `values` and `context`.
+            activations: if given, records `keys_input`, `weights`, `values` and `context`.
 
         Returns:
             the update of the residual stream (B, T, D).
@@ -85,7 +85,6 @@ class MultiHeadAttention(nn.Module):
             query, key, value = *self.project(x, "query"), *self.project(memory, "key", "value")
         context = self.attend(query, key, value, attn_mask, activations)
         if activations is not None:
-            activations[self.kind, self.layer, "input"] = x
             activations[self.kind, self.layer, "keys_input"] = x if memory is None else memory
         return self.combine(context)
 

@@ -149,8 +149,6 @@ class Transformer(Network):
         """Layers and final norm alone: memory from the embedded source, both (B, S, D); with `Blocks`, lists of tokens (N, D)."""
         for layer in self.encoder:
             x = layer(x, attn_mask, activations)
-        if activations is not None:
-            activations["encoder_norm", 0, "input"] = x
         return self.encoder_norm(x)
 
     def run_decoder(
@@ -164,8 +162,6 @@ class Transformer(Network):
         """Layers and final norm alone: states from the embedded target, both (B, T, D); with `Blocks`, lists of tokens (N, D)."""
         for layer in self.decoder:
             x = layer(x, memory, causal, memory_mask, activations)
-        if activations is not None:
-            activations["decoder_norm", 0, "input"] = x
         return self.decoder_norm(x)
 
     def logits(self, states: Tensor) -> Tensor:

@@ -70,15 +70,15 @@ def write_scores(
         files.model, files.model.with_suffix(".json"), files.tokens, settings=settings.decoding.model_dump() | computed
     )
     store, pieces = load_tokens(files.tokens), load_bpe(files.bpe)
+    gold = read_table(files.references, columns=["target"]).column("target").to_pylist()
+    if len(gold) != len(store):
+        said = f"{files.references}: {len(gold)} sentences, but {files.tokens} has {len(store)}; make it again"
+        raise stage.UserError(said)
     how = {"decoding": settings.decoding, "state": files.state, "fingerprint": stamp}
     texts = {}
     for removal, outputs in translate_set(network, store, [removal for _, removal in wanted], **how).items():
         lines = [pieces.decode(ids).replace("\n", " ") for ids in outputs]
         texts[removal] = undo(lines, language=settings.language, mode=settings.preprocess)
-    gold = read_table(files.references, columns=["target"]).column("target").to_pylist()
-    if len(gold) != len(store):
-        said = f"{files.references}: {len(gold)} sentences, but {files.tokens} has {len(store)}; make it again"
-        raise stage.UserError(said)
     how = {"language": settings.language, "lowercase": settings.preprocess == "paper"}
     full, compared, signature = compare(texts[NOTHING], list(texts.values()), gold, **how)
     common = {"bleu_full": full, "sentences": len(gold), "signature": signature}

@@ -27,7 +27,7 @@ from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import distributed
 from specialized_heads.training.plan import Plan, load_data
-from specialized_heads.training.state import finish, read_checkpoint
+from specialized_heads.training.state import check, finish, read_checkpoint
 
 LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
@@ -86,13 +86,12 @@ def gate_rows(deciding: Transformer, final: Transformer) -> list[dict[str, Any]]
 
 
 def fold_soft_gates(model: Transformer) -> None:
-    """Multiply each head's columns of W^O by its soft gate ĝ; remove heads whose ĝ is 0, and all gates."""
-    closed = {(row["type"], row["layer"], row["head"]) for row in gate_rows(model, model) if row["soft"] == 0}
+    """Multiply each head's columns of W^O by its soft gate ĝ, and remove the gates."""
     for attention in model.attentions():
         if isinstance(attention.gate, HardConcrete):
             gates = soft(attention.gate.log_alpha.detach())
             attention.output.data *= gates.repeat_interleave(attention.head_width)
-    remove_heads(model, closed)
+            attention.gate = None
 
 
 def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, updates_key: str) -> None:
@@ -146,10 +145,11 @@ def train_gates(model: Transformer, settings: Settings, files: stage.Files, *, u
         if text:
             stage.log.info("%s", text)
         summary = {"kept": kept, "gates_open": open_, "decided_after": decision} | certainty | {"collapse": text}
-        stage.write_json(files.gates, {**target, **summary, "rows": rows})
         training = {**files.settings, "matmul_precision": used, "data_hash": data.hash}
         if settings.lam != 0:
             training["gates"] = certainty
+        check(files.state)
+        stage.write_json(files.gates, {**target, **summary, "rows": rows})
         save(model, files.output, training=training)
         finish(files.state)
 

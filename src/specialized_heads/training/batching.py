@@ -1,8 +1,9 @@
-"""Batches of sentences of similar length, in an order that depends only on the seed and the epoch.
+"""Batches of sentences of similar length, in an order that depends only on seed, epoch, batch sizes and number of processes.
 
-Each epoch shuffles the sentences, sorts them by length (first of the longer side, then of the side that is shorter overall)
-and cuts them into micro-batches, whose order is shuffled again. A fixed number of consecutive micro-batches of about equal
-size forms an update. Epoch and position identify an update, so a resumed run continues with the very next batch.
+Each epoch shuffles the sentences, sorts them by length (first of the longer side, then of the side that is shorter
+overall) and cuts them into micro-batches, whose order is shuffled again. A fixed number of consecutive micro-batches of
+about equal size forms an update; the last one of an epoch has those that are left. Epoch and position identify an
+update, so a resumed run continues with the very next batch.
 
 In a corpus with few sentences per length, large micro-batches would be mostly padding. Micro-batches are therefore made
 smaller, and more of them form an update, until at most 5% of the positions are padding.

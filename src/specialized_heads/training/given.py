@@ -100,7 +100,8 @@ def main(files: stage.Files) -> None:
         return
     kept, model = load_kept(folder)
     check_tokens(folder, kept, {split: getattr(files, split) for split in SPLITS})
-    save(model, files.output, training={**kept.settings, "matmul_precision": "fp32", "data_hash": kept.data_hash})
+    used = "bf16" if "bf16" in kept.machine else "fp32"
+    save(model, files.output, training={**kept.settings, "matmul_precision": used, "data_hash": kept.data_hash})
     with stage.atomic(files.records) as temporary:
         shutil.copyfile(folder / LOG, temporary)
     stage.log.info("%s: %.1f hours of training on %s", folder, kept.hours, kept.machine)

@@ -234,7 +234,7 @@ class _Run:
         """Summed cross-entropy of a micro-batch, and the gradients of its contribution to the mean over `tokens`."""
         with dropout_seed(_seed(self.plan.seed, self.update, index), self.device):
             smoothing = self.plan.label_smoothing
-            loss = self.objective.loss(self.working, batch, label_smoothing=smoothing, activations=None)
+            loss = self.objective.loss(self.working, batch, label_smoothing=smoothing)
         gradients = torch.autograd.grad(loss / tokens, self.differentiated, materialize_grads=True)
         return loss.detach(), gradients
 

@@ -77,7 +77,11 @@ class MaskedLanguageModel:
         number = masked_tokens(store.source_lengths[sentences] - 1)
         chosen = keys.argsort(1).argsort(1) < number[:, None]
         action = random.random(ids.shape)
-        drawn = np.where(action < REPLACED, self.a.mask, random.integers(self.a.vocabulary, size=ids.shape))
+        drawn = random.integers(self.a.vocabulary, size=ids.shape)
+        structure = (drawn == self.a.pad) | (
+            drawn == self.a.separator
+        )  # not words: they would change what is a sentence
+        drawn = np.where((action < REPLACED) | structure, self.a.mask, drawn)
         source = np.where(chosen & (action < KEPT), drawn, ids)
         labels = np.where(chosen, ids, self.a.pad)
         return Batch(torch.from_numpy(source), batch.target_in, torch.from_numpy(labels), batch.tokens)
@@ -130,14 +134,14 @@ def cross_entropy_sum(
 
 @torch.inference_mode()
 def evaluate(model: Network, store: TokenStore) -> float:
-    """Loss per unit on a held-out set, without dropout, label smoothing or penalty."""
+    """Loss per unit on a held-out set, without dropout, label smoothing or penalty; gates are rounded to 0 or 1."""
     objective, device = objective_of(model), model.device
     was_training = model.training
     model.eval()
     total, units = 0.0, 0
     for sentences in in_order(store, tokens=4000):
         batch = objective.batch(store, sentences, seed=int(sentences[0])).to(device)
-        total += float(objective.loss(model, batch, label_smoothing=0.0, activations=None))
+        total += float(objective.loss(model, batch, label_smoothing=0.0))
         units += objective.units(store, sentences)
     model.train(was_training)
     return total / units

@@ -44,7 +44,7 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str) -> Av
     relevance reaches counts as 0.
     """
     how = Rule.named(rule)
-    sizes = {(a.kind, a.layer): len(a.heads) for a in model.attentions(*KINDS)}
+    sizes = {(a.kind, a.layer): len(a.heads) for a in model.attentions()}
     sums = {key: torch.zeros(len(store), heads, dtype=torch.float64) for key, heads in sizes.items()}
     deviations: dict[str, list[Tensor]] = {}
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1

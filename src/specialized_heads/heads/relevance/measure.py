@@ -33,7 +33,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     report |= {"conservation": {}, "stability": {}}
     for rule in settings.rules:
         average = average_relevance(model, dev, rule=rule)
-        columns.append(np.concatenate([average.heads[a.kind, a.layer] for a in model.attentions(*KINDS)]))
+        columns.append(np.concatenate([average.heads[a.kind, a.layer] for a in model.attentions()]))
         schema = schema.append(pa.field(rule, pa.float64()))
         report["conservation"][rule] = average.conservation
         report["stability"][rule] = stability(average)
