@@ -7,9 +7,10 @@
 Each recipe differs from the first in the keys that name it, and prunes a baseline, that of seed 1 unless named, with the
 pipeline's own stage. `seed` draws order, dropout and gate noise anew, `noise` gate noise alone. λ 0, where it was trained,
 shows what the same updates give without pruning. `further` prunes the baseline after 8000 more updates without pruning, all
-weights trained, and compares with that. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes.
-All lines but those of λ 0.035, of 8000 updates and of rate 0.4 are from before Muon left rows and columns without a gradient
-alone (`training/muon.py`); docs/reference/reference/tables/models.md has λ 0.035 from before.
+weights trained, and compares with that. Heads with a function: those of the baseline, and in brackets how many would be left by
+chance, with as many heads per layer. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. All
+lines but those of λ 0.035, of 8000 updates and of rate 0.4 are from before Muon left rows and columns without a gradient alone
+(`training/muon.py`); docs/reference/reference/tables/models.md has λ 0.035 from before.
 """
 
 import argparse
@@ -25,13 +26,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 
 from specialized_heads.evaluation.significance import compare
 from specialized_heads.experiment.sections import Training
 from specialized_heads.pruning.scopes import SCOPES
+from specialized_heads.report import data
+from specialized_heads.report.claims.table import evidence_of
 
 ROOT = Path(__file__).parents[1]
+HEADS = ROOT / "docs/reference/reference/data"  # functions of the baselines' heads
 OUTPUT = ROOT / "benchmarks" / "pruning"
 ABOUT = __doc__.split("\n\n")[-1].strip()
 SAMPLES = 1000  # random choices of heads
@@ -175,6 +180,18 @@ def overlap(kept: list[set[str]]) -> tuple[float, float]:
     return index(kept), float(np.mean([index(list(map(redrawn, kept))) for _ in range(SAMPLES)]))
 
 
+def specialised(row: dict[str, Any]) -> str:
+    """How many of the encoder heads left had a function in the baseline, and how many would have by chance within layers."""
+    evidence = evidence_of(data.load([HEADS]))
+    heads = evidence.baseline_heads()
+    heads = heads[heads["seed"] == row.get("baseline", 1)]
+    names = "encoder " + heads["layer"].astype(str) + "-" + heads["head"].astype(str)
+    flags = pd.DataFrame({"kept": names.isin(row["kept"]), "labelled": map(bool, evidence.functions(heads))})
+    layers = flags.groupby(heads["layer"].to_numpy())
+    chance = (layers["kept"].sum() * layers["labelled"].mean()).sum()
+    return f"{flags.all(axis=1).sum()} of {flags['labelled'].sum()} ({chance:.1f})"
+
+
 def difference(value: float, low: float, high: float) -> str:
     """A difference of BLEU with its interval, for a cell."""
     return f"{value:+.1f} [{low:+.1f}, {high:+.1f}]"
@@ -183,16 +200,26 @@ def difference(value: float, low: float, high: float) -> str:
 def report(rows: list[dict[str, Any]]) -> str:
     """The results as Markdown: a row per recipe, then the overlap over seeds."""
     by_recipe = {recipe_of(row): row for row in rows}
-    lines = [
-        "| recipe | heads left | gates decided | loss | at λ 0 | BLEU | − baseline [95%] | p | λ 0 − baseline | − λ 0 [95%] |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+    columns = [
+        "recipe",
+        "heads left",
+        "with a function",
+        "gates decided",
+        "loss",
+        "at λ 0",
+        "BLEU",
+        "− baseline [95%]",
+        "p",
     ]
+    columns += ["λ 0 − baseline", "− λ 0 [95%]"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for recipe in RECIPES:
         if recipe.lam == 0 or recipe not in by_recipe:
             continue
         row, plain = by_recipe[recipe], by_recipe.get(recipe.plain)
         kinds = Counter(head.split()[0] for head in row["kept"])
-        cells = [recipe.name, "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope]), f"{row['decided']:.0%}"]
+        left = "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope])
+        cells = [recipe.name, left, specialised(row), f"{row['decided']:.0%}"]
         cells += [f"{row['dev_loss']:.3f}", f"{plain['dev_loss']:.3f}" if plain else "", f"{row['bleu']:.1f}"]
         cells += [difference(row["difference"], row["low"], row["high"]), f"{row['p_value']:.3f}"]
         cells += [
