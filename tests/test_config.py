@@ -116,7 +116,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("pruning", {"all": [0.02], "retrain": ["all_lambda0.1"]}, "nor a pruned configuration (all_lambda0.02)"),
         ("training", {"schedule": "linear", "updates": 50, "warmup": 50}, "training: warmup 50 takes all of the 50"),
         ("seeds", 7, "seeds: not a list; write it in brackets, as in [7]"),
-        ("pruning encoder", None, "pruning.encoder: not a list; write it in brackets, as in []"),
+        ("pruning encoder", None, "pruning.encoder: no list; write its values in brackets, or remove the key"),
         ("experiment", 2024, "experiment: '2024' is not text; quote it"),
         ("pruning", None, "pruning: the section is empty; give it keys or remove it"),
         ("training updates", "1e5", "training.updates: '1e5' is not a whole number"),

@@ -91,6 +91,12 @@ def test_words_are_placed_in_the_sentence(parses, text: str, tree: str, places: 
     assert [(word.start, word.end) for word in words] == places
 
 
+def test_entities_are_those_of_a_cell_and_an_empty_text_is_none(parses) -> None:
+    tree = sentence(row("1", "a&#9;b", "0", "root"), row("2", "&amp;", "1", "dep"), text="")
+    (words,), _ = parses(["a b &"], tree)
+    assert [(word.start, word.end) for word in words] == [(0, 3), (4, 5)]
+
+
 def test_a_sentence_may_have_several_roots(parses) -> None:
     (words,), _ = parses(["Stop !"], sentence(GOOD, row("2", "!", "0", "root")))
     assert [word.head for word in words] == [0, 0]

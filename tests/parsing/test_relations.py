@@ -96,4 +96,6 @@ def test_stage_stops_where_no_relation_occurs_and_says_what_does(call, files: di
     there = "amod, aux:pass, nsubj, nsubj:pass, obj, punct"
     with pytest.raises(UserError, match=rf"'nsbj', 'zzz'; the parses contain {there}$"):
         call(relations, settings={"relations": ["nsbj", "zzz"]}, **files)
+    with pytest.raises(UserError, match="obj and dobj are one relation"):
+        call(relations, settings={"relations": ["obj", "nsubj", "dobj"]}, **files)
     assert not files["output"].exists()

@@ -168,6 +168,14 @@ def test_what_it_cannot_honour_is_an_error_that_names_the_key(values, path: str,
         check(values)
 
 
+def test_a_folder_that_is_missing_is_not_taken_for_a_model_on_the_hub(values, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "data/my_baseline"}
+    with pytest.raises(UserError, match="corpora.tatoeba_en_fr.baseline: there is no folder data/my_baseline"):
+        check(values)
+
+
 def test_a_bert_that_does_not_exist_is_an_error_that_names_the_key() -> None:
     values = {"experiment": "e", "classification": {"model": "no/such/folder", "tasks": {}}}
     values["classification"]["tasks"] = {"a": {"title": "t", "source": {"kind": "shift"}}}

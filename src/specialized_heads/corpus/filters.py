@@ -24,7 +24,7 @@ def measure(texts: pa.StringArray) -> pd.DataFrame:
 
 
 def reasons(
-    source: pa.StringArray, target: pa.StringArray, *, copies: np.ndarray, sets: np.ndarray, filters: Filters
+    source: pa.StringArray, target: pa.StringArray, *, copies: np.ndarray, sets: pd.Series, filters: Filters
 ) -> np.ndarray:
     """The first filter that drops each pair of a block of normalised text.
 

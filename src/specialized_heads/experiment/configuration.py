@@ -252,8 +252,9 @@ def _describe(kind: type[Section], problem: Any, prefix: str) -> str:
     if problem["type"] == "invalid_key" or (problem["loc"] and problem["loc"][-1] == "[key]"):
         return f"{where.removesuffix('.[key]')}: a key that is not text; quote it (no, yes, on and off need them too)"
     if problem["type"] == "list_type":
-        given = "" if problem["input"] is None else problem["input"]
-        return f"{where}: not a list; write it in brackets, as in [{given}]"
+        if problem["input"] is None:
+            return f"{where}: no list; write its values in brackets, or remove the key"
+        return f"{where}: not a list; write it in brackets, as in [{problem['input']}]"
     if problem["type"] == "string_type":
         return f"{where}: {str(problem['input'])[:50]!r} is not text; quote it"
     if problem["type"] in ("model_type", "dict_type") and problem["input"] is None:

@@ -53,8 +53,8 @@ def read_trees(path: Path) -> list[Tree]:
 
 
 def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """The numbered lines of each sentence, without HTML entities, as in clean text; comments alone are not one."""
-    numbered = enumerate(map(decode_entities, lines(path)), start=1)
+    """The numbered lines of each sentence; comments alone are not one."""
+    numbered = enumerate(lines(path), start=1)
     for blank, group in groupby(numbered, key=lambda line: not line[1].strip()):
         block = list(group)
         if not blank and not all(line.startswith("#") for _, line in block):
@@ -62,15 +62,16 @@ def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
 
 
 def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
+    """The tree of a sentence, without HTML entities, as in clean text."""
     text, tokens, spelled = None, [], ""
     expected, inside = 1, 0  # number of the next word; words still to come of a multi-word token
     heads: list[tuple[int, int]] = []
     for line_number, line in block:
         where = f"{path}, line {line_number}"
         if line.startswith("#"):
-            text = found[1] if (found := TEXT.fullmatch(line)) else text
+            text = decode_entities(found[1]) if (found := TEXT.fullmatch(line)) else text
             continue
-        row = line.split("\t")
+        row = [decode_entities(cell) for cell in line.split("\t")]
         if len(row) != COLUMNS:
             raise UserError(f"{where}: {len(row)} columns between tabs where CoNLL-U has {COLUMNS}")
         number, form, upos, head, relation, last = row[0], row[1], row[3], row[6], row[7], row[9]
@@ -113,7 +114,7 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
             f"{path}, line {heads[cycle[0] - 1][0]}: word {cycle[0]} is in a cycle (heads in turn: "
             f"{', '.join(map(str, [*cycle[1:], cycle[0]]))}); each word must lead to a root, a word with head 0"
         ) from None
-    return Tree(spelled.strip() if text is None else text, tokens)
+    return Tree(text or spelled.strip(), tokens)
 
 
 def place(tokens: list[Token], text: str) -> list[Word]:

@@ -113,6 +113,10 @@ def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> 
 @command("parses", "output", settings=Settings)
 def main(args: Files, settings: Settings) -> None:
     """Write `--output` (relations.parquet) from `--parses` (parses/analysis.parquet)."""
+    names = {}
+    for relation in settings.relations:
+        if (other := names.setdefault(canonical(relation), relation)) != relation:
+            raise UserError(f"heads.relations: {other} and {relation} are one relation; keep one of them")
     parses = read_parses(args.parses)
     table = relation_table((arcs(words, settings.relations) for words in parses.values()), settings.relations)
     arcs_of = dict(zip(table["relation"].to_pylist(), table["arcs"].to_pylist()))

@@ -84,7 +84,9 @@ def draw(heads: pd.DataFrame, *, across: int, confidence: bool) -> Figure:
     blocks = drawn.subfigures(len(beside), across, height_ratios=heights, squeeze=False).flat
     for block, title in zip(blocks, titles, strict=False):  # the last block may stay empty
         model = heads[heads["corpus"] == title]
-        block.suptitle(style.wrap(f"{title}: {len(model)} encoder heads", inches=width / across, size=8))
+        block.suptitle(
+            style.wrap(f"{title}: {len(model)} encoder head{'s' * (len(model) != 1)}", inches=width / across, size=8)
+        )
         if model.empty:
             style.message(block.subplots(), "no encoder head is left in this model", inches=width / across)
             continue

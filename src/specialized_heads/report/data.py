@@ -61,7 +61,7 @@ class Tables(NamedTuple):
         models = first_seed(models[(models["kind"] == "baseline") | models["scope"].isin(scopes)])
         for model in models.to_dict("records"):
             lam, heads = (None if pd.isna(model[key]) else model[key] for key in ("lam", "target_heads"))
-            name = Name(model["kind"], model["scope"], Target(lam, heads and int(heads)))
+            name = Name(model["kind"], model["scope"], Target(lam, None if heads is None else int(heads)))
             same = [self.heads[key].isna() if pd.isna(model[key]) else self.heads[key] == model[key] for key in MODEL]
             yield model | {"model": f"{name}/seed{model['seed']}"}, self.heads[np.logical_and.reduce(same)]
 

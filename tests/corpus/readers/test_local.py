@@ -56,6 +56,8 @@ def test_a_line_with_a_tab_missing_is_counted_and_not_taken_for_a_pair(tmp_path:
     path.write_text("A cat.\tКот.\tbook\n" * 10 + "A dog. Пёс.\tletters\n")
     rows, counts = counted(path=path)
     assert ([row[:2] for row in rows], counts) == ([("A cat.", "Кот.")] * 10, {"other_columns": 1})
+    path.write_text("A cat.\tКот.\tbook\n" * 10 + "A dog.\n")
+    assert counted(path=path)[1] == {"other_columns": 1}
     analysis.write_text("A cat.\n" * 10 + "A dog\tand more.\n")
     rows, counts = counted(path=path, analysis=analysis)
     assert (len(rows), counts) == (20, {"other_columns": 2})
@@ -91,10 +93,19 @@ def test_held_out_sets_of_ones_own(tmp_path: Path) -> None:
     assert [row[2] for row in read(**paths, group_by="document")] == documents
 
 
+def test_a_text_too_long_for_attention_is_refused_where_no_filter_drops_it(tmp_path: Path) -> None:
+    paths = {key: tmp_path / f"{key}.tsv" for key in ("path", "test")}
+    for path in paths.values():
+        path.write_text("a\tb\n" + "a" * 10_001 + "\tb\n")
+    assert len(read(path=paths["path"])) == 2
+    with pytest.raises(UserError, match=r"test\.tsv: line 2: 10,001 characters; held-out sets are not filtered"):
+        read(**paths)
+
+
 @pytest.mark.parametrize(
     ("content", "group_by", "message"),
     [
-        (b"A cat.\tUn chat.\n\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 3: no tab; .*`columns`"),
+        (b"\nA dog. Un chien.\n", "sentence", r"own\.tsv: line 2: no tab; .*`columns`"),
         (b"A cat.\tUn chat.\tbook\nA dog.\tUn chien.\n", "document", r"line 2: no document .* group_by"),
         (b"A cat.\tUn chat.\nA dog.\tUn chi\xe9n.\n", "sentence", "line 2: not UTF-8"),
         (b"A cat.\tUn chat.\r\nA dog.\tUn\rchien.\r\n", "sentence", "line 2: a carriage return within"),

@@ -4,19 +4,22 @@ A file of pairs is TSV: source TAB target, optionally TAB document. Any file may
 files of pairs too. Of an analysis set only the source side is used, so it may have a sentence per line and nothing else.
 `columns` says which columns are read; the others are ignored.
 
-Blank lines and lines with another number of columns than the first (a tab inside a text) are not pairs; they are counted. Many
-such lines mean that the first line is another (a header), and are an error.
+Blank lines and lines with another number of columns than the first (a tab inside a text, or none) are not pairs; they are
+counted. Many such lines mean that the first line is another (a header), and are an error.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from specialized_heads.corpus.filters import MAX_CHARACTERS
 from specialized_heads.corpus.pairs import Blocks, blocks
 from specialized_heads.corpus.readers.archives import aligned, lines
 from specialized_heads.experiment.sources import Local, Unit
 from specialized_heads.stage import UserError
 
+UNFILTERED = ("dev", "test")
+LONGEST = 10 * MAX_CHARACTERS  # of a text of these sets: attention takes memory with the square of its length
 MOST_OTHER = 0.1  # share of the lines that may have another number of columns than the first
 
 
@@ -52,7 +55,7 @@ def _pairs(
         if not width and set_ == "analysis" and len(cells) == 1:
             columns, required = (1, 2, 3), (1,)
         width, read = width or len(cells), read + 1
-        if (last := max(required)) > len(cells):
+        if (last := max(required)) > width:
             what = f"no column {last}" if len(cells) > 1 else "no tab"
             raise UserError(
                 f"{path}: line {number}: {what}; each line must be source TAB target (TAB document), or have the "
@@ -60,7 +63,7 @@ def _pairs(
             )
         # Targets of an analysis set may be missing; a missing document has an error of its own.
         fewer = len(cells) < width and set_ != "analysis" and group_by != "document"
-        if len(cells) > width or fewer:
+        if len(cells) > width or len(cells) < last or fewer:
             others.append(number)
             counts["other_columns"] += 1
             continue
@@ -68,6 +71,9 @@ def _pairs(
         document = (document.strip() or (f"{set_}\n" if set_ else "")) if group_by == "document" else ""
         if group_by == "document" and not document:
             said = "no document for this pair; add it, or set group_by to 'sentence'"
+            raise UserError(f"{path}: line {number}: {said}")
+        if set_ in UNFILTERED and (most := max(len(cells[c - 1]) for c in required)) > LONGEST:
+            said = f"{most:,} characters; held-out sets are not filtered, and no text may have more than {LONGEST:,}"
             raise UserError(f"{path}: line {number}: {said}")
         lettered.update(c for c in required if any(map(str.isalpha, cells[c - 1])))
         yield source, target, document

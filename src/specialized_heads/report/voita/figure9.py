@@ -92,6 +92,6 @@ def shares(axes: Axes, rows: pd.DataFrame, column: str, looks: dict[str, style.S
     for group, look in looks.items():
         for series, line in sweep.split(rows[rows[column] == group], look):
             sweep.line(axes, series, x="pruned", y="share", look=line)
-    axes.set(xlim=(-0.02 * total, total), ylim=(-0.03, 1.05))
+    axes.set(xlim=(-0.02 * total, 1.02 * total), ylim=(-0.03, 1.05))
     axes.yaxis.set_major_formatter("{x:.0%}")
     axes.grid(axis="y")
