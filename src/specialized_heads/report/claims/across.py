@@ -2,8 +2,9 @@
 
     specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
 
-Of the experiments that can judge a claim one counts, whatever its verdict: that with most seeds, then that with most updates (of
-pruning, of the models from scratch, or of the baseline, whichever a claim judges), then that which can judge most claims.
+Of the experiments that can judge a claim one counts, whatever its verdict: one with as many seeds as the claim needs, if any;
+then that with most updates (of pruning, of the models from scratch, or of the baseline, whichever a claim judges), then that with
+most seeds, then that which can judge most claims.
 """
 
 import os
@@ -21,9 +22,9 @@ from specialized_heads.stage import UserError, write_file
 
 RULE = (
     "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of "
-    "those whose measurements (data/) are kept and that can judge it, this is the one with the most seeds, then the most "
-    "updates (of pruning, of the models from scratch, or of the baseline, whichever the claim is about), then the one that "
-    "can judge the most claims. The verdict plays no part in the choice."
+    "those whose measurements (data/) are kept and that can judge it, this is one with enough seeds if the claim needs "
+    "several, then the one with the most updates (of pruning, of the models from scratch, or of the baseline, whichever the "
+    "claim is about), then the most seeds, then the one that can judge the most claims. The verdict plays no part in the choice."
 )
 MORE = ["experiment", "folder", "seeds", "updates"]
 CLAIMS = {claim.name: claim for claims in PAPERS.values() for claim in claims()}
@@ -67,10 +68,11 @@ def chosen(rows: pd.DataFrame) -> pd.DataFrame:
     for paper, claims in PAPERS.items():
         for claim in claims():
             same = rows[rows["claim"] == claim.name]
-            same = same.sort_values(["seeds", "updates", "able"], ascending=False, kind="stable")
+            same = same.assign(enough=same["seeds"] >= claim.least_seeds)
+            same = same.sort_values(["enough", "updates", "seeds", "able"], ascending=False, kind="stable")
             able = same[same["verdict"] != Verdict.NOT_TESTABLE]
             absent = {"paper": paper, "reason": f"no experiment has a {claim.judged_on[0]} model"} | UNTESTED
-            unjudged = same.head(1) if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
+            unjudged = same.nlargest(1, "able") if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
             parts.append(able[able["folder"] == able["folder"].iloc[0]] if len(able) else unjudged)
     return pd.concat(parts, ignore_index=True)[[*table.COLUMNS, *MORE]].astype({"seeds": "Int64", "updates": "Int64"})
 

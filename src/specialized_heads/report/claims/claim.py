@@ -83,6 +83,7 @@ class Claim:
     control: str = ""  # kind of the models from scratch that it compares them with
     judged_on: tuple[str, ...] = ("translation",)  # translation, classification or both
     directed: bool = False  # whether it only says that something is larger than something else
+    least_seeds: int = 1  # for more than "partly"
 
 
 def judge(

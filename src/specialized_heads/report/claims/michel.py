@@ -83,7 +83,8 @@ def claims() -> list[Claim]:
               Unit.SHARE, partial(of_ablation.redundant_at_the_end, kept=WITHIN)),
         Claim("redundant_later", "6, figure 5", "the same share minus that early in training",
               "yes", (0.01, inf), f"at least 1 point, with its interval; the same sign in each of {MIN_SEEDS} seeds or more",
-              Unit.POINTS, partial(of_ablation.more_redundant_than_early, kept=WITHIN), directed=True),
+              Unit.POINTS, partial(of_ablation.more_redundant_than_early, kept=WITHIN),
+              directed=True, least_seeds=MIN_SEEDS),
     ]  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def claims() -> list[Claim]:
                     "others",
                     "yes", (-inf, -0.01),
                     f"at least 1 point, with its interval; the same sign in at least {of_heads.MIN_SEEDS} seeds",
-                    Unit.POINTS, of_heads.exception_of_layer_1, directed=True),
+                    Unit.POINTS, of_heads.exception_of_layer_1, directed=True, least_seeds=of_heads.MIN_SEEDS),
         of_baseline("positional", "5.1",
                     "best head's share of maxima at one relative position, among queries with a token there",
                     f"at least {POSITIONAL:.0%}", (POSITIONAL, 1.0), "none", Unit.SHARE, of_heads.positional_share),
@@ -197,8 +197,9 @@ def _order() -> Iterator[Claim]:
          both, more, partial(of_heads.layer_order, kind="cross", sign=1)),
     ]:  # fmt: skip
         yield Claim(
-            name, section, text, reported, accepted, tolerance, Unit.POINTS, measure, scopes=("all",), directed=True
-        )
+            name, section, text, reported, accepted, tolerance, Unit.POINTS, measure,
+            scopes=("all",), directed=True, least_seeds=of_heads.MIN_SEEDS,
+        )  # fmt: skip
 
 
 def _controls() -> Iterator[Claim]:
