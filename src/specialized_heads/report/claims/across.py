@@ -72,7 +72,9 @@ def chosen(rows: pd.DataFrame) -> pd.DataFrame:
             same = same.sort_values(["enough", "updates", "seeds", "able"], ascending=False, kind="stable")
             able = same[same["verdict"] != Verdict.NOT_TESTABLE]
             absent = {"paper": paper, "reason": f"no experiment has a {claim.judged_on[0]} model"} | UNTESTED
-            unjudged = same.nlargest(1, "able") if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
+            unjudged = (
+                same.nlargest(1, "able") if len(same) else pd.DataFrame([vars(claim) | absent | {"claim": claim.name}])
+            )
             parts.append(able[able["folder"] == able["folder"].iloc[0]] if len(able) else unjudged)
     return pd.concat(parts, ignore_index=True)[[*table.COLUMNS, *MORE]].astype({"seeds": "Int64", "updates": "Int64"})
 
