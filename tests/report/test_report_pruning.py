@@ -28,7 +28,7 @@ def test_gates_over_time(make) -> None:
         ["all", -1, 3, "cross", 2, 2, 5, 0.4, ""],
     ]
     written = make.texts(gates.draw(table))
-    assert {"λ 0.01 choice: 5–9 undecided: 1 of 2", "3 heads no P(open) below 0.1 undecided: 2 of 2"} <= set(written)
+    assert {"λ 0.01 choice: 5–9 undecided: 1 of 2", "3 heads none below 0.1 undecided: 2 of 2"} <= set(written)
     # The key has the functions that these heads have.
     assert [name for name in gates.LOOKS if name in written] == ["positional", "rare words"]
 

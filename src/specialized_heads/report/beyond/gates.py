@@ -119,7 +119,7 @@ def _choice(axes: Axes, cells: pd.DataFrame) -> str:
     changes = closed.diff(axis=1).fillna(closed).any()
     updates = changes.index[changes]
     between = int(cells.iloc[:, -1].between(CLOSED, FULLY_OPEN).sum())
-    text = f"no P(open) below {CLOSED}"
+    text = f"none below {CLOSED}"
     if len(updates):
         edges = [0, *cells.columns]
         start = edges[edges.index(updates[0]) - 1]
