@@ -21,6 +21,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from specialized_heads.evaluation.significance import compare
 from specialized_heads.experiment.sections import Training
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report import data
+from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.report.claims.table import evidence_of
 
 ROOT = Path(__file__).parents[1]
@@ -180,9 +182,15 @@ def overlap(kept: list[set[str]]) -> tuple[float, float]:
     return index(kept), float(np.mean([index(list(map(redrawn, kept))) for _ in range(SAMPLES)]))
 
 
+@cache
+def baselines() -> Evidence:
+    """What is known of the baselines' heads."""
+    return evidence_of(data.load([HEADS]))
+
+
 def specialised(row: dict[str, Any]) -> str:
     """How many of the encoder heads left had a function in the baseline, and how many would have by chance within layers."""
-    evidence = evidence_of(data.load([HEADS]))
+    evidence = baselines()
     heads = evidence.baseline_heads()
     heads = heads[heads["seed"] == row.get("baseline", 1)]
     names = "encoder " + heads["layer"].astype(str) + "-" + heads["head"].astype(str)

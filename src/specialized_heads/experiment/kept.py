@@ -59,9 +59,8 @@ def imported_folder(experiment: Experiment, corpus: str, *, root: str | Path) ->
         return None if any(path.glob(f"seed*/{DESCRIPTION}")) else path
     if not HUB_NAME.fullmatch(given.model):
         return None
-    if (
-        path.exists() or _existing(given.model.split("/")[0], root).is_dir()
-    ):  # a path like data/model, not a model on the hub
+    # A path such as data/model is not a model on the hub.
+    if path.exists() or _existing(given.model.split("/")[0], root).is_dir():
         raise UserError(f"corpora.{corpus}.baseline: there is no folder {given.model}; check the path")
     return hub_folder(experiment, given.model, given.revision)
 

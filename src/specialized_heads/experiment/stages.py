@@ -65,9 +65,8 @@ def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
 def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
     """Fine-tuning with gates."""
     aim, pruning = Target.parse(target), experiment.for_corpus(corpus).pruning
-    gates = {"lam": aim.lam, "target_heads": aim.heads} | pruning.model_dump(
-        include={"gate_learning_rate", "gate_seed"}
-    )
+    gates = pruning.model_dump(include={"gate_learning_rate", "gate_seed"})
+    gates |= {"lam": aim.lam, "target_heads": aim.heads}
     return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | gates
 
 

@@ -78,9 +78,8 @@ class MaskedLanguageModel:
         chosen = keys.argsort(1).argsort(1) < number[:, None]
         action = random.random(ids.shape)
         drawn = random.integers(self.a.vocabulary, size=ids.shape)
-        structure = (drawn == self.a.pad) | (
-            drawn == self.a.separator
-        )  # not words: they would change what is a sentence
+        # No words: they would change what is a sentence.
+        structure = (drawn == self.a.pad) | (drawn == self.a.separator)
         drawn = np.where((action < REPLACED) | structure, self.a.mask, drawn)
         source = np.where(chosen & (action < KEPT), drawn, ids)
         labels = np.where(chosen, ids, self.a.pad)

@@ -92,8 +92,8 @@ def _nested(evidence: Evidence, models: pd.DataFrame) -> dict[int, dict[str, flo
     """
     whole, left = evidence.baseline_heads(), evidence.heads[evidence.heads["type"] == "encoder"]
     shared: dict[int, dict[str, float]] = {}
-    for seed, same in models.groupby(["seed", models["lam"].isna()]):
-        sizes = whole[whole["seed"] == seed[0]].groupby("layer").size()
+    for (seed, _), same in models.groupby(["seed", models["lam"].isna()]):
+        sizes = whole[whole["seed"] == seed].groupby("layer").size()
         larger = None
         for place in same["place"]:
             heads = left.merge(same.loc[same["place"] == place, MODEL], on=MODEL)[["layer", "head"]]
