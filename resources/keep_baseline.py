@@ -59,7 +59,8 @@ def keep(corpus: Path, output: Path, *, seed: int, settings: dict[str, Any], hou
         data_hash=training["data_hash"],
         sha256={name: stage.file_hash(output / name) for name in (WEIGHTS, LOGITS, LOG, *VOCABULARIES)},
         hours=hours,
-        machine=f"{platform.machine()}, {training['matmul_precision']} matrix products, torch {torch.__version__}",
+        machine=f"{platform.machine()}, torch {torch.__version__}",
+        matmul_precision=training["matmul_precision"],
     )
     stage.write_json(output / DESCRIPTION, about.model_dump())
 

@@ -118,7 +118,7 @@ def values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     experiment = load_experiment(values, origin="smoke")
     dumped = experiment.model_dump(mode="json")
     del dumped["model"]["head_width"]  # as if the key were newer than the baseline
-    kept = {"format": 1, "version": "1.0.0", "data_hash": "", "hours": 1.0, "machine": ""}
+    kept = {"format": 1, "version": "1.0.0", "data_hash": "", "hours": 1.0, "machine": "", "matmul_precision": "fp32"}
     kept |= dict.fromkeys(("architecture", "tokens", "sha256"), {})
     kept["corpus"] = {name: dumped["corpora"]["tatoeba_en_fr"][name] for name in CORPUS}
     kept["settings"] = {"seed": 1} | {name: dumped[name] for name in ("vocabulary", "model", "training")}

@@ -35,6 +35,7 @@ class Kept(Section):
     sha256: dict[str, str]  # of the other files of the folder
     hours: float  # of training
     machine: str  # that trained it
+    matmul_precision: Literal["bf16", "fp32"]  # that it was trained with
 
 
 def read_kept(folder: Path) -> Kept:

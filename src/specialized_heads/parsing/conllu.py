@@ -71,10 +71,10 @@ def _tree(block: list[tuple[int, str]], path: Path) -> Tree:
         if line.startswith("#"):
             text = decode_entities(found[1]) if (found := TEXT.fullmatch(line)) else text
             continue
-        row = [decode_entities(cell) for cell in line.split("\t")]
+        row = line.split("\t")
         if len(row) != COLUMNS:
             raise UserError(f"{where}: {len(row)} columns between tabs where CoNLL-U has {COLUMNS}")
-        number, form, upos, head, relation, last = row[0], row[1], row[3], row[6], row[7], row[9]
+        number, form, upos, head, relation, last = row[0], decode_entities(row[1]), row[3], row[6], row[7], row[9]
         if not (parts := NUMBER.fullmatch(number)):
             raise UserError(f"{where}: {number!r} is not the number of a word; it must be like 4, 4-5 or 4.1")
         if parts[2] == ".":

@@ -100,8 +100,8 @@ def main(files: stage.Files) -> None:
         return
     kept, model = load_kept(folder)
     check_tokens(folder, kept, {split: getattr(files, split) for split in SPLITS})
-    used = "bf16" if "bf16" in kept.machine else "fp32"
-    save(model, files.output, training={**kept.settings, "matmul_precision": used, "data_hash": kept.data_hash})
+    training = {**kept.settings, **kept.model_dump(include={"matmul_precision", "data_hash"})}
+    save(model, files.output, training=training)
     with stage.atomic(files.records) as temporary:
         shutil.copyfile(folder / LOG, temporary)
     stage.log.info("%s: %.1f hours of training on %s", folder, kept.hours, kept.machine)
