@@ -208,33 +208,25 @@ def difference(value: float, low: float, high: float) -> str:
 def report(rows: list[dict[str, Any]]) -> str:
     """The results as Markdown: a row per recipe, then the overlap over seeds."""
     by_recipe = {recipe_of(row): row for row in rows}
-    columns = [
-        "recipe",
-        "heads left",
-        "with a function",
-        "gates decided",
-        "loss",
-        "at λ 0",
-        "BLEU",
-        "− baseline [95%]",
-        "p",
-    ]
-    columns += ["λ 0 − baseline", "− λ 0 [95%]"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    table = []
     for recipe in RECIPES:
         if recipe.lam == 0 or recipe not in by_recipe:
             continue
         row, plain = by_recipe[recipe], by_recipe.get(recipe.plain)
         kinds = Counter(head.split()[0] for head in row["kept"])
         left = "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope])
-        cells = [recipe.name, left, specialised(row), f"{row['decided']:.0%}"]
-        cells += [f"{row['dev_loss']:.3f}", f"{plain['dev_loss']:.3f}" if plain else "", f"{row['bleu']:.1f}"]
-        cells += [difference(row["difference"], row["low"], row["high"]), f"{row['p_value']:.3f}"]
-        cells += [
-            f"{plain['difference']:+.1f}" if plain else "",
-            difference(*row["from_plain"]) if row.get("from_plain") else "",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = {"recipe": recipe.name, "heads left": left, "with a function": specialised(row)}
+        cells |= {"gates decided": f"{row['decided']:.0%}", "loss": f"{row['dev_loss']:.3f}"}
+        cells |= {"at λ 0": f"{plain['dev_loss']:.3f}" if plain else "", "BLEU": f"{row['bleu']:.1f}"}
+        cells |= {
+            "− baseline [95%]": difference(row["difference"], row["low"], row["high"]),
+            "p": f"{row['p_value']:.3f}",
+        }
+        cells["λ 0 − baseline"] = f"{plain['difference']:+.1f}" if plain else ""
+        cells["− λ 0 [95%]"] = difference(*row["from_plain"]) if row.get("from_plain") else ""
+        table.append(cells)
+    lines = [f"| {' | '.join(cells)} |" for cells in (table[0], *(cells.values() for cells in table))]
+    lines.insert(1, "|---" * len(table[0]) + "|")
     alike = [set(row["kept"]) for recipe, row in by_recipe.items() if recipe == replace(SHORT, seed=recipe.seed)]
     if len(alike) > 1:
         found, chance = overlap(alike)
