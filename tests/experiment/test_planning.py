@@ -197,7 +197,7 @@ def test_each_row_has_a_name_of_its_own_and_a_module_that_takes_its_files_and_se
 def test_everything_is_what_the_configuration_asks_for(experiment: Experiment) -> None:
     whole = made(experiment)
     plain = made(load({"experiment": "e", "corpora": {"b": experiment.corpora["b"].model_dump()}}))
-    of_pruning = {"front", "figure8", "figure10", "table2", "drift", "survival"}
+    of_pruning = {"front", "figure8", "figure10", "table2", "survival"}
     asked = {"figure2", "figure7", "figure9", "moments", "criteria", "controls", "ablation", *of_pruning}
     assert {"figure1", "figure3", "relations"} <= plain and not plain & {"gates", *asked}
     assert {"figure1", "claims", "index", "models", *asked} <= whole

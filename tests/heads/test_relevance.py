@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from scipy.stats import spearmanr
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads.relevance import average, measure
@@ -262,18 +261,16 @@ def planted() -> Average:
 def test_stability_is_judged_within_layers(planted: Average) -> None:
     rows = stability(planted)
     assert rows["decoder"] == rows["cross"] == []
-    clear, noise = rows["encoder"]  # pooled over both layers, ρ is 0.9: their levels differ
-    assert (clear["layer"], clear["heads"], noise["layer"], noise["heads"]) == (1, 8, 2, 8)
-    assert clear["rank_correlation"] > 0.95 and clear["top_head"] == 1.0
-    assert abs(noise["rank_correlation"]) < 0.4 and noise["top_head"] < 0.6
+    clear, noise = rows["encoder"]
+    assert (clear["layer"], noise["layer"]) == (1, 2)
+    assert clear["top_head"] == 1.0 and noise["top_head"] < 0.6
 
 
 def test_stability_is_the_mean_of_random_halves(planted: Average) -> None:
-    """With two sentences every split is the same, so both numbers can be checked by hand."""
+    """With two sentences every split is the same, so the share can be checked by hand."""
     two = Average({}, {key: sums[:2] for key, sums in planted.sums.items()}, planted.steps[:2], {})
     for layer, row in enumerate(stability(two)["encoder"]):
         first, second = two.sums["encoder", layer]
-        assert row["rank_correlation"] == pytest.approx(spearmanr(first, second).statistic)
         assert row["top_head"] == float(first.argmax() == second.argmax())
 
 

@@ -1,4 +1,4 @@
-"""What is made of the functions of heads beyond the paper: drift, survival, and the person of subjects."""
+"""Survival of heads with a function, beside chance."""
 
 import math
 from statistics import NormalDist
@@ -6,56 +6,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from specialized_heads.parsing.words import Word, write_parses
-from specialized_heads.report.beyond import drift, persons, survival
+from specialized_heads.report.beyond import survival
 from specialized_heads.report.claims import of_heads
 from specialized_heads.report.claims.of_heads import newcombe
 from specialized_heads.report.claims.table import evidence_of
-
-
-def test_drift_names_the_best_head_and_what_became_of_the_first(make) -> None:
-    """A baseline, the same without its best nsubj head, one with a better one beside it, and one without encoder heads."""
-    base = make.heads()
-    encoder = base["type"] == "encoder"
-    base.loc[encoder, "nsubj_head_to_dependent_margin"] = np.linspace(-0.3, 0.2, encoder.sum())
-    base.at[base.index[encoder][-1], "relations"] = ["nsubj_head_to_dependent"]
-    overtaken = base.copy()
-    overtaken.loc[3, "nsubj_head_to_dependent_margin"] = 0.5
-    models = {
-        "pruned/encoder_lambda0.5": base[~encoder],
-        "pruned/encoder_lambda0.01": overtaken,
-        "baseline": base,
-        "pruned/encoder_lambda0.1": base.drop(base.index[encoder][-1]),
-    }
-    cells = drift.numbers(make.tables(heads={"EN-FR": models}, relations={"EN-FR": make.relations()}))
-    assert set(cells["scope"]) == set(cells["type"]) == {"encoder"}
-    subjects = cells[cells["function"] == "nsubj v→s"]
-    assert subjects["lam"].tolist()[1:] == [0.01, 0.1, 0.5]
-    assert subjects["heads"].tolist() == [24, 24, 23, 0]
-    assert subjects["carrier"].tolist() == [drift.SAME, drift.MOVED, drift.LOST, drift.NONE]
-    assert list(zip(subjects["layer"], subjects["head"]))[:3] == [(3, 8), (1, 4), (3, 7)]
-    assert subjects["score"].tolist()[:2] == pytest.approx([0.2, 0.5])
-    assert subjects["labelled"].tolist() == [True, False, False, False]
-    assert set(subjects["measure"]) == {drift.MARGIN} != set(cells.loc[cells["function"] == "rare words", "measure"])
-    assert {"nsubj v→s", "24 none pruned", "0 λ 0.5", "3-8: +0.20"} <= set(make.texts(drift.draw(cells)))
-
-
-def test_drift_tells_types_and_offsets_apart(make) -> None:
-    base = make.heads(1, 4)
-    base["positional_share"] = [0.5, 0.6, 0.7, 0.95, *[0.5] * 4, 0.99, 0.5, 0.6, 0.99]
-    base["positional_offset"] = [-1, -1, -2, 1, *[0] * 4, *[-2, -1, 1, 2]]
-    base[[f"amod_{direction}_margin" for direction in ("head_to_dependent", "dependent_to_head")]] = np.nan
-    fewer = base.drop(base.index[3])
-    fewer.loc[0, "positional_share"] = 0.65
-    heads = {"baseline": base, "pruned/all_heads11": fewer}
-    cells = drift.numbers(make.tables(heads={"EN-FR": heads}, relations={"EN-FR": make.relations()}))
-    found = {key: list(zip(own["head"].fillna(0), own["carrier"])) for key, own in cells.groupby("function")}
-    assert found["positional −1"] == [(2, drift.SAME), (1, drift.MOVED)]
-    assert found["positional +1"] == [(4, drift.SAME), (0, drift.NONE)]  # head 3 looks two back
-    assert found["positional 0, decoder"] == [(1, drift.SAME)] * 2
-    assert found["diagonal, cross"] == [(3, drift.SAME)] * 2  # not 1 or 4, which are two beside the diagonal
-    # What no model has is left out.
-    assert not set(found) & {"positional 0", "positional −1, decoder", "amod n→a"} and len(found) == 5 + 6
 
 
 @pytest.mark.parametrize("survivors, heads, true", [(4, 24, 0.76), (20, 24, 0.76), (4, 24, 0.5), (24, 48, 0.9)])
@@ -126,35 +80,3 @@ def test_nested_heads_beside_chance(make) -> None:
     assert rows["in_larger"].fillna(-1).tolist() == [-1, 3, 3]
     assert rows["by_chance"].fillna(-1).tolist() == [-1, (2 * 6 + 2 * 6) / 8, 3]
     assert survival.shown(rows)["nested"].tolist() == ["–", "3 of 4 (3.0)", "3 of 4 (3.0)"]
-
-
-SUBJECTS = {
-    "first person": "I/PRON I/X We/PRON mine/PRON",
-    "second person": "you/PRON you/_ Y’all/PRON",
-    "third person": "it/PRON it/DET",
-    "other pronoun": "Who/PRON this/PRON",
-    "noun": "US/PROPN IT/PROPN mine/NOUN dogs/NOUN",
-    "other": "two/NUM this/DET dogs/_",
-}
-
-
-def subject(word: str, relation: str = "nsubj") -> list[Word]:
-    form, upos = word.split("/")
-    return [Word(form, 0, len(form), 2, relation, upos), Word("runs", 9, 13, 0, "root", "VERB")]
-
-
-def test_persons_of_subjects(tmp_path) -> None:
-    """Personal pronouns are told by their form, and the rest by its tag."""
-    trees = [subject(word) for words in SUBJECTS.values() for word in words.split()]
-    trees += [subject("dogs/NOUN", "nsubj:pass"), subject("me/PRON", "obj")]
-    for language, sentences in {"en-GB": trees, "de": trees[:1], "fr": [[]]}.items():
-        write_parses(tmp_path / language, sentences)
-    languages = {language: language for language in ("en-GB", "de", "fr")}
-    rows = persons.numbers(None, {language: tmp_path / language for language in languages}, languages=languages)
-    english = rows[rows["corpus"] == "en-GB"].set_index("person")
-    expected = {person: len(words.split()) + (person == "noun") for person, words in SUBJECTS.items()}
-    assert english["count"].to_dict() == expected
-    assert english[["subjects", "untagged"]].drop_duplicates().values.tolist() == [[sum(expected.values()), 2]]
-    lines = persons.shown(rows)
-    assert lines["first person"].tolist() == [f"{400 / sum(expected.values()):.1f}"]
-    assert [note for note in persons.notes(rows) if "left out: de (de)" in note]  # no list of its pronouns

@@ -13,7 +13,7 @@ from specialized_heads.report import output
 from specialized_heads.report.data import Tables
 
 NASTY = "_100% of $x_1 & #{a}~b\\c | <d> ^"
-SETTINGS = {"tables/persons": {"languages": {}}, "tables/environment": {"engines": [], "device": "cpu"}}
+SETTINGS = {"tables/environment": {"engines": [], "device": "cpu"}}
 EACH = pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.stem)
 
 
@@ -64,7 +64,7 @@ def test_every_result_is_made_in_all_its_formats_with_any_title(result: Result, 
     if "corpus" in rows and len(rows):
         assert rows["corpus"].str.contains(NASTY, regex=False).any() or set(rows["corpus"]) <= {"EN-RU", "Halves"}
     # Without the files that they read beside the tables, some have nothing to show.
-    assert len(rows) > 0 or {"data_card", "persons", "figure5", "task_speed"} & {Path(result.stem).name}
+    assert len(rows) > 0 or {"data_card", "figure5", "task_speed"} & {Path(result.stem).name}
 
 
 @EACH

@@ -16,9 +16,7 @@ class Settings(stage.Section):
 def main(files: stage.Files, settings: Settings) -> None:
     """Read `--model`, `--baseline`, `--test` and, if there is one, `--second`; write `--output`."""
     model, baseline = (load_on(path, settings.device, settings.precision) for path in (files.model, files.baseline))
-    heads = [len(layer) for layer in model.architecture.encoder]
-    written = {"metric": settings.metric, "heads": sum(heads), "by_layer": heads}
-    written |= {"total": sum(map(len, baseline.architecture.encoder))}
+    written: dict[str, object] = {"metric": settings.metric}
     how = {"metric": settings.metric, "kinds": model.architecture.labels}
     for name, path in (("test", files.test), ("second", files.second)):
         if path is None:

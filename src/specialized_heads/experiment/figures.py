@@ -39,7 +39,6 @@ class Result(NamedTuple):
     wanted: Callable[[Experiment], object] = corpora  # whether it is made where no target is named
     # What it reads beside the five tables, by option of the module: a pattern below the experiment's folder, and its corpora.
     files: dict[str, tuple[str, Callable[[Experiment], list[str]]]] = {}
-    settings: Callable[[Experiment], dict[str, Any]] = lambda experiment: {}
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -51,15 +50,6 @@ class Result(NamedTuple):
         """The docstring of the module."""
         path = Path(specialized_heads.__file__).parent.joinpath("report", *self.module.split(".")).with_suffix(".py")
         return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-
-
-def _languages(experiment: Experiment) -> dict[str, Any]:
-    return {"languages": {corpus.title: corpus.source_language for corpus in experiment.corpora.values()}}
-
-
-def _machine(experiment: Experiment) -> dict[str, Any]:
-    engines = [experiment.for_corpus(name).parser.engine for name in corpora(experiment)]
-    return {"engines": engines, "device": experiment.device}
 
 
 def _studies(experiment: Experiment) -> list[str]:
@@ -102,8 +92,6 @@ RESULTS = [
     Result("tables/data_card", "beyond.data_card", DATA, "Data card",
            files={"cards": ("{corpus}/corpus/raw.json", corpora), "counts": ("{corpus}/corpus/counts.json", corpora),
                   "parses": ("{corpus}/parses/analysis.json", corpora)}),
-    Result("tables/persons", "beyond.persons", DATA, "Persons of subjects",
-           files={"parses": ("{corpus}/parses/analysis.parquet", corpora)}, settings=_languages),
     Result("figures/figure1", "voita.figure1", PAPER, "Figure \u20071: relevance and function of each head"),
     Result("figures/figure2", "voita.figure2", PAPER, "Figure \u20072: the same, further corpora",
            lambda experiment: corpora(experiment)[1:]),
@@ -121,7 +109,6 @@ RESULTS = [
     Result("tables/functions", "beyond.functions", HEADS_OF, "Functions"),
     Result("figures/emergence", "beyond.emergence", HEADS_OF, "Emergence of functions", emerging),
     Result("tables/emergence", "beyond.emergence_table", HEADS_OF, "Emergence of functions, table", emerging),
-    Result("figures/drift", "beyond.drift", HEADS_OF, "Drift of functions", PRUNED),
     Result("figures/survival", "beyond.survival", HEADS_OF, "Survival of heads", PRUNED),
     Result("tables/survival", "beyond.survival", HEADS_OF, "Survival of heads, table", PRUNED),
     Result("tables/relevance", "beyond.relevance", HEADS_OF, "Rules of relevance", by_rule),
@@ -139,7 +126,7 @@ RESULTS = [
     Result("tables/task_speed", "classification.task_speed", BERT, "Speed of BERT", tasks, {"speed": (SPEED, tasks)}),
     Result("tables/models", "beyond.models", RUNS, "Models, scores, signatures"),
     Result("figures/training_curves", "beyond.training_curves", RUNS, "Training curves", _everything),
-    Result("tables/environment", "beyond.environment", RUNS, "Environment", _everything, settings=_machine),
+    Result("tables/environment", "beyond.environment", RUNS, "Environment", _everything),
 ]  # fmt: skip
 BY_STEM = {result.stem: result for result in RESULTS}
 LAST = "tables/environment"  # made when all else is; it differs from run to run
@@ -165,9 +152,11 @@ def files(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, list[s
 
 def settings(experiment: Experiment, /, *, stem: str, **_: str) -> dict[str, Any]:
     """Its settings; `titles`: by option, of the corpora that its files belong to."""
-    result = BY_STEM[stem]
+    if stem == LAST:
+        engines = [experiment.for_corpus(name).parser.engine for name in corpora(experiment)]
+        return {"engines": engines, "device": experiment.device}
     titles = {
         option: [experiment.studies[name].title for name in names(experiment)]
-        for option, (_, names) in result.files.items()
+        for option, (_, names) in BY_STEM[stem].files.items()
     }
-    return result.settings(experiment) | ({"titles": titles} if titles else {})
+    return {"titles": titles} if titles else {}

@@ -238,10 +238,11 @@ def is_dark(colour: tuple[float, ...]) -> bool:
     return float(np.dot(colour[:3], (0.299, 0.587, 0.114))) < 0.5
 
 
-def hatched_cell(axes: Axes, x: float, y: float, *, width: float = 1.0, height: float = 1.0) -> None:
+def hatched_cell(axes: Axes, x: float, y: float) -> None:
     """A cell around this point whose value is undefined."""
-    corner = x - width / 2, y - height / 2
-    axes.add_patch(Rectangle(corner, width, height, facecolor="white", edgecolor="#BBBBBB", hatch="////", linewidth=0))
+    axes.add_patch(
+        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor="#BBBBBB", hatch="////", linewidth=0)
+    )
 
 
 def function_cell(axes: Axes, functions: list[str], *, left: float, bottom: float, width: float, height: float) -> None:

@@ -1,11 +1,9 @@
 """Relevance of each head averaged over the generation steps of a set, how well it is conserved, and how stable it is."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import ConstantInputWarning, pearsonr, rankdata
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore, cut
@@ -77,15 +75,11 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str) -> Av
 
 
 def stability(average: Average) -> dict[str, list[dict[str, float]]]:
-    """Agreement of the relevance ranking within each layer between random halves of the set.
-
-    Heads of different layers are not compared: layers differ so much that a correlation over all of them is high even where
-    the ranks within each layer are noise.
+    """Agreement between random halves of the set on the most relevant head of each layer.
 
     Returns:
-        per attention type, for each layer with two heads or more that relevance reaches: `layer`, from 1; `heads`; and over
-        `SPLITS` random splits, `rank_correlation`, the mean of Spearman's ρ between the halves, and `top_head`, the share of
-        splits whose halves agree on the most relevant head.
+        per attention type, for each layer with two heads or more that relevance reaches: `layer`, from 1, and `top_head`, the
+        share of `SPLITS` random splits whose halves agree.
     """
     sides = np.random.default_rng(1).permuted(np.tile(np.arange(len(average.steps)) % 2, (SPLITS, 1)), axis=1)
     rows: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
@@ -93,10 +87,6 @@ def stability(average: Average) -> dict[str, list[dict[str, float]]]:
         if len(sums) < 2 or sums.shape[1] < 2 or not sums.any():
             continue
         means = np.stack([side @ sums / (side @ average.steps)[:, None] for side in (sides, 1 - sides)])
-        with warnings.catch_warnings():  # heads that all tie have no ranks to agree on
-            warnings.simplefilter("ignore", ConstantInputWarning)
-            correlation = np.nan_to_num(pearsonr(*rankdata(means, axis=-1), axis=-1).statistic)  # (SPLITS,)
         first, second = means.argmax(-1)
-        row = {"layer": layer + 1, "heads": sums.shape[1]}
-        rows[kind].append(row | {"rank_correlation": correlation.mean(), "top_head": (first == second).mean()})
+        rows[kind].append({"layer": layer + 1, "top_head": (first == second).mean()})
     return rows
