@@ -94,6 +94,10 @@ CASES = {
     "marian: pieces": (configured(vocab_size=MANY), f"has the shape [60, 32], but [{MANY}, 32] by config.json"),
     "marian: layers": (configured(encoder_layers=10**5), "encoder_layers: Input should be less than or equal to 1000"),
     "marian: more layers": (configured(decoder_layers=900), "have no tensor model.decoder.layers.2."),
+    "marian: fewer layers": (
+        configured(decoder_layers=1),
+        "but the number of layers is 1 by config.json",
+    ),
     "marian: gelu_new": (configured(activation_function="gelu_new"), "'gelu_new' is not supported"),
     "marian: no weights": (replaced(WEIGHTS), "model.safetensors: no such file"),
     "marian: pickle": (lambda f: (f / WEIGHTS).rename(f / PICKLE), "pickled weights are not loaded"),

@@ -21,7 +21,7 @@ from specialized_heads.report import make as maker
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import Evidence
 from specialized_heads.report.data import Tables, load
-from specialized_heads.report.gather import EMPTY, KEYS
+from specialized_heads.report.gather import COLUMNS, KEYS
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head_to_dependent", "dependent_to_head")
@@ -126,7 +126,7 @@ def tables(folder: Path, **given: dict) -> Tables:
                 keys |= columns(text, int(seed or 1)) if name != "relations" else {}
                 frame = pd.DataFrame(with_counterparts(part) if name == "models" and isinstance(part, list) else part)
                 frames.append(frame.assign(**{key: value for key, value in keys.items() if key not in frame}))
-        table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EMPTY.get(name))
+        table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=COLUMNS.get(name))
         table = table.reindex(columns=[*KEYS, *(column for column in table if column not in KEYS)]).astype(KEYS)
         table.to_parquet(folder / f"{name}.parquet")
     return load([folder])

@@ -104,7 +104,10 @@ def test_what_cannot_be_tested_says_why(evidence: Evidence) -> None:
     weak = {"scores": evidence.scores.assign(bleu=4.0)}  # a model that cannot translate
     steps, single = evidence.systematic, evidence.single
     none = {"single": single.iloc[:0], "second": single.iloc[:0]}
-    cases = [(measure, weak, "less than 5 BLEU") for measure in (of_ablation.significant, LAST, RANK, CROSS, LATER)]
+    cases = [
+        (measure, weak, "less than 5 BLEU")
+        for measure in (of_ablation.significant, of_ablation.two_sets, LAST, RANK, CROSS, LATER)
+    ]
     cases += [(measure, none, "ablation.single") for measure in (of_ablation.significant, of_ablation.two_sets, RANK)]
     cases += [
         (partial(END, kept=0.9), weak, "less than 5 BLEU"),
@@ -271,5 +274,9 @@ def test_the_page_of_evidence_has_each_claim_with_a_link_and_its_note(kept, tmp_
     notes.write_text("claim,note\nbaseline_wtm,typing error\n", encoding="utf-8")
     with pytest.raises(UserError, match="no claim baseline_wtm"):
         across.write([kept("b")], output=output, notes=notes)
+    for content in ("", "claim;note\na;b\n", b"claim,note\n\xff,b\n"):
+        notes.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(UserError, match="--notes takes CSV in UTF-8 with the columns claim and note"):
+            across.notes_of(notes)
     with pytest.raises(UserError, match="no models.parquet"):
         across.judged([tmp_path])

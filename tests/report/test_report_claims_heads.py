@@ -229,6 +229,9 @@ def test_functions_of_pruned_heads_may_be_taken_over(evidence: Evidence, owner, 
     drifted = replace(evidence, heads=evidence.heads.assign(relations=relations))
     assert of_heads.taken_over(drifted).value == share
     assert verdict("taken_over", drifted) == expected
+    bare = evidence.heads.assign(**dict.fromkeys(("relations", "functions"), [[]] * len(evidence.heads)))
+    reason(of_heads.taken_over, evidence, heads=bare)
+    reason(of_heads.two_functions, evidence, heads=bare)
 
 
 def test_functions_drift_if_a_head_has_two(evidence: Evidence) -> None:

@@ -10,7 +10,7 @@ import pytest
 from specialized_heads.experiment.configuration import load as load_experiment
 from specialized_heads.experiment.file import read
 from specialized_heads.report import configuration, gather
-from specialized_heads.report.data import load
+from specialized_heads.report.data import Tables, in_order_of_importance, load
 from specialized_heads.stage import UserError
 
 HEAD = {"type": ["encoder", "encoder"], "layer": [1, 2], "head": [1, 3]}
@@ -124,6 +124,9 @@ def test_ablation_tells_its_sets_and_methods_apart(gathered) -> None:
         ["all", "test", True, "BLEU", 20.0],
     ]
     assert rows.loc[1, "bleu_full"] == 80.0 and rows.loc[3, "update"] == 5
+    # Without steps, their columns are there, and no row is one.
+    alone = gathered("ablation", files, {f"{pattern}.parquet": [baseline]})
+    assert len(in_order_of_importance(Tables(*[alone] * len(Tables._fields)))) == 0 < len(alone)
 
 
 def test_relations_belong_to_no_model_and_tables_can_be_empty(gathered) -> None:

@@ -33,6 +33,14 @@ def test_gates_over_time(make) -> None:
     assert [name for name in gates.LOOKS if name in written] == ["positional", "rare words"]
 
 
+def test_gates_of_a_baseline_without_some_heads_keep_the_numbers_of_heads(make) -> None:
+    log = pd.DataFrame({"update": [5], "open_encoder": [[[0.9]]]})
+    heads = make.heads(1, 2)
+    heads = heads[(heads["type"] != "encoder") | (heads["head"] == 2)]
+    table = gates.numbers(make.tables(heads={"EN-FR": heads}, logs={"EN-FR": {"pruned/encoder_lambda0.01": log}}))
+    assert table[["head", "functions"]].values.tolist() == [[2, "positional"]]
+
+
 def test_controls_stand_beside_their_pruned_model(make) -> None:
     rows = []
     for seed in (1, 2, 3):

@@ -174,6 +174,21 @@ def test_a_folder_that_is_missing_is_not_taken_for_a_model_on_the_hub(values, tm
     values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "data/my_baseline"}
     with pytest.raises(UserError, match="corpora.tatoeba_en_fr.baseline: there is no folder data/my_baseline"):
         check(values)
+    values["corpora"]["tatoeba_en_fr"]["baseline"] = {"model": "opus-mt-en-fr"}
+    with pytest.raises(
+        UserError, match="there is no folder opus-mt-en-fr, and a model on the hub has a name like owner/model"
+    ):
+        check(values)
+
+
+def test_a_kept_baseline_is_named_by_its_parent_and_has_no_tags(values) -> None:
+    corpus = values["corpora"]["tatoeba_en_fr"]
+    corpus["baseline"] = {"model": "kept/seed1"}
+    with pytest.raises(UserError, match="kept/seed1 is the baseline of one seed; name its parent"):
+        check(values)
+    corpus["baseline"] = {"model": "kept", "target_tag": "fra"}
+    with pytest.raises(UserError, match="baseline.target_tag: kept baselines have none; remove it"):
+        check(values)
 
 
 def test_a_bert_that_does_not_exist_is_an_error_that_names_the_key() -> None:

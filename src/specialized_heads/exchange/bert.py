@@ -128,6 +128,7 @@ def load_bert(folder: Path, *, vocabulary: wordpiece.Vocabulary) -> Bert:
     config = read_config(folder)
     stored = reading.read_headers(folder)
     prefix = "bert." if any(name.startswith("bert.") for name in stored) else ""
+    reading.refuse_more(folder, stored, f"{prefix}encoder.layer.", layers=config.num_hidden_layers)
     if config.vocab_size < vocabulary.size:
         raise UserError(f"{folder}: {vocabulary.size} tokens for {config.vocab_size} embeddings; fetch the tokeniser")
     layers, heads, pruned = range(config.num_hidden_layers), range(config.num_attention_heads), config.pruned_heads

@@ -151,6 +151,8 @@ def load_folder(folder: Path, tokens: SpecialTokens) -> Transformer:
 def find_weights(folder: Path, a: Architecture) -> tuple[dict[str, Stored], dict[str, list[str]]]:
     """The tensors of the folder, which must fit the architecture, and for each parameter the names of those that hold it."""
     stored, names = reading.read_headers(folder), {}
+    for side, layers in (("encoder", a.encoder), ("decoder", a.decoder)):
+        reading.refuse_more(folder, stored, f"model.{side}.layers.", layers=len(layers))
     for name, shape in shapes(a).items():
         candidates = [their_name(name), *SHARED.get(name, ())]
         if name != TIED.get(a.tied):

@@ -122,6 +122,13 @@ def read_index(path: Path) -> dict[str, str]:
     return files
 
 
+def refuse_more(folder: Path, stored: Mapping[str, Stored], prefix: str, *, layers: int) -> None:
+    """Raise a `UserError` if the weights have more layers, of names that begin with the prefix, than the configuration says."""
+    if more := [name for name in stored if name.startswith(f"{prefix}{layers}.")]:
+        said = f"its weights have a tensor {min(more)}, but the number of layers is {layers} by {CONFIG}"
+        raise UserError(f"{folder}: {said}; fetch both from the same place")
+
+
 def find(folder: Path, stored: Mapping[str, Stored], names: Sequence[str], shape: Sequence[int]) -> list[str]:
     """Those of the names that are stored; a `UserError` if none is, or one has another shape or is quantised."""
     if not (held := [name for name in names if name in stored]):

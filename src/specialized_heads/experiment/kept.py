@@ -115,9 +115,19 @@ def check_given(experiment: Experiment, *, root: Path) -> None:
             raise UserError(f"{place}: a given baseline has no checkpoints; empty {key}, or {remedy}")
         if model := imported_folder(experiment, corpus, root=root):
             if model.is_dir() and not any((model / name).is_file() for name in MODEL_FILES):
+                if (model / DESCRIPTION).is_file():
+                    raise UserError(
+                        f"{place}: {model} is the baseline of one seed; name its parent, with a folder per seed"
+                    )
                 raise UserError(f"{place}: {model} holds no kept baseline and no model; check the path, or {remedy}")
             _check_imported(experiment, corpus, place)
             continue
+        given = values.baseline
+        if not _existing(given.model, root).is_dir():
+            said = f"there is no folder {given.model}, and a model on the hub has a name like owner/model"
+            raise UserError(f"{place}: {said}; check it, or {remedy}")
+        if keys := [key for key in ("revision", "source_tag", "target_tag") if getattr(given, key) is not None]:
+            raise UserError(f"{place}.{keys[0]}: kept baselines have none; remove it")
         sections = {"vocabulary": merged.vocabulary, "model": merged.model, "training": merged.training}
         sections |= {name: getattr(values, name) for name in CORPUS}
         for seed in experiment.seeds:

@@ -165,7 +165,7 @@ def conllu_parses(texts: list[str], *, path: Path) -> tuple[list[list[Word]], di
     if (parsed := sum(map(bool, parses))) < LEAST * len(texts):
         raise UserError(
             f"{path}: {parsed or 'none'} of the {len(texts)} analysis sentences have a tree among the {len(trees)} of this file; "
-            "parser.path must hold parses of corpus/analysis.parquet, or corpora.*.source.analysis the sentences of the treebank"
+            "it must have those of corpus/analysis.parquet, or be the treebank in corpora.*.source.analysis"
         )
     return parses, {
         "engine": "conllu",

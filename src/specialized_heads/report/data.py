@@ -12,11 +12,14 @@ import pandas as pd
 
 from specialized_heads.experiment.names import Name, Target
 from specialized_heads.parsing.relations import DIRECTIONS
-from specialized_heads.report.gather import BLEU
+from specialized_heads.report.gather import BLEU, KEYS
+from specialized_heads.stage import UserError
 from specialized_heads.tables import read_table
 
 # Columns that identify a model.
 MODEL = ["corpus", "kind", "scope", "lam", "target_heads", "criterion", "seed", "update"]
+# A column by which each table is known.
+FIRST = {"models": "metric", "heads": "functions", "logs": "update", "ablation": "what", "relations": "direction"}
 
 
 class Tables(NamedTuple):
@@ -79,6 +82,9 @@ def load(folders: Sequence[Path]) -> Tables:
     frames = {}
     for name in Tables._fields:
         parts = [read_table(folder / f"{name}.parquet").to_pandas() for folder in folders]
+        for folder, part in zip(folders, parts, strict=True):
+            if missing := {*KEYS, FIRST[name]} - {*part}:
+                raise UserError(f"{folder / name}.parquet: not the table of {name}: it has no column {min(missing)}")
         frame = pd.concat(parts, ignore_index=True)
         frames[name] = frame.assign(corpus=frame["title"]).astype({"target_heads": float})
     return Tables(**frames)

@@ -26,8 +26,8 @@ KEYS = dict.fromkeys(("experiment", "corpus", "title", "kind", "scope"), "string
 KEYS |= {"lam": "float64", "target_heads": "Int64", "criterion": "string", "seed": "Int64", "update": "Int64"}
 # Of a model pruned with gates, in `model.json`; see `pruning.prune`.
 GATES = ("expected", "decided", "loss_hard", "loss_soft")
-# Columns of tables that an experiment can leave empty.
-EMPTY = {
+# Columns that a table has even if nothing in it was measured, such as those of one kind of ablation.
+COLUMNS = {
     "ablation": [
         "what", "type", "layer", "head", "removed", "heads", "share", "bleu", "bleu_low", "bleu_high", "bleu_full", "delta",
         "delta_low", "delta_high", "p_value", "sentences", "measured_on", "systematic", "metric",
@@ -143,8 +143,8 @@ def gather(settings: Settings, results: Path) -> pd.DataFrame:
     """The table, from the files below `results`, the folder of the experiment."""
     files = [(pattern, owner) for pattern, owners in settings.files.items() for owner in owners]
     frames = [rows_of(settings, results, *file) for file in files]
-    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EMPTY.get(settings.table))
-    table = table.reindex(columns=[*KEYS, *(column for column in table if column not in KEYS)]).astype(KEYS)
+    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    table = table.reindex(columns=list(dict.fromkeys([*KEYS, *table, *COLUMNS.get(settings.table, ())]))).astype(KEYS)
     unknown = [column for column in table if column not in KEYS and table[column].isna().all()]
     return table.astype(dict.fromkeys(unknown, float))
 

@@ -9,11 +9,13 @@ makes tables with notes unreadable, and does not escape `|`.
 
 import html
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from specialized_heads.report import style
 from specialized_heads.stage import atomic, write_file
@@ -109,6 +111,11 @@ def _settle(figure: Figure) -> None:
     The constraint solver orders its unknowns by memory address, so its last bits differ from run to run, which would show in
     the names of clip paths in SVG and PDF files.
     """
+    for text in figure.findobj(
+        Text
+    ):  # else text that begins with Arabic or Hebrew is laid out from right to left as a whole
+        if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text.get_text()):
+            text.set_text("\n".join(f"\u200e{line}" for line in text.get_text().split("\n")))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes in figure.axes:

@@ -30,6 +30,7 @@ from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
+from specialized_heads.parsing.relations import STANFORD
 from specialized_heads.parsing.words import Word, read_parses
 from specialized_heads.tables import HEAD, read_table
 
@@ -174,6 +175,7 @@ def main(files: stage.Files, settings: Settings) -> None:
         "order": {kind: maps.head_numbers(model, kind) for kind in KINDS},
         "heads": read_heads(files.heads),
         "sentences": sentences,
+        "sameRelation": STANFORD,
     }
     stage.write_file(files.output, page(data))
     sizes = len(sentences), len(store), settings.sentences, files.output.stat().st_size / 1e6

@@ -28,6 +28,7 @@ LONGEST_LINE = 1 << 20  # bytes; a longer line would fill the memory
 STREAMS: dict[str, Callable[[Path], BinaryIO]] = {".gz": gzip.open, ".xz": lzma.open}
 ARCHIVES = (".zip", ".tar", ".tgz")
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\3\4": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
+MAGIC |= {b"PAR1": "parquet"}
 # zipfile reports what it cannot read, such as passwords, as RuntimeError.
 DAMAGE = (EOFError, OSError, RuntimeError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
 
@@ -163,7 +164,7 @@ def lines(text: Path | BinaryIO) -> Iterator[str]:
         except UnicodeDecodeError as error:
             if kind := next((kind for magic, kind in MAGIC.items() if number == 1 and line.startswith(magic)), None):
                 raise UserError(
-                    f"{text.name}: line 1: packed by {kind}; unpack it, or name a gzip or xz file .gz or .xz"
+                    f"{text.name}: line 1: packed by {kind}; unpack it to plain text, or name a gzip or xz file .gz or .xz"
                 ) from None
             raise UserError(
                 f"{text.name}: line {number}: not UTF-8 ({error.reason}); convert the file to UTF-8"

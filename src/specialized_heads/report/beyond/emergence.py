@@ -8,6 +8,7 @@ token (5.3), relevance that of the most relevant head of each layer (4).
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -79,6 +80,9 @@ def relation_name(column: str) -> str:
 def draw(points: pd.DataFrame) -> Figure:
     """Draw one row of panels per corpus; curves are means over seeds, with the range of seeds behind them."""
     corpora = style.by(points, "corpus")
+    first, last = points["update"].min(), points["update"].max()
+    decades = 10.0 ** np.arange(8)
+    ticks = [first, *decades[(decades >= 2 * first) & (decades <= last / 2)], last]
     figure = Figure(figsize=(style.DOUBLE, HEIGHT * len(corpora) + KEY), layout="constrained")
     grid = figure.subplots(len(corpora), len(PANELS), squeeze=False, sharex=True)
     for axes, corpus in zip(grid[:, 0], corpora, strict=True):
@@ -89,6 +93,9 @@ def draw(points: pd.DataFrame) -> Figure:
             _panel(axes, own[own["measure"] == measure], looks)
         column[0].set_title(style.wrap(title, inches=style.DOUBLE / len(PANELS) - 0.25, size=7), size=7)
         column[-1].set_xlabel("update")
+        column[-1].set_xticks(ticks)
+        column[-1].xaxis.set_major_formatter("{x:,.0f}")
+        column[-1].xaxis.set_minor_formatter(NullFormatter())
         if len(looks) > 1:
             handles = [Line2D([], [], label=name.replace("dependent", "dep."), **look) for name, look in looks.items()]
             place = {"loc": "upper center", "bbox_to_anchor": (0.4, -0.28)}
@@ -116,7 +123,5 @@ def _panel(axes: Axes, points: pd.DataFrame, looks: dict[str, dict[str, object]]
     for threshold in points["threshold"].dropna().unique():
         axes.axhline(threshold, **style.PAPER_LINE)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(labelsize=6)
     axes.grid(axis="y")

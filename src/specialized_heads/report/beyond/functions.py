@@ -82,7 +82,8 @@ def notes(rows: pd.DataFrame) -> list[str]:
         if row.uncertain:
             line += f", {row.uncertain} of them with a margin whose interval includes zero"
         if not row.labelled:
-            line += f"; most likely {row.updates:,} updates of training are few, or the model is small"
+            few = f"{row.updates:,} updates of training are few, or " if row.updates else ""  # 0: imported
+            line += f"; most likely {few}the model is small"
         lines.append(f"{line}.")
     return lines
 

@@ -7,6 +7,7 @@ neither closed nor fully open with probability 0.9. With a target number of head
 which shows as saturated colours.
 """
 
+from itertools import count
 from math import log
 
 import numpy as np
@@ -41,17 +42,18 @@ def numbers(tables: Tables) -> pd.DataFrame:
     logs = first_seed(tables.logs[tables.logs["kind"] == "pruned"])
     logs = logs[logs["corpus"] == logs["corpus"].iloc[0]] if len(logs) else logs
     model = ["corpus", "scope", "lam", "target_heads"]
+    heads = tables.heads[(tables.heads["kind"] == "baseline") & tables.heads["seed"].isin(logs["seed"])]
+    heads = heads.assign(functions=heads["functions"].map("; ".join))[["corpus", "type", "layer", "head", "functions"]]
+    known = heads.groupby(["corpus", "type", "layer"])["head"].agg(list).to_dict()  # a given baseline may lack some
     gates = [
         [*(record[key] for key in model), kind, layer, head, record["update"], p_open]
         for record in logs.to_dict("records")
         for kind in style.TYPES
         if isinstance(record.get(f"open_{kind}"), list | np.ndarray)
         for layer, values in enumerate(record[f"open_{kind}"], start=1)
-        for head, p_open in enumerate(values, start=1)
+        for head, p_open in zip(known.get((record["corpus"], kind, layer), count(1)), values, strict=False)
     ]
     table = pd.DataFrame(gates, columns=COLUMNS[:-1]).astype({"lam": float, "target_heads": "Int64"})
-    heads = tables.heads[(tables.heads["kind"] == "baseline") & tables.heads["seed"].isin(logs["seed"])]
-    heads = heads.assign(functions=heads["functions"].map("; ".join))[["corpus", "type", "layer", "head", "functions"]]
     return table.merge(heads, "left").fillna({"functions": ""})
 
 

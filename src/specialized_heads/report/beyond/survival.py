@@ -123,13 +123,16 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
 def draw(rows: pd.DataFrame) -> Figure:
     """Draw one row per model, the rows of all models in bold."""
     groups = rows.groupby(["corpus", "scope"], sort=False)
-    lines = len(rows) + 1.6 * groups.ngroups
+    wide = {"inches": style.DOUBLE - 1, "size": 7}
+    titles = {key: style.wrap(f"{key[0]}, {style.SCOPES[key[1]]}", **wide) for key in groups.groups}
+    more = {key: 0.8 * title.count("\n") for key, title in titles.items()}  # rows of its further lines
+    lines = len(rows) + 1.6 * groups.ngroups + sum(more.values())
     drawn = Figure(figsize=(style.DOUBLE, ROW * lines + 0.85), layout="constrained")
     axes = drawn.add_subplot()
     y, labels = -1.0, {}
-    for (corpus, scope), same in groups:
-        y += 1.6
-        axes.text(-1, y, f"{corpus}, {style.SCOPES[scope]}", weight="bold", va="center_baseline")
+    for key, same in groups:
+        y += 1.6 + more[key]
+        axes.text(-1, y + 0.4, titles[key], weight="bold", va="bottom")
         axes.plot([0, 0], [y + 0.5, y + len(same) + 0.5], zorder=0, **style.REFERENCE)
         for row in same.to_dict("records"):
             y += 1

@@ -10,6 +10,7 @@ most seeds, then that which can judge most claims.
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
 
@@ -18,7 +19,7 @@ from specialized_heads.report.claims import table
 from specialized_heads.report.claims.claim import Claim, Unit, Verdict
 from specialized_heads.report.claims.table import PAPERS, VERDICTS, accepted, ours
 from specialized_heads.report.output import escape_markdown
-from specialized_heads.stage import UserError, write_file
+from specialized_heads.stage import UserError, one_line, write_file
 
 RULE = (
     "The claims of both papers that a number can test, each judged by the experiment that has the best evidence for it. Of "
@@ -35,7 +36,7 @@ COLUMNS = ["claim", "paper", "accepted", "here", "verdict", "evidence", "notes"]
 def judged(folders: Sequence[Path]) -> pd.DataFrame:
     """The rows of `table.judged` for each of these folders of tables, with `experiment`, `folder`, `seeds` and `updates`."""
     frames = []
-    for folder in folders:
+    for folder in dict.fromkeys(folders):
         if missing := [name for name in data.Tables._fields if not (folder / f"{name}.parquet").is_file()]:
             raise UserError(f"{folder}: no {missing[0]}.parquet; give folders such as results/default/data")
         tables = data.load([folder])
@@ -83,7 +84,12 @@ def notes_of(path: Path | None) -> dict[str, str]:
     """The note of each claim in a CSV file with the columns `claim` and `note`."""
     if path is None:
         return {}
-    notes = pd.read_csv(path, dtype=str, keep_default_na=False)
+    try:
+        notes = pd.read_csv(path, dtype=str, keep_default_na=False)[["claim", "note"]]
+    except (OSError, KeyError, ValueError) as error:  # also what pandas raises for an empty or broken file
+        raise UserError(
+            f"{path}: {one_line(error)}; --notes takes CSV in UTF-8 with the columns claim and note"
+        ) from None
     if unknown := sorted(set(notes["claim"]) - set(CLAIMS)):
         raise UserError(f"{path}: there is no claim {unknown[0]}; correct its name")
     return dict(zip(notes["claim"], notes["note"], strict=True))
@@ -104,7 +110,7 @@ def _line(same: pd.DataFrame, note: str, output: Path) -> str:
     first, values, evidence, notes = same.iloc[0], "", "", [note, same["reason"].iloc[0]]
     if first["verdict"] != Verdict.NOT_TESTABLE:
         values = "; ".join(f"{row['corpus']}: {ours(row, Unit(row['unit']))}" for row in same.to_dict("records"))
-        where = os.path.relpath(Path(first["folder"]).parent / "claims.md", output.parent)
+        where = quote(os.path.relpath(Path(first["folder"]).parent / "claims.md", output.parent))
         seeds = f"{first['seeds']} seed{'' if first['seeds'] == 1 else 's'}, {first['updates']:,} updates"
         evidence, notes = f"[{escape_markdown(first['experiment'])}]({where}), {seeds}", [note, *same["note"].unique()]
     cells = [

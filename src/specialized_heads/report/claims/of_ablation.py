@@ -96,8 +96,8 @@ def two_sets(evidence: Evidence) -> Measured:
     pairs = pd.concat([first, second], axis=1, keys=["first", "second"], join="inner")
     if evidence.of == "classification":
         require(len(pairs), "the task has no mismatched set")
-        evidence.require_bleu()
     require(len(pairs), "single heads are not ablated on a second set")
+    evidence.require_bleu()
     score = "BLEU" if evidence.of == "translation" else "the score"
     values = []
     for _, same in pairs.groupby("seed"):

@@ -173,12 +173,17 @@ def functions_kept(evidence: Evidence, *, left: float) -> Measured:
 
 
 def taken_over(evidence: Evidence) -> Measured:
-    """The share of encoder-pruned models in which a head that is left has a new function, which a pruned head had."""
+    """The share of encoder-pruned models in which a head that is left has a new function, which a pruned head had.
+
+    Models that lost no head with a function say nothing.
+    """
     functions, models = _functions_by_head(evidence, evidence.baseline_heads()), []
     for seed, heads in evidence.survivors("encoder"):
         left = _functions_by_head(evidence, heads)
         gone = set().union(*(had for head, had in functions.items() if head[0] == seed and head not in left))
-        models.append(any((has - functions[head]) & gone for head, has in left.items()))
+        if gone:
+            models.append(any((has - functions[head]) & gone for head, has in left.items()))
+    require(models, "no pruned model has lost a head with a function")
     return Measured(float(np.mean(models)), n=len(models), of="models")
 
 
@@ -190,6 +195,7 @@ def two_functions(evidence: Evidence) -> Measured:
     """The share of encoder-pruned models in which a head is positional and follows a relation."""
     models = [evidence.functions(heads) for _, heads in evidence.survivors("encoder")]
     kinds = [[{name.startswith(POSITIONAL) for name in names - {RARE_WORDS}} for names in heads] for heads in models]
+    require(any(any(heads) for heads in kinds), "no head of a pruned model has a function")
     return Measured(float(np.mean([{True, False} in heads for heads in kinds])), n=len(models), of="models")
 
 

@@ -53,7 +53,9 @@ def _column(axes: Axes, column: pd.DataFrame, *, x: float, half: float, look: tu
     if column["accuracy"].isna().all():
         axes.text(x, 0.02, "none", rotation=90, ha="center", va="bottom", size=6, color=colour)
     if column["baseline"].notna().any():
-        axes.hlines(column["baseline"].iloc[0], x - half, x + half, color="black", linewidth=1.4, zorder=3)
+        axes.hlines(
+            column["baseline"].iloc[0], x - half, x + half, color="black", linewidth=1.4, zorder=3, clip_on=False
+        )
     others = column[~column["best"] & column["accuracy"].notna()]
     spread = [x + half * (2 * ((place * GOLDEN) % 1) - 1) for place in range(len(others))]
     axes.scatter(spread, others["accuracy"], s=2.5, color=colour, alpha=0.35, linewidths=0)
