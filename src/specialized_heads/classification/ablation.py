@@ -58,7 +58,6 @@ def predict_without(model: Bert, store: TokenStore, removals: Sequence[Removal])
 
 @stage.command("model", "tokens", "output", "state", optional=("importance",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
     model, store = load_on(files.model, settings.device, settings.precision), load_tokens(files.tokens)
     if files.importance:
         importance = read_table(files.importance).to_pandas()

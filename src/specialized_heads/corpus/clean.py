@@ -147,7 +147,6 @@ def kept_blocks(everything: Path, pairs: pd.DataFrame) -> Iterator[pa.RecordBatc
 
 @command("input", "output", "counts", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read `--input` (raw.parquet); write `--output` (clean.parquet) and `--counts` (clean.json)."""
     counts = clean(files.input, files.output, settings=settings)
     write_json(files.counts, counts)
     log.info("clean: %(clean)d of %(raw)d pairs in %(groups)d groups; dropped %(dropped_in_cleaning)s", counts)

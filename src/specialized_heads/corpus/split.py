@@ -179,7 +179,6 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
 
 @command("input", "raw-card", "clean-counts", *NAMES, "counts", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read `--input` with its `--raw-card` and `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis`, `--counts`."""
     card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
     try:
         sets, dropped = divide(read_index(files.input), sizes=settings.split)

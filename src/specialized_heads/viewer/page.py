@@ -139,10 +139,7 @@ NAMES = ("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "hea
 
 @stage.command(*NAMES, optional=("whole",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Write `--output`, the page, from a model, its table of heads, and the analysis set with its parses.
-
-    `--whole` is the description of the model before pruning; without it, nothing was pruned.
-    """
+    """`--whole` is the description of the model before pruning; without it, nothing was pruned."""
     model = load_on(files.model, settings.device)
     source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
     store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
