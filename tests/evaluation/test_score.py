@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sacrebleu
+from parallel_text import Pairs, write_pairs
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.evaluation import score, significance
 from specialized_heads.evaluation.significance import compare, tokenizer

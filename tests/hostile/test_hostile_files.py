@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
+from parallel_text import Pairs, write_pairs
 from safetensors.numpy import save as serialised
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.stage import UserError
 

@@ -19,7 +19,7 @@ from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
-from specialized_heads.tables import HEAD, read_table, write_table
+from specialized_heads.tables import HEAD, read_columns, write_table
 from specialized_heads.training.state import finish
 
 SCORES: dict[str, pa.DataType] = {
@@ -70,7 +70,7 @@ def write_scores(
         files.model, files.model.with_suffix(".json"), files.tokens, settings=settings.decoding.model_dump() | computed
     )
     store, pieces = load_tokens(files.tokens), load_bpe(files.bpe)
-    gold = read_table(files.references, columns=["target"]).column("target").to_pylist()
+    [gold] = read_columns(files.references, "target")
     if len(gold) != len(store):
         said = f"{files.references}: {len(gold)} sentences, but {files.tokens} has {len(store)}; make it again"
         raise stage.UserError(said)

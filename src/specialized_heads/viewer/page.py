@@ -21,7 +21,6 @@ from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
-from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
@@ -31,7 +30,7 @@ from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.tables import HEAD, read_table
+from specialized_heads.tables import HEAD, read_columns, read_table
 
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
@@ -142,11 +141,12 @@ def main(files: stage.Files, settings: Settings) -> None:
     """`--whole` is the description of the model before pruning; without it, nothing was pruned."""
     model = load_on(files.model, settings.device)
     source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
-    store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
-    processed = apply(pairs.source, language=settings.language, mode=settings.preprocess)
+    store, parses = load_tokens(files.analysis), read_parses(files.parses)
+    texts, translations = read_columns(files.text, "source", "target")
+    processed = apply(texts, language=settings.language, mode=settings.preprocess)
     check_pieces(files.analysis, store, processed, source)
-    check_words(files.parses, parses, pairs.source)
-    chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
+    check_words(files.parses, parses, texts)
+    chosen = choose(store, texts, processed, parses, source, number=settings.sentences)
     sentences = []
     for (number, pieces), weights in zip(chosen.items(), sentence_maps(model, store, list(chosen)), strict=True):
         subwords, translation = shown_tokens(store, number, source, target)
@@ -155,7 +155,7 @@ def main(files: stage.Files, settings: Settings) -> None:
             for word, places in zip(parses[number], pieces, strict=True)
         ]
         sentences.append(
-            {"text": pairs.source[number], "translation": pairs.target[number], "source": subwords}
+            {"text": texts[number], "translation": translations[number], "source": subwords}
             | {"target": translation, "words": words, "maps": weights}
         )
     whole = architecture_of(files.whole or files.model)
