@@ -21,11 +21,11 @@ from specialized_heads.model.checkpoint import architecture_of, load, save, set_
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning.collapse import decided_share, remark
-from specialized_heads.pruning.penalty import HeadCountController, Lambda
 from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import distributed
+from specialized_heads.training.penalty import HeadCountController, Lambda
 from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import check, finish, read_checkpoint
 

@@ -37,7 +37,8 @@ from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import evaluate, objective_of
 from specialized_heads.training.optimizers import learning_rate, make_optimizers
 from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.plan import Data, Penalty, Plan
+from specialized_heads.training.penalty import Penalty
+from specialized_heads.training.plan import Data, Plan
 
 SAVE_SECONDS = 60.0
 

@@ -26,7 +26,7 @@ class Lambda:
     lam: float
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Leave λ as it is."""
+        """Leave λ as it is, after update number `update`."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class HeadCountController:
         return max(1, int(DECIDED * self.updates))
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set λ of the next update, or fix the gates."""
+        """Set λ of the next update, or fix the gates, after update number `update`."""
         if update >= self.decision:
             self.lam = 0.0
             if update == self.decision:
@@ -60,6 +60,10 @@ class HeadCountController:
         error = (float(median.sum()) - target) / len(log_alpha)
         self.integral += error / self.updates
         self.lam = PROPORTIONAL * error + INTEGRAL * self.integral
+
+
+# Their attributes are plain numbers, which are saved with the state of a run.
+Penalty = Lambda | HeadCountController
 
 
 def fix_largest(gates: list[HardConcrete], count: int) -> None:
