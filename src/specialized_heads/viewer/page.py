@@ -85,18 +85,13 @@ def sentence_maps(model: Transformer, store: TokenStore, sentences: list[int]) -
     Rows are queries and columns keys, as in `shown_tokens`. None: a sentence without a target has no maps of the decoder.
     """
     picked = store.select(sentences)
-    encoded_maps: dict[int, dict[str, str | None]] = {}
-    for batch in maps.attention_maps(model, picked):
-        for row, number in enumerate(batch.sentences.tolist()):
-            source, target = len(picked.source_ids(number)) + 1, len(picked.target_ids(number)) + 1
-            sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-            encoded_maps[number] = {
-                kind: None
-                if kind != "encoder" and target == 1
-                else encoded(batch.weights[kind][row, :, : sizes[kind][0], : sizes[kind][1]].float().numpy())
-                for kind in KINDS
-            }
-    return [encoded_maps[number] for number in range(len(sentences))]
+    return [
+        {
+            kind: encoded(weights.float().numpy()) if kind == "encoder" or len(picked.target_ids(number)) else None
+            for kind, weights in by_kind.items()
+        }
+        for number, by_kind in enumerate(maps.of_sentences(model, picked))
+    ]
 
 
 def shown_tokens(
