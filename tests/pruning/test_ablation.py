@@ -22,7 +22,6 @@ from specialized_heads.pruning import ablation, importance, systematic
 from specialized_heads.pruning.ablation import removals
 from specialized_heads.pruning.masking import NOTHING
 from specialized_heads.pruning.scopes import heads_of, remove_heads
-from specialized_heads.stage import UserError
 from specialized_heads.training import objective
 from specialized_heads.training.batching import Batch, make_batch
 
@@ -87,12 +86,6 @@ def test_every_row_is_the_bleu_of_the_model_without_these_heads(call, files, sen
     assert only["delta"].tolist() == [0.0]
     assert table["sentences"].unique().tolist() == [15]
     assert table["signature"].str.contains("version:").all()
-
-
-def test_references_of_another_set_are_named(call, files) -> None:
-    pq.write_table(pa.table({"target": ["one"]}), files["references"])
-    with pytest.raises(UserError, match="references.parquet: 1 sentences, but .*test.safetensors has 15"):
-        call(ablation, settings=DECODED | {"alone": False}, **files)
 
 
 def test_steps_are_tenths_with_halves_rounded_up() -> None:

@@ -11,10 +11,10 @@ import torch
 
 from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
-from specialized_heads.corpus.preprocess import Mode, undo
+from specialized_heads.corpus.preprocess import undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import compare
-from specialized_heads.experiment.sections import Decoding
+from specialized_heads.evaluation.translate import Settings as Decoded
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, translate_set
@@ -28,15 +28,6 @@ SCORES: dict[str, pa.DataType] = {
     "signature": pa.string(),
 }
 SCHEMA = pa.schema({"what": pa.string()} | HEAD | SCORES)
-
-
-class Decoded(stage.Section):
-    """Settings that affect a translation and its score."""
-
-    decoding: Decoding
-    preprocess: Mode
-    language: str  # of the translations
-    device: str
 
 
 class Settings(Decoded):
@@ -71,9 +62,6 @@ def write_scores(
     )
     store, pieces = load_tokens(files.tokens), load_bpe(files.bpe)
     [gold] = read_columns(files.references, "target")
-    if len(gold) != len(store):
-        said = f"{files.references}: {len(gold)} sentences, but {files.tokens} has {len(store)}; make it again"
-        raise stage.UserError(said)
     how = {"decoding": settings.decoding, "state": files.state, "fingerprint": stamp}
     texts = {}
     for removal, outputs in translate_set(network, store, [removal for _, removal in wanted], **how).items():
