@@ -12,6 +12,7 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
+from specialized_heads.classification import score
 from specialized_heads.classification.metrics import TOKENS, compare, labels_of
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
@@ -28,10 +29,7 @@ NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low
 SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
 
-class Settings(stage.Section):
-    metric: str
-    device: str
-    precision: str = "fp32"  # of matrix products
+class Settings(score.Settings):
     alone: bool = False  # also with each head alone in its layer
 
 

@@ -33,16 +33,21 @@ LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 
-class Settings(stage.Section):
+class FineTuning(stage.Section):
+    """Settings of a training without gates."""
+
     seed: int
     scope: Literal["encoder", "all"]
-    lam: float | None  # None: controlled to reach `target_heads`
-    target_heads: int | None  # of the scope; None: as many as λ leaves
     dropout: float
     training: Training
+    device: str
+
+
+class Settings(FineTuning):
+    lam: float | None  # None: controlled to reach `target_heads`
+    target_heads: int | None  # of the scope; None: as many as λ leaves
     gate_learning_rate: float
     gate_seed: int | None = None
-    device: str
 
 
 def freeze(model: Transformer, *, scope: str) -> None:
