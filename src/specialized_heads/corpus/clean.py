@@ -50,8 +50,6 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
         tables: list[pd.DataFrame] = []
         changed = Counter(dict.fromkeys(STEPS, 0))
         write_blocks(everything, normalised(raw, settings=settings, tables=tables, changed=changed))
-        if not tables:
-            raise UserError(f"{raw}: the file has no pairs")
         pairs = pd.concat(tables, ignore_index=True)
         passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), "texts"]
         pairs.loc[passing.index[passing.duplicated()], "reason"] = REASONS.index("duplicate")

@@ -55,8 +55,6 @@ def read_index(path: Path) -> pd.DataFrame:
             columns |= {f"{side}_keys": fingerprints(keys), f"{side}_bags": fingerprints(map(sentence_bag, keys))}
         columns["has_target"] = pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False)
         index.append(pd.DataFrame(columns))
-    if not index:
-        raise UserError(f"{path}: the file has no pairs")
     return pd.concat(index, ignore_index=True)
 
 
