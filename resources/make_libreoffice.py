@@ -15,9 +15,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from lxml import etree
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.stage import UserError, file_hash, run, write_json
 
 FOLDER = Path(__file__).parent / "libreoffice_en_ru"
@@ -102,9 +103,12 @@ def sentences(source: str, target: str) -> list[tuple[str, str]]:
     return list(zip(sources, targets)) if len(sources) == len(targets) else [(source, target)]
 
 
-def align(english: Path, russian: Path) -> Pairs:
-    """Pair the text of two trees of pages: paragraphs by path and id, then their sentences where the numbers agree."""
-    pairs = Pairs([], [], [])
+def align(english: Path, russian: Path) -> list[tuple[str, str, str]]:
+    """Pair the text of two trees of pages: paragraphs by path and id, then their sentences where the numbers agree.
+
+    Rows of source, target and document.
+    """
+    pairs = []
     for path in sorted(english.rglob("*.html")):
         page = path.relative_to(english)
         if not (russian / page).is_file():
@@ -112,9 +116,7 @@ def align(english: Path, russian: Path) -> Pairs:
         texts, translations = (paragraphs(file.read_text(encoding="utf-8")) for file in (path, russian / page))
         for name in filter(translations.__contains__, texts):
             for source, target in sentences(texts[name], translations[name]):
-                pairs.source.append(source)
-                pairs.target.append(target)
-                pairs.document.append(page.with_suffix("").as_posix())
+                pairs.append((source, target, page.with_suffix("").as_posix()))
     return pairs
 
 
@@ -125,7 +127,9 @@ def main() -> None:
         packages = fetch(folder)
         pairs = align(folder / HELP / "en-US" / "text", folder / HELP / "ru" / "text")
 
-    write_pairs(FOLDER / "corpus.parquet", pairs, compression_level=19)
+    sources, targets, documents = zip(*pairs)
+    table = pa.table({"source": sources, "target": targets, "document": documents})
+    pq.write_table(table, FOLDER / "corpus.parquet", compression="zstd", compression_level=19)
     shutil.copyfile(LICENCE, FOLDER / "LICENSE")
     provenance = {
         "name": FOLDER.name,
@@ -139,8 +143,8 @@ def main() -> None:
     write_json(FOLDER / "provenance.json", provenance)
     readme = README.format(
         pairs=len(pairs),
-        documents=len(set(pairs.document)),
-        copies=sum(map(str.__eq__, pairs.source, pairs.target)),
+        documents=len(set(documents)),
+        copies=sum(map(str.__eq__, sources, targets)),
         version=VERSION,
         packages="\n".join(f"- {package['package']} (sha256 `{package['sha256']}`)" for package in packages),
     )

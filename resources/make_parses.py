@@ -33,13 +33,13 @@ import spacy
 import yaml
 
 from specialized_heads.corpus import clean, split
-from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.experiment import configuration as config
 from specialized_heads.experiment.sections import Filters, Split
 from specialized_heads.experiment.sources import Embedded
 from specialized_heads.parsing.relations import STANFORD
 from specialized_heads.parsing.words import Word
 from specialized_heads.stage import file_hash, log, run, write_file, write_json
+from specialized_heads.tables import read_columns
 
 RESOURCES = Path(__file__).parent
 # The official model en_core_web_sm 3.8.0, uploaded to the Python index by a third party; its files hash the same.
@@ -73,7 +73,7 @@ def candidates(folder: Path, filters: Filters) -> list[str]:
         cleaned = Path(temporary) / "clean.parquet"
         clean.clean(folder / "corpus.parquet", cleaned, settings=clean.Settings(filters=filters))
         index = split.read_index(cleaned)
-        sources = read_pairs(cleaned).source
+        [sources] = read_columns(cleaned, "source")
     order, _ = split.ordered(index, np.arange(len(index)))
     dealt, _ = split.divide(index, sizes=Split(dev=1, test=1, analysis=SIZE))
     reach = int(np.flatnonzero(np.isin(order, dealt["analysis"]))[-1])

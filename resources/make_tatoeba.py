@@ -18,7 +18,9 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.stage import file_hash, run, write_json
 
@@ -72,19 +74,20 @@ def write_corpus(target: str, rows: list[list[str]], origin: dict[str, str], *, 
         about: licence and provenance in the README, with fields that `origin` fills in.
     """
     folder = RESOURCES / f"tatoeba_en_{target}"
-    pairs = Pairs([row[0] for row in rows], [row[1] for row in rows], [""] * len(rows))
-    write_pairs(folder / "corpus.parquet", pairs, compression_level=19)
+    sources, targets = [row[0] for row in rows], [row[1] for row in rows]
+    table = pa.table({"source": sources, "target": targets, "document": [""] * len(rows)})
+    pq.write_table(table, folder / "corpus.parquet", compression="zstd", compression_level=19)
     provenance = {
         "name": folder.name,
         "source_language": "en",
         "target_language": target,
         "licence": "CC-BY-2.0-FR",
-        "pairs": len(pairs),
+        "pairs": len(rows),
         "packages": [{key: value for key, value in origin.items() if key != "contributors"}],
         "corpus_sha256": file_hash(folder / "corpus.parquet"),
     }
     write_json(folder / "provenance.json", provenance)
-    readme = (README + about).format(title=title, pairs=len(pairs), **origin)
+    readme = (README + about).format(title=title, pairs=len(rows), **origin)
     (folder / "README.md").write_text(readme, encoding="utf-8")
 
 

@@ -121,7 +121,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(values: dict[str, An
         ("pruning", None, "pruning: the section is empty; give it keys or remove it"),
         ("training updates", "1e5", "training.updates: '1e5' is not a whole number"),
         ("ablation moments", [10], "ablation: moments need systematic pruning"),
-        ("ablation moments", [5, 3], "ablation.moments: "),
+        ("ablation moments", [5, 5], "ablation.moments: 5 occurs more than once"),
         ("model width", 100, "model: width 100 must be a multiple of heads 8"),
         ("corpora", {}, "corpora: "),
         (

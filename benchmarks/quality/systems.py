@@ -137,16 +137,11 @@ def train_marian(corpus: Corpus, rate: float, updates: int, seed: int) -> Traini
         system = marian.System(workload, threads=torch.get_num_threads())
         system.prepare("bf16 eager")
         random, order = np.random.default_rng(seed), []
-        schedule = {
-            "schedule": "linear",
-            "factor": rate,
-            "warmup": warmup(updates),
-            "updates": updates,
-            "width": size.width,
-        }
+        schedule = {"schedule": "linear", "learning_rate": rate, "warmup": warmup(updates), "updates": updates}
+        plan = ours.PLAN.model_copy(update=schedule)
         for update in range(1, updates + 1):
             order = order or random.permutation(len(batches)).tolist()
-            system.set_rate(learning_rate(update, **schedule))
+            system.set_rate(learning_rate(update, plan, width=size.width))
             system.update(batches[order.pop()])
             yield
         return system.trained()

@@ -37,6 +37,12 @@ def read_table(path: Path, *, columns: Iterable[str] | None = None, schema: pa.S
         raise unreadable(path, error) from None
 
 
+def read_columns(path: Path, *names: str) -> list[list[Any]]:
+    """The values of some columns of a table, a list for each."""
+    table = read_table(path, columns=names)
+    return [table.column(name).to_pylist() for name in names]
+
+
 def unreadable(path: Path, error: Exception, *, what: str = "a table") -> UserError:
     """The error for a parquet file that is missing, unreadable or damaged."""
     if isinstance(error, FileNotFoundError):

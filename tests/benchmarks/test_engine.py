@@ -14,7 +14,7 @@ from benchmarks.engine.workload import Size, training_flops  # noqa: E402
 from benchmarks.quality.trainings import Result, updates_until  # noqa: E402
 from specialized_heads.model.transformer import Transformer, initialise  # noqa: E402
 from specialized_heads.training.batching import make_batch  # noqa: E402
-from specialized_heads.training.objective import cross_entropy_sum  # noqa: E402
+from specialized_heads.training.objective import Translation  # noqa: E402
 
 SIZE = Size("tiny", layers=2, heads=4, width=32, feed_forward=64, vocabulary=60)
 
@@ -25,7 +25,7 @@ def test_the_formula_counts_the_operations_of_an_update(store: Callable) -> None
     corpus = store([[5, 6, 7, 8, 9, 10, 11]] * 3, [[9, 8, 7, 6]] * 3)  # no padding: the formula does not count it
     counter = FlopCounterMode(display=False)
     with counter:
-        cross_entropy_sum(model, make_batch(corpus, np.arange(3)), label_smoothing=0.1).backward()
+        Translation().loss(model, make_batch(corpus, np.arange(3)), label_smoothing=0.1).backward()
     assert training_flops(SIZE, np.full(3, 8), np.full(3, 5)) == counter.get_total_flops()
 
 

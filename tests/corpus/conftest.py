@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from parallel_text import Pairs
 
 from specialized_heads.corpus.clean import Settings, clean
-from specialized_heads.corpus.pairs import SCHEMA, Pairs, read_blocks, write_blocks
+from specialized_heads.corpus.pairs import SCHEMA, read_blocks, write_blocks
 from specialized_heads.experiment.sections import Filters
 
 Row = tuple[str, str, str, str]  # source, target, document, set

@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from parallel_text import read_pairs
 
 from specialized_heads.corpus import raw
-from specialized_heads.corpus.pairs import read_blocks, read_pairs
+from specialized_heads.corpus.pairs import COLUMNS, read_blocks
 from specialized_heads.stage import UserError, read_json
+from specialized_heads.tables import read_columns
 
 RESOURCES = Path(__file__).parents[2] / "resources"
 
@@ -111,7 +113,7 @@ def test_an_embedded_corpus_is_read_as_it_is(read, name: str) -> None:
         read(source, files, languages=("en", "es"))
 
 
-@pytest.mark.parametrize("read", [read_pairs, lambda path: list(read_blocks(path))])
+@pytest.mark.parametrize("read", [lambda path: read_columns(path, *COLUMNS), lambda path: list(read_blocks(path))])
 def test_a_file_that_is_no_file_of_pairs_is_named(tmp_path: Path, read) -> None:
     with pytest.raises(UserError, match="none.parquet: no such file"):
         read(tmp_path / "none.parquet")

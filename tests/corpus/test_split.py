@@ -10,10 +10,11 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from parallel_text import Pairs, read_pairs, write_pairs
 
 from specialized_heads.corpus import pairs as pair_files
 from specialized_heads.corpus import split
-from specialized_heads.corpus.pairs import COLUMNS, Pairs, blocks, read_pairs, write_blocks, write_pairs
+from specialized_heads.corpus.pairs import COLUMNS, blocks, write_blocks
 from specialized_heads.corpus.split import HELD_OUT, NAMES, divide, read_index
 from specialized_heads.experiment.sections import Split
 from specialized_heads.stage import UserError, read_json, write_json

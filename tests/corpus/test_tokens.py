@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
+from parallel_text import Pairs, write_pairs
 
 from specialized_heads.corpus import bpe, pairs, preprocess, tokens
 from specialized_heads.corpus.bpe import encode_ids, learn, load_bpe
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.corpus.vocabulary import BOS, EOS, PAD, UNKNOWN
 from specialized_heads.stage import UserError

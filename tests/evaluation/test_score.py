@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sacrebleu
+from parallel_text import Pairs, write_pairs
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.evaluation import score, significance
 from specialized_heads.evaluation.significance import compare, tokenizer
@@ -169,6 +169,7 @@ def test_a_single_sentence_is_no_evidence() -> None:
 
 def test_interval_and_two_sided_p_value_follow_from_differences_on_the_same_resamples(monkeypatch) -> None:
     monkeypatch.setattr(significance, "SAMPLES", 200)
+    monkeypatch.setattr(significance, "resamples", significance.resamples.__wrapped__)  # those of other tests are more
     systems = [WORST, ENGLISH, NEAR]
     full, [found, mirrored, like], _ = compare(WORSE, systems, ENGLISH, language="en", lowercase=False)
     assert found.low < found.bleu - full < found.high < 0  # it is worse for certain, as p < 0.01 says

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from parallel_text import Pairs, write_pairs
 from parsed_corpus import NUMBER, Corpus, libreoffice
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.heads import analyse
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.parsing.words import write_parses

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from parallel_text import Pairs, write_pairs
 from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.preprocess import apply
 from specialized_heads.heads import maps
 from specialized_heads.model.architecture import KINDS

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hostile import Payload
+from parallel_text import Pairs, write_pairs
 from safetensors.numpy import save as serialised
 
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.stage import UserError
 
@@ -74,10 +74,6 @@ def table(**columns: list) -> pa.Table:
 TABLES = {
     "no_columns": (pa.table({"x": [1]}), "parses.parquet: column sentence is missing"),
     "text_for_numbers": (table(head=["two"] * 4), "parses.parquet: "),
-    "gaps": (table(head=[2, None, 2, 2]), "parses.parquet: column head has missing values"),
-    "heads_outside": (table(head=[99, 0, 2, 2]), "sentence 0: 'Dogs' has head 99", "a tree of 4 words"),
-    "negative_sentence": (table(sentence=[-1] * 4), "parses.parquet: sentence -1"),
-    "ends_before_starts": (table(end=[-4] * 4), "parses.parquet: sentence 0: 'Dogs' has head 2 and characters 0 to -4"),
     "beyond_32_bits": (table(head=[2**40] * 4), "parses.parquet: "),
 }
 

@@ -11,7 +11,7 @@ from specialized_heads.model.functional import dropout_seed
 from specialized_heads.model.gates import HardConcrete
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch, make_batch
-from specialized_heads.training.objective import cross_entropy_sum
+from specialized_heads.training.objective import Translation
 
 LENGTHS = [(1, 2), (3, 1), (7, 20), (7, 6), (2, 18), (19, 3)]  # on both sides of 16 keys, where the softmax changes
 PUBLISHED = {"post_norm": True, "attention_bias": True, "output_bias": True, "tied": "output", "position_start": 2}
@@ -26,7 +26,7 @@ def batch(store) -> Batch:
 
 
 def loss_and_gradients(model: Transformer, batch: Batch) -> list[torch.Tensor]:
-    loss = cross_entropy_sum(model, batch, label_smoothing=0.1)
+    loss = Translation().loss(model, batch, label_smoothing=0.1)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.numel()]
     return [loss.detach(), *torch.autograd.grad(loss, trained, materialize_grads=True)]
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from specialized_heads.corpus.pairs import Pairs, write_pairs
+from parallel_text import Pairs, write_pairs
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
+from parallel_text import read_pairs
 
 from specialized_heads.corpus.clean import Settings, clean
-from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.split import divide, read_index
 from specialized_heads.experiment.configuration import Corpus, load
 from specialized_heads.parsing import parse

@@ -16,7 +16,6 @@ from specialized_heads.model import layers
 from specialized_heads.model.functional import dropout
 from specialized_heads.model.gates import HardConcrete, probability_open
 from specialized_heads.model.transformer import Transformer
-from specialized_heads.pruning.penalty import HeadCountController, Lambda
 from specialized_heads.pruning.prune import attach_gates
 from specialized_heads.stage import UserError
 from specialized_heads.training import loop
@@ -25,6 +24,7 @@ from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.optimizers import is_layer_matrix
 from specialized_heads.training.parallel import DistributedContext
+from specialized_heads.training.penalty import HeadCountController, Lambda
 from specialized_heads.training.plan import Data, Plan
 from specialized_heads.training.state import read_checkpoint
 

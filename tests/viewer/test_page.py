@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sentencepiece
+from parallel_text import Pairs, write_pairs
 
 from specialized_heads.corpus.bpe import learn
-from specialized_heads.corpus.pairs import Pairs, write_pairs
 from specialized_heads.corpus.tokens import encode, load_tokens, write_tokens
 from specialized_heads.heads import maps
 from specialized_heads.model.architecture import KINDS

@@ -45,7 +45,7 @@ def any_of(names):
 
 
 # Corpora whose baseline is given, classification tasks, and all that has models.
-GIVEN = any_of(models.given(experiment))
+GIVEN = any_of([name for name, corpus in experiment.corpora.items() if corpus.baseline])
 TASKS = any_of(experiment.tasks)
 STUDIES = any_of(experiment.studies)
 DOWNLOADS = experiment.downloads.directory

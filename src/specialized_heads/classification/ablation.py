@@ -12,6 +12,7 @@ import pyarrow as pa
 import torch
 
 from specialized_heads import stage
+from specialized_heads.classification import score
 from specialized_heads.classification.metrics import TOKENS, compare, labels_of
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.model.bert import Bert
@@ -28,10 +29,7 @@ NUMBERS = ("score", "score_low", "score_high", "score_full", "delta", "delta_low
 SCORES = dict.fromkeys(NUMBERS, pa.float64()) | {"sentences": pa.int64(), "metric": pa.string()}
 
 
-class Settings(stage.Section):
-    metric: str
-    device: str
-    precision: str = "fp32"  # of matrix products
+class Settings(score.Settings):
     alone: bool = False  # also with each head alone in its layer
 
 
@@ -58,7 +56,6 @@ def predict_without(model: Bert, store: TokenStore, removals: Sequence[Removal])
 
 @stage.command("model", "tokens", "output", "state", optional=("importance",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--model`, `--tokens` and, to remove heads in order, `--importance`; write `--output`."""
     model, store = load_on(files.model, settings.device, settings.precision), load_tokens(files.tokens)
     if files.importance:
         importance = read_table(files.importance).to_pandas()

@@ -51,7 +51,6 @@ def fit(features: csr_matrix, labels: np.ndarray, *, kinds: int, penalty: float)
 
 @stage.command("train", "dev", "test", "output", optional=("second",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read the token files of all sets; write `--output`."""
     names = [name for name in ("train", "dev", "test", "second") if getattr(files, name)]
     stores = {name: load_tokens(getattr(files, name)) for name in names}
     size = int(max(store.source.max() for store in stores.values())) + 1

@@ -57,7 +57,6 @@ def hold_out(examples: list[Example], number: int) -> tuple[list[Example], list[
 
 @stage.command(*WRITTEN, "counts", many=("matched", "mismatched", "archive"), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--matched` and `--mismatched`, or the `--archive` of GLUE; write the four sets and `--counts`."""
     source = settings.source
     if isinstance(source, Glue):
         sets = read_glue(source, files.archive)

@@ -15,7 +15,6 @@ class Settings(stage.Section):
 
 @stage.command("output", "vocabulary", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Write the model to `--output` and its `--vocabulary`."""
     folder = Path(settings.folder)
     wordpiece.write_vocabulary(files.vocabulary, *read_vocabulary(folder))
     model = load_bert(folder, vocabulary=wordpiece.read_vocabulary(files.vocabulary))

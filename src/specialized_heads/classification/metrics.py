@@ -4,7 +4,6 @@ A score is a percentage: accuracy, F1 of the second label, or 100 times Matthews
 (label, prediction), so a resample costs one product of matrices. p-values and intervals are those of `evaluation.significance`.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +68,7 @@ def score_of(labels: np.ndarray, predictions: np.ndarray, *, metric: str, kinds:
 
 def compare(labels: np.ndarray, predictions: np.ndarray, reference: np.ndarray, *, metric: str, kinds: int) -> Score:
     """Score predictions against labels, and compare them with a reference, all (sentences,); `kinds`: number of labels."""
-    times = _resamples(len(labels))
+    times = resamples(len(labels)).astype(np.float32)
     ours, theirs = (_cells(labels, each, kinds) for each in (predictions, reference))
     score, full = (score_of(labels, each, metric=metric, kinds=kinds) for each in (predictions, reference))
     sampled, sampled_full = (scores((times @ cells).reshape(-1, kinds, kinds), metric) for cells in (ours, theirs))
@@ -82,9 +81,3 @@ def _cells(labels: np.ndarray, predictions: np.ndarray, kinds: int) -> np.ndarra
     cells = np.zeros((len(labels), kinds * kinds), np.float32)
     cells[np.arange(len(labels)), labels * kinds + predictions] = 1
     return cells
-
-
-@cache
-def _resamples(sentences: int) -> np.ndarray:
-    """How often each sentence occurs in each resample, float32 (samples, sentences)."""
-    return resamples(sentences).astype(np.float32)

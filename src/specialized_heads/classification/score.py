@@ -14,7 +14,6 @@ class Settings(stage.Section):
 
 @stage.command("model", "baseline", "test", "output", optional=("second",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--model`, `--baseline`, `--test` and, if there is one, `--second`; write `--output`."""
     model, baseline = (load_on(path, settings.device, settings.precision) for path in (files.model, files.baseline))
     written: dict[str, object] = {"metric": settings.metric}
     how = {"metric": settings.metric, "kinds": model.architecture.labels}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specialized_heads.corpus.near_duplicates import fingerprint, sentence_key
 from specialized_heads.corpus.normalise import single_spaces
-from specialized_heads.tables import read_table
+from specialized_heads.tables import read_columns
 
 TEST, DEV = 0.08, 0.1  # test below the first, dev from there to the second, train above
 SETS = ("train", "dev", "test")
@@ -18,7 +18,8 @@ def read_sentences(paths: Iterable[Path]) -> dict[str, list[str]]:
     """The sources of these `corpus.parquet`, by set; each once (by its letters), in the order of a hash."""
     known: dict[str, str] = {}
     for path in paths:
-        for text in read_table(path, columns=["source"]).column("source").to_pylist():
+        [texts] = read_columns(path, "source")
+        for text in texts:
             if text := single_spaces(text):
                 known.setdefault(sentence_key(text), text)
     sets: dict[str, list[str]] = {name: [] for name in SETS}

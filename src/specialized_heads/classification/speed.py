@@ -69,7 +69,6 @@ def seconds(model: Bert, store: TokenStore, batches: list[np.ndarray]) -> float:
 
 @stage.command("model", "importance", "tokens", "output", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--model`, its `--importance` and `--tokens` of the test set; write `--output`."""
     torch.set_num_threads(1)
     model, store = load_on(files.model, settings.device), load_tokens(files.tokens)
     order = ranking(read_table(files.importance).to_pandas(), "all")

@@ -12,7 +12,6 @@ class Settings(stage.Section):
 
 @stage.command("text", "vocabulary", "output", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--text`, the examples, and `--vocabulary`; write `--output`."""
     table = read_table(files.text, schema=SCHEMA)
     columns = [table.column(name).to_pylist() for name in ("first", "second", "label")]
     write_inputs(files.output, read_vocabulary(files.vocabulary), *columns, longest=settings.longest)

@@ -14,7 +14,6 @@ class Settings(stage.Section):
 
 @stage.command("vocabulary", "train", "dev", many=("text",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Read `--text`, the corpora; write `--vocabulary`, and the token ids `--train` and `--dev`."""
     sets = read_sentences(files.text)
     write_vocabulary(files.vocabulary, learn(sets["train"], size=settings.size), Cleaning())
     vocabulary = read_vocabulary(files.vocabulary)

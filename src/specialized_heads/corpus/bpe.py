@@ -126,7 +126,6 @@ def encode_ids(texts: list[str], bpe: sentencepiece.SentencePieceProcessor) -> l
 
 @command("train", "source-model", "target-model", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read `--train`; write `--source-model` and `--target-model`."""
     mode = settings.vocabulary.preprocess
     for side in SIDES:
         size, language = getattr(settings.vocabulary, side), getattr(settings, f"{side}_language")

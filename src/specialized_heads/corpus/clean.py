@@ -50,8 +50,6 @@ def clean(raw: Path, output: Path, *, settings: Settings) -> dict:
         tables: list[pd.DataFrame] = []
         changed = Counter(dict.fromkeys(STEPS, 0))
         write_blocks(everything, normalised(raw, settings=settings, tables=tables, changed=changed))
-        if not tables:
-            raise UserError(f"{raw}: the file has no pairs")
         pairs = pd.concat(tables, ignore_index=True)
         passing = pairs.loc[(pairs["set"] == "") & (pairs["reason"] == 0), "texts"]
         pairs.loc[passing.index[passing.duplicated()], "reason"] = REASONS.index("duplicate")
@@ -147,7 +145,6 @@ def kept_blocks(everything: Path, pairs: pd.DataFrame) -> Iterator[pa.RecordBatc
 
 @command("input", "output", "counts", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read `--input` (raw.parquet); write `--output` (clean.parquet) and `--counts` (clean.json)."""
     counts = clean(files.input, files.output, settings=settings)
     write_json(files.counts, counts)
     log.info("clean: %(clean)d of %(raw)d pairs in %(groups)d groups; dropped %(dropped_in_cleaning)s", counts)

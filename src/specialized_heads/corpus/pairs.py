@@ -8,7 +8,6 @@ A corpus of millions is never held as Python strings: stages pass it in blocks (
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 
 from specialized_heads.languages import without_region
 from specialized_heads.stage import UserError, atomic
-from specialized_heads.tables import read_table, unreadable
+from specialized_heads.tables import unreadable
 
 SIDES = ("source", "target")
 COLUMNS = (*SIDES, "document")
@@ -39,31 +38,6 @@ def check_languages(path: Path, known: tuple[str, str], wanted: tuple[str, str])
             f"{path}: this text is {known[0]}-{known[1]}, and source_language and target_language of the corpus are "
             f"{wanted[0]} and {wanted[1]}; set them to {known[0]} and {known[1]}{turned}"
         )
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Sentence pairs in the order of their file; the three lists have the same length."""
-
-    source: list[str]
-    target: list[str]
-    document: list[str]
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-
-def write_pairs(path: Path, pairs: Pairs, *, compression_level: int = 3) -> None:
-    """Write pairs as zstd parquet, atomically; equal pairs give equal bytes."""
-    table = pa.table([pa.array(getattr(pairs, name), pa.string()) for name in COLUMNS], names=COLUMNS)
-    with atomic(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", compression_level=compression_level)
-
-
-def read_pairs(path: Path) -> Pairs:
-    """Read pairs; a file that is missing or damaged, or lacks a column, is a `UserError`."""
-    table = read_table(path, columns=COLUMNS)
-    return Pairs(*(table[name].to_pylist() for name in COLUMNS))
 
 
 def blocks(rows: Iterable[tuple[str, str, str]], *, set_: str = "") -> Blocks:

@@ -55,7 +55,6 @@ def card(settings: Settings, files: Sequence[Path], *, provenance: dict[str, Any
 
 @command("output", "card", many=("resource",), settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read the files `--resource` of a source; write `--output` and its `--card`."""
     source = settings.source
     for path in files.resource:
         if not path.is_file():

@@ -55,8 +55,6 @@ def read_index(path: Path) -> pd.DataFrame:
             columns |= {f"{side}_keys": fingerprints(keys), f"{side}_bags": fingerprints(map(sentence_bag, keys))}
         columns["has_target"] = pc.not_equal(block["target"], "").to_numpy(zero_copy_only=False)
         index.append(pd.DataFrame(columns))
-    if not index:
-        raise UserError(f"{path}: the file has no pairs")
     return pd.concat(index, ignore_index=True)
 
 
@@ -179,7 +177,6 @@ def describe(path: Path) -> dict[str, int | dict[str, float]]:
 
 @command("input", "raw-card", "clean-counts", *NAMES, "counts", settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read `--input` with its `--raw-card` and `--clean-counts`; write `--train`, `--dev`, `--test`, `--analysis`, `--counts`."""
     card, cleaning = read_json(files.raw_card), read_json(files.clean_counts)
     try:
         sets, dropped = divide(read_index(files.input), sizes=settings.split)

@@ -172,7 +172,6 @@ def cut(lengths: np.ndarray, order: np.ndarray, limit: int) -> list[np.ndarray]:
 
 @command("text", "source-model", "target-model", "output", optional=("special",), settings=Settings)
 def main(files: Files, settings: Settings) -> None:
-    """Read `--text` (one split), the two models and, for an imported model, its `--special` tokens; write `--output`."""
     models = {"source": load_bpe(files.source_model), "target": load_bpe(files.target_model)}
     special = TypeAdapter(SpecialTokens).validate_python(read_json(files.special)) if files.special else OURS
     files.output.parent.mkdir(parents=True, exist_ok=True)

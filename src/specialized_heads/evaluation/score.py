@@ -19,7 +19,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from specialized_heads import stage
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.evaluation.significance import SAMPLES, SEED, bleu, compare, tokenizer
-from specialized_heads.tables import read_table
+from specialized_heads.tables import read_columns
 
 
 class Settings(stage.Section):
@@ -53,7 +53,7 @@ def of_moses_tokens(tokens: list[str], reference_tokens: list[str], language: st
 )
 def main(files: stage.Files, settings: Settings) -> None:
     os.environ["SACREBLEU_SEED"] = SEED
-    references = read_table(files.references, columns=["target"]).column("target").to_pylist()
+    [references] = read_columns(files.references, "target")
     translation = read_lines(files.translation, references=references)
     lowercase = settings.preprocess == "paper"
     metric, chrf = bleu(settings.language, lowercase=lowercase), CHRF(lowercase=lowercase)

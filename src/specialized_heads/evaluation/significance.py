@@ -6,6 +6,7 @@ resamples whose difference is at least as far from their mean as the measured di
 smaller (half as large if it is small), since it compares absolute differences on one side.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +71,7 @@ def significance(differences: np.ndarray, measured: float, *, sentences: int) ->
     return float(p_value), float(low), float(high)
 
 
+@cache
 def resamples(sentences: int) -> np.ndarray:
     """Number of times each sentence occurs in each resample: int (samples, sentences)."""
     drawn = np.random.default_rng(int(SEED)).integers(sentences, size=(SAMPLES, sentences))

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -73,8 +74,8 @@ def analyse(
         raise stage.UserError(f"{output}: cannot be made ({error.strerror}); name another folder") from None
     if output.samefile(folder):
         raise stage.UserError(f"{output}: holds the model, which the analysis would overwrite; name another folder")
-    sources = _texts(text) if text == trees else _lines(text)
-    targets = _lines(translations) if translations else None
+    sources = _sentences(text, (tree.text for tree in read_trees(text)) if text == trees else text_lines(text))
+    targets = _sentences(translations, text_lines(translations)) if translations else None
     if targets is not None and len(targets) != len(sources):
         raise stage.UserError(
             f"{translations}: {len(targets)} lines for {len(sources)} of {text}; give one per sentence"
@@ -141,22 +142,14 @@ def summary(table: Path) -> str:
     return shown[[*SHOWN, "labels"]].to_string(index=False, float_format="{:.2f}".format)
 
 
-def _lines(path: Path) -> list[str]:
+def _sentences(path: Path, texts: Iterable[str]) -> list[str]:
     """The sentences of a file, normalised as in the clean stage."""
-    lines = [normalise(line)[0] for line in text_lines(path)]
-    if "" in lines:
-        raise stage.UserError(f"{path}: line {lines.index('') + 1} is empty; remove it, and its translation")
-    if not lines:
+    sentences = [normalise(text)[0] for text in texts]
+    if "" in sentences:
+        raise stage.UserError(f"{path}: sentence {sentences.index('') + 1} is empty; remove it, and its translation")
+    if not sentences:
         raise stage.UserError(f"{path}: has no sentences")
-    return lines
-
-
-def _texts(trees: Path) -> list[str]:
-    """The sentences of a CoNLL-U file, normalised as in the clean stage."""
-    texts = [normalise(tree.text)[0] for tree in read_trees(trees)]
-    if "" in texts:
-        raise stage.UserError(f"{trees}: sentence {texts.index('') + 1} has no text; remove it, and its translation")
-    return texts
+    return sentences
 
 
 def _too_long(path: Path, lines: list[str], model: Path, *, language: str, mode: Mode) -> set[int]:

@@ -21,7 +21,6 @@ class Settings(stage.Section):
 
 @stage.command("output", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Fetch the files into the folder of `--output`, their card."""
     try:
         with stage.optional("models"):
             from huggingface_hub import HfApi, snapshot_download

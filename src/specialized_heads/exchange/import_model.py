@@ -49,7 +49,6 @@ def read_model(
 
 @stage.command("output", "source-model", "target-model", "special", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Write the model to `--output`, its tokenisers to `--source-model` and `--target-model`, and its `--special` tokens."""
     folder = Path(settings.folder)
     model, tokenisers = read_model(folder, source_tag=settings.source_tag, target_tag=settings.target_tag)
     if tokenisers.preprocess != "none":

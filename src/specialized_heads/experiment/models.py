@@ -67,11 +67,6 @@ def runs(experiment: Experiment, names: Iterable[str], *kinds: str, seeds: Itera
     ]
 
 
-def given(experiment: Experiment) -> list[str]:
-    """The corpora whose baseline is given instead of trained."""
-    return [name for name, corpus in experiment.corpora.items() if corpus.baseline]
-
-
 def emerging(experiment: Experiment) -> list[Run]:
     """The checkpoints of baselines whose heads are analysed."""
     return [

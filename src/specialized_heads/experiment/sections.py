@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from specialized_heads.experiment.names import SCOPES, Target
 from specialized_heads.experiment.sources import Distinct, FilePath
@@ -170,14 +170,9 @@ class Ablation(Section):
 
     single: bool = Field(False, description="BLEU without each single head, and with each head alone in its layer")
     systematic: bool = Field(False, description="BLEU as heads are removed in order of importance, step by step")
-    moments: list[int] = Field([], description="updates of the baseline after which systematic pruning is measured too")
-
-    @field_validator("moments")
-    @classmethod
-    def _moments(cls, values: list[int]) -> list[int]:
-        if any(value < 1 for value in values) or sorted(set(values)) != values:
-            raise ValueError("updates must be positive, ascending, and different")
-        return values
+    moments: Distinct[Annotated[int, Field(ge=1)]] = Field(
+        [], description="updates of the baseline after which systematic pruning is measured too"
+    )
 
     @model_validator(mode="after")
     def _together(self) -> "Ablation":

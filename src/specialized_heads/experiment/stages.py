@@ -4,6 +4,7 @@ Each function takes the experiment and the wildcards of a job by name, and retur
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from specialized_heads.experiment.classification import DROPOUT, SPEED, Classification
@@ -17,21 +18,14 @@ from specialized_heads.experiment.sections import Training
 Settings = dict[str, Any]
 
 
-def languages(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    """The two languages of a corpus."""
-    return experiment.corpora[corpus].model_dump(include={"source_language", "target_language"})
+def _keys(*names: str) -> Callable[..., Settings]:
+    """The settings of a stage that are keys of a corpus."""
+    return lambda experiment, /, *, corpus, **_: experiment.corpora[corpus].model_dump(include=set(names))
 
 
-def raw(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"source": experiment.corpora[corpus].source.model_dump()} | languages(experiment, corpus=corpus)
-
-
-def clean(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"filters": experiment.corpora[corpus].filters.model_dump()}
-
-
-def split(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
-    return {"split": experiment.corpora[corpus].split.model_dump()}
+LANGUAGES = ("source_language", "target_language")
+languages, raw = _keys(*LANGUAGES), _keys("source", *LANGUAGES)
+clean, split = _keys("filters"), _keys("split")
 
 
 def bpe(experiment: Experiment, /, *, corpus: str, **_: str) -> Settings:
@@ -192,7 +186,7 @@ def classifier(experiment: Experiment, /, *, corpus: str, seed: str, **_: str) -
         "labels": len(experiment.tasks[corpus].source.labels),
         "dropout": DROPOUT,
         "training": values.training.model_dump(),
-        "moments": values.ablation.moments,
+        "moments": sorted(values.ablation.moments),
     } | _job(experiment, seed)
 
 

@@ -23,7 +23,7 @@ from specialized_heads.model.checkpoint import load_on
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import explain_absent, relation_table
 from specialized_heads.parsing.words import read_parses
-from specialized_heads.tables import read_table, write_table
+from specialized_heads.tables import read_columns, write_table
 
 
 class Settings(stage.Section):
@@ -44,7 +44,7 @@ def main(files: stage.Files, settings: Settings) -> None:
     relevance = read_relevance(files.relevance)
     bpe = load_bpe(files.bpe)
     store, train = load_tokens(files.analysis), load_tokens(files.train)
-    texts = read_table(files.text, columns=["source"]).column("source").to_pylist()
+    [texts] = read_columns(files.text, "source")
     parses = read_parses(files.parses)
     check_words(files.parses, parses, texts)
     processed = apply(texts, language=settings.language, mode=settings.preprocess)

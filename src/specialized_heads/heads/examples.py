@@ -47,11 +47,7 @@ def examples(
         if len(rarest) == EXAMPLES:
             break
     picked = store.select(list(rarest))
-    attention = {}
-    for batch in maps.attention_maps(model, picked):
-        for row, number in enumerate(batch.sentences.tolist()):
-            size = len(picked.source_ids(number)) + 1
-            attention[number] = batch.weights["encoder"][row, best, :size, :size]
+    attention = [weights["encoder"][best] for weights in maps.of_sentences(model, picked)]
     sentences = [
         {
             "tokens": [bpe.id_to_piece(int(i)) for i in picked.source_ids(number)] + ["</s>"],

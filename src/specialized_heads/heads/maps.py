@@ -75,6 +75,17 @@ def attention_maps(model: Transformer, store: TokenStore, *, tokens: int = 4000)
         )
 
 
+def of_sentences(model: Transformer, store: TokenStore) -> list[dict[str, Tensor]]:
+    """The maps of each sentence of a small set, by attention type, without padding: (H, T, S)."""
+    found = {}
+    for batch in attention_maps(model, store):
+        for row, number in enumerate(batch.sentences.tolist()):
+            source, target = len(store.source_ids(number)) + 1, len(store.target_ids(number)) + 1
+            sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
+            found[number] = {kind: batch.weights[kind][row, :, :t, :s] for kind, (t, s) in sizes.items()}
+    return [found[number] for number in range(len(store))]
+
+
 def argmax(weights: Tensor, keys: Tensor) -> Tensor:
     """The key with the largest weight, EOS and padding excluded: (B, H, T). Ties go to the first."""
     return weights.masked_fill(~keys[:, None, None], -1.0).argmax(-1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 from torch import Tensor
 
 from specialized_heads.corpus.tokens import TokenStore
@@ -34,6 +35,4 @@ def rare_hits(best: Tensor, queries: Tensor, source: Tensor, *, ranks: Tensor, c
 def frequency_ranks(store: TokenStore, *, vocabulary: int) -> Tensor:
     """Rank of each source token by its frequency in the training set (V,); 0: most frequent; ties by id."""
     counts = np.bincount(store.source, minlength=vocabulary)
-    ranks = np.empty(vocabulary, dtype=np.int64)
-    ranks[np.argsort(-counts, kind="stable")] = np.arange(vocabulary)
-    return torch.from_numpy(ranks)
+    return torch.from_numpy(rankdata(-counts, method="ordinal") - 1)

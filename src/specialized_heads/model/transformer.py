@@ -34,10 +34,6 @@ class Network(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
-    def layers(self) -> list[nn.Module]:
-        """The layers of both stacks."""
-        return [*self.encoder, *self.decoder]
-
     def attentions(self, *kinds: str) -> list[MultiHeadAttention]:
         """The attention sub-layers of these types (default: all), by type, then layer."""
         by_kind = {
@@ -63,7 +59,7 @@ class Network(nn.Module):
         post_norm = self.architecture.post_norm  # where the output of a LayerNorm is the residual stream
         shared = {id(tensor): tensor for tensor in (*self.parameters(), *self.buffers())}
         narrow = copy.deepcopy(self, shared)
-        for layer in narrow.layers():
+        for layer in (*narrow.encoder, *narrow.decoder):
             for module in layer.modules():
                 if isinstance(module, LayerNorm):
                     module.precision = None if post_norm else dtype

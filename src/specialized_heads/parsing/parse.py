@@ -5,11 +5,11 @@ with an embedded corpus, and fails if one is missing. The report names the parse
 tree. Nothing is downloaded here; the stage of `stanza_engine` does that.
 """
 
-from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.experiment.sections import Parser
 from specialized_heads.parsing.conllu import conllu_parses, embedded_parses
 from specialized_heads.parsing.words import write_parses
 from specialized_heads.stage import Files, command, log, write_json
+from specialized_heads.tables import read_columns
 
 MANY_MISSING = 0.1  # share of the sentences
 
@@ -24,7 +24,7 @@ def main(args: Files, settings: Settings) -> None:
 
     `--resource` is the file of trees for `embedded` and `conllu`.
     """
-    texts = read_pairs(args.text).source
+    [texts] = read_columns(args.text, "source")
     match settings.engine:
         case "embedded":
             parses, about = embedded_parses(texts, resource=args.resource)

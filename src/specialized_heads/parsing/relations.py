@@ -112,7 +112,6 @@ def relation_table(sentences: Iterable[Sequence[Arc]], relations: list[str]) -> 
 
 @command("parses", "output", settings=Settings)
 def main(args: Files, settings: Settings) -> None:
-    """Write `--output` (relations.parquet) from `--parses` (parses/analysis.parquet)."""
     names = {}
     for relation in settings.relations:
         if (other := names.setdefault(canonical(relation), relation)) != relation:

@@ -135,7 +135,6 @@ def hashes(pipeline: stanza.Pipeline) -> dict[str, str]:
 
 @command("output", settings=Settings)
 def main(args: Files, settings: Settings) -> None:
-    """Write `--output`, a JSON list with one entry per pipeline."""
     manifest = []
     for wanted in settings.models:
         pipeline = load_pipeline(**wanted.model_dump())

@@ -11,15 +11,15 @@ import torch
 
 from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
-from specialized_heads.corpus.preprocess import Mode, undo
+from specialized_heads.corpus.preprocess import undo
 from specialized_heads.corpus.tokens import load_tokens
 from specialized_heads.evaluation.significance import compare
-from specialized_heads.experiment.sections import Decoding
+from specialized_heads.evaluation.translate import Settings as Decoded
 from specialized_heads.model.architecture import Architecture
 from specialized_heads.model.checkpoint import architecture_of, load_on
 from specialized_heads.pruning.masking import NOTHING, Removal, fingerprint, translate_set
 from specialized_heads.pruning.scopes import heads_of
-from specialized_heads.tables import HEAD, read_table, write_table
+from specialized_heads.tables import HEAD, read_columns, write_table
 from specialized_heads.training.state import finish
 
 SCORES: dict[str, pa.DataType] = {
@@ -28,15 +28,6 @@ SCORES: dict[str, pa.DataType] = {
     "signature": pa.string(),
 }
 SCHEMA = pa.schema({"what": pa.string()} | HEAD | SCORES)
-
-
-class Decoded(stage.Section):
-    """Settings that affect a translation and its score."""
-
-    decoding: Decoding
-    preprocess: Mode
-    language: str  # of the translations
-    device: str
 
 
 class Settings(Decoded):
@@ -70,10 +61,7 @@ def write_scores(
         files.model, files.model.with_suffix(".json"), files.tokens, settings=settings.decoding.model_dump() | computed
     )
     store, pieces = load_tokens(files.tokens), load_bpe(files.bpe)
-    gold = read_table(files.references, columns=["target"]).column("target").to_pylist()
-    if len(gold) != len(store):
-        said = f"{files.references}: {len(gold)} sentences, but {files.tokens} has {len(store)}; make it again"
-        raise stage.UserError(said)
+    [gold] = read_columns(files.references, "target")
     how = {"decoding": settings.decoding, "state": files.state, "fingerprint": stamp}
     texts = {}
     for removal, outputs in translate_set(network, store, [removal for _, removal in wanted], **how).items():

@@ -14,7 +14,7 @@ import numpy as np
 from specialized_heads import stage
 from specialized_heads.model.checkpoint import architecture_of, load, save
 from specialized_heads.pruning.scopes import Head, heads_of, remove_heads
-from specialized_heads.tables import read_table
+from specialized_heads.tables import HEAD, read_table
 
 
 class Settings(stage.Section):
@@ -24,23 +24,19 @@ class Settings(stage.Section):
     seed: int  # of the random order
 
 
-def values_of(path: Path, heads: list[Head], *, column: str) -> dict[Head, float]:
-    """The values of these heads, in their order, from a column of a table of heads; NaN where one is undefined."""
-    table = read_table(path, columns=("type", "layer", "head", column)).to_pandas()
-    names = list(zip(table["type"], table["layer"].astype(int), table["head"].astype(int)))
-    values = dict(zip(names, table[column].astype(float)))
-    return {head: values[head] for head in heads}
-
-
-def best_first(values: dict[Head, float], *, origin: str) -> list[Head]:
-    """Heads by descending value; of equal ones, the first of `values` comes first. Errors name `origin`, file and column."""
-    for kind in dict.fromkeys(kind for kind, _, _ in values):
-        if np.isnan([value for head, value in values.items() if head[0] == kind]).all():
-            raise stage.UserError(
-                f"{origin}: no {kind} head has a value, so they cannot be ranked; remove the criterion from "
-                "comparison.criteria, or leave pruning.all and heads_all empty"
-            )
-    return sorted(values, key=lambda head: -np.inf if np.isnan(values[head]) else values[head], reverse=True)
+def best_first(path: Path, heads: list[Head], *, column: str) -> list[Head]:
+    """These heads by descending value in a column of a table of heads; of equal ones, the first of the list comes first."""
+    table = read_table(path, columns=(*HEAD, column)).to_pandas()
+    values = table.set_index(list(HEAD))[column].reindex(heads)
+    known = values.groupby(level=0).count()
+    if not known.all():
+        raise stage.UserError(
+            f"{path}: {column}: no {known.idxmin()} head has a value, so they cannot be ranked; remove the criterion from "
+            "comparison.criteria, or leave pruning.all and heads_all empty"
+        )
+    if values.hasnans:
+        stage.log.info("%d heads without %s rank last", values.isna().sum(), column)
+    return list(values.sort_values(ascending=False, kind="stable").index)
 
 
 def at_random(heads: list[Head], *, seed: int) -> list[Head]:
@@ -53,18 +49,12 @@ def main(files: stage.Files, settings: Settings) -> None:
     model = load(files.model)
     heads = heads_of(model.architecture, scope=settings.scope)
     left = heads_of(architecture_of(files.like), scope=settings.scope)
-    if not set(left) <= set(heads):
-        raise stage.UserError(f"{files.like}: some of its heads are not in {files.model}; prune again")
     if settings.criterion == "gates":
         kept = left
     elif settings.criterion == "random":
         kept = at_random(heads, seed=settings.seed)[: len(left)]
     else:
-        values = values_of(files.table, heads, column=settings.column)
-        undefined = sum(value != value for value in values.values())
-        if undefined:
-            stage.log.info("%d heads without %s rank last", undefined, settings.criterion)
-        kept = best_first(values, origin=f"{files.table}: {settings.column}")[: len(left)]
+        kept = best_first(files.table, heads, column=settings.column)[: len(left)]
     remove_heads(model, set(heads) - set(kept))
     baseline = stage.read_json(files.model.with_suffix(".json"))["training"]
     save(model, files.output, training={**baseline, "cut": files.settings})

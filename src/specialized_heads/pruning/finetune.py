@@ -4,25 +4,14 @@ Updates, schedule, order of the data and frozen weights are those of pruning. So
 heads another criterion chose only by the choice, and by gates that train while they choose.
 """
 
-from typing import Literal
-
 from specialized_heads import stage
-from specialized_heads.experiment.sections import Training
 from specialized_heads.model.checkpoint import load
-from specialized_heads.pruning.prune import freeze
+from specialized_heads.pruning.prune import FineTuning, freeze
 from specialized_heads.training.train import train_and_save
 
 
-class Settings(stage.Section):
-    seed: int
-    scope: Literal["encoder", "all"]
-    dropout: float
-    training: Training
-    device: str
-
-
-@stage.command("model", "train", "dev", "output", "records", "state", settings=Settings)
-def main(files: stage.Files, settings: Settings) -> None:
+@stage.command("model", "train", "dev", "output", "records", "state", settings=FineTuning)
+def main(files: stage.Files, settings: FineTuning) -> None:
     model = load(files.model, dropout=settings.dropout)
     cut = stage.read_json(files.model.with_suffix(".json"))["training"]["cut"]
     freeze(model, scope=settings.scope)

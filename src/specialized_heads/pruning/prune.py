@@ -21,11 +21,11 @@ from specialized_heads.model.checkpoint import architecture_of, load, save, set_
 from specialized_heads.model.gates import HardConcrete, probability_open, soft
 from specialized_heads.model.transformer import Transformer, initialise
 from specialized_heads.pruning.collapse import decided_share, remark
-from specialized_heads.pruning.penalty import HeadCountController, Lambda
 from specialized_heads.pruning.scopes import SCOPES, heads_of, remove_heads
 from specialized_heads.training.loop import train
 from specialized_heads.training.objective import evaluate
 from specialized_heads.training.parallel import distributed
+from specialized_heads.training.penalty import HeadCountController, Lambda
 from specialized_heads.training.plan import Plan, load_data
 from specialized_heads.training.state import check, finish, read_checkpoint
 
@@ -33,16 +33,21 @@ LOG_ALPHA = 2.0  # at the start; P(open) is 0.94
 CERTAIN = 0.9  # a gate is decided where P(g = 0) or P(g = 1) is larger
 
 
-class Settings(stage.Section):
+class FineTuning(stage.Section):
+    """Settings of a training without gates."""
+
     seed: int
     scope: Literal["encoder", "all"]
-    lam: float | None  # None: controlled to reach `target_heads`
-    target_heads: int | None  # of the scope; None: as many as λ leaves
     dropout: float
     training: Training
+    device: str
+
+
+class Settings(FineTuning):
+    lam: float | None  # None: controlled to reach `target_heads`
+    target_heads: int | None  # of the scope; None: as many as λ leaves
     gate_learning_rate: float
     gate_seed: int | None = None
-    device: str
 
 
 def freeze(model: Transformer, *, scope: str) -> None:

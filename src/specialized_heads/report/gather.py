@@ -1,12 +1,6 @@
 """Stage: gather what an experiment has measured into one of five tidy tables (docs/heads.md describes every column).
 
-All tables begin with the same columns, `KEYS`, so that they can be joined, and those of several experiments concatenated:
-
-    models      a row per model: heads left, scores, size, development loss, gates
-    heads       a row per head of an analysed model
-    logs        a row per record of a training
-    ablation    a row per removed set of heads
-    relations   a row per syntactic relation and direction of a corpus
+All tables begin with the same columns, `KEYS`, so that they can be joined, and those of several experiments concatenated.
 """
 
 import json

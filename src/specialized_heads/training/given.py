@@ -93,7 +93,6 @@ def take_imported(weights: Path, train: Path, dev: Path, *, output: Path, record
 
 @stage.command("given", *SPLITS, "output", "records")
 def main(files: stage.Files) -> None:
-    """Write the model, its description and the log of its training, as the training stage would."""
     folder = files.given.parent
     if files.given.name != DESCRIPTION:
         take_imported(folder / WEIGHTS, files.train, files.dev, output=files.output, records=files.records)

@@ -37,7 +37,8 @@ from specialized_heads.training.batching import Batch, epoch_updates, joined
 from specialized_heads.training.objective import evaluate, objective_of
 from specialized_heads.training.optimizers import learning_rate, make_optimizers
 from specialized_heads.training.parallel import DistributedContext
-from specialized_heads.training.plan import Data, Penalty, Plan
+from specialized_heads.training.penalty import Penalty
+from specialized_heads.training.plan import Data, Plan
 
 SAVE_SECONDS = 60.0
 
@@ -165,9 +166,7 @@ class _Run:
         self.records: list[dict[str, Any]] = []
 
     def rate(self, update: int) -> float:
-        plan = self.plan
-        shape = {"factor": plan.learning_rate, "warmup": plan.warmup, "updates": plan.updates}
-        return learning_rate(update, schedule=plan.schedule, width=self.model.architecture.width, **shape)
+        return learning_rate(update, self.plan, width=self.model.architecture.width)
 
     def updates(self) -> Iterator["_Update"]:
         """This process's share of each update, from the current position to the end of the run."""
@@ -288,7 +287,8 @@ class _Run:
             raise UserError(f"{self.folder}: the processes of this training read different states; run again")
         if state is None:
             if self.context.is_main:  # also remove checkpoints of another run
-                run_state.clear(self.folder)
+                run_state.finish(self.folder)
+                run_state.claim(self.folder)
             return
         self.model.load_state_dict(state["model"])
         self.working.refresh(self.model)

@@ -35,9 +35,25 @@ class Translation:
         """These sentences, padded; `seed`: of what is drawn anew each time."""
         return make_batch(store, sentences)
 
-    def loss(self, model: Transformer, batch: Batch, *, label_smoothing: float, activations=None) -> Tensor:
+    def loss(
+        self, model: Transformer, batch: Batch, *, label_smoothing: float, activations: Activations | None = None
+    ) -> Tensor:
         """The loss, summed over the units of the batch."""
-        return cross_entropy_sum(model, batch, label_smoothing=label_smoothing, activations=activations)
+        if activations is None and model.packs():
+            targets = Packing(batch.real(batch.target_out))
+            states = model.forward_packed(batch.source, batch.target_in, targets)
+            labels = targets.pack(batch.target_out, filler=batch.tokens.pad)
+        else:
+            states = model(batch.source, batch.target_in, activations).flatten(0, 1)
+            labels = batch.target_out.flatten()
+        return cross_entropy(
+            states,
+            model.output_embedding,
+            labels,
+            bias=model.output_bias,
+            smoothing=label_smoothing,
+            ignore=batch.tokens.pad,
+        )
 
 
 class Classification:
@@ -108,27 +124,6 @@ def objective_of(model: Network) -> Translation | Classification | MaskedLanguag
     if isinstance(model, Bert):
         return Classification() if model.architecture.labels else MaskedLanguageModel(model.architecture)
     return Translation()
-
-
-def cross_entropy_sum(
-    model: Transformer, batch: Batch, *, label_smoothing: float, activations: Activations | None = None
-) -> Tensor:
-    """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
-    if activations is None and model.packs():
-        targets = Packing(batch.real(batch.target_out))
-        states = model.forward_packed(batch.source, batch.target_in, targets)
-        labels = targets.pack(batch.target_out, filler=batch.tokens.pad)
-    else:
-        states = model(batch.source, batch.target_in, activations).flatten(0, 1)
-        labels = batch.target_out.flatten()
-    return cross_entropy(
-        states,
-        model.output_embedding,
-        labels,
-        bias=model.output_bias,
-        smoothing=label_smoothing,
-        ignore=batch.tokens.pad,
-    )
 
 
 @torch.inference_mode()

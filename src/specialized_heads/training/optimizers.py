@@ -42,12 +42,13 @@ def is_layer_matrix(name: str, parameter: Tensor) -> bool:
     return name.startswith(("encoder.", "decoder.")) and parameter.dim() == 2
 
 
-def learning_rate(update: int, *, schedule: str, factor: float, warmup: int, updates: int, width: int) -> float:
+def learning_rate(update: int, plan: Plan, *, width: int) -> float:
     """Learning rate of an update, counted from 1.
 
     "inverse_sqrt": factor · d^-½ · min(t^-½, t · warmup^-1.5), with d the width; the paper omits d^-½, its code has it (factor 4,
-    warmup 16000, d 512: peak 1.40e-3). "linear": rises to `factor` at `warmup`, then falls to zero after the last of `updates`.
+    warmup 16000, d 512: peak 1.40e-3). "linear": rises to the factor at `warmup`, then falls to zero after the last of `updates`.
     """
-    if schedule == "inverse_sqrt":
+    factor, warmup, updates = plan.learning_rate, plan.warmup, plan.updates
+    if plan.schedule == "inverse_sqrt":
         return factor * width**-0.5 * min(update**-0.5, update * warmup**-1.5)
     return factor * min(update / warmup, (updates + 1 - update) / max(updates + 1 - warmup, 1))

@@ -1,12 +1,10 @@
-"""What a training is given: its settings, its text, and the penalty on its gates."""
+"""What a training is given: its settings and its text."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.experiment.sections import Training
-from specialized_heads.model.gates import HardConcrete
 from specialized_heads.stage import file_hash
 
 
@@ -17,15 +15,6 @@ class Plan(Training):
     gate_learning_rate: float = 0.0  # peak, for log α; follows the same schedule
     gate_seed: int | None = None  # noise of the gates; None: as `seed`
     checkpoints: tuple[int, ...] = ()
-
-
-class Penalty(Protocol):
-    """Sparsity penalty on the gates. Its attributes are plain numbers, which are saved with the state of the run."""
-
-    lam: float  # λ at the next update
-
-    def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set the weight for the next update, after update number `update`."""
 
 
 @dataclass(frozen=True)

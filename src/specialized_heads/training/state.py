@@ -35,12 +35,6 @@ def check(folder: Path) -> None:
         raise UserError(f"{folder}: another process has taken over, or has finished; this one stops")
 
 
-def clear(folder: Path) -> None:
-    """Delete the content of the folder and make this process its owner."""
-    finish(folder)
-    claim(folder)
-
-
 def finish(folder: Path) -> None:
     """Remove the folder, if any, once the results have been written."""
     shutil.rmtree(folder, ignore_errors=True)

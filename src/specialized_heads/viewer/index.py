@@ -51,5 +51,4 @@ def index(settings: Settings, tables: list[Path]) -> str:
 
 @stage.command("output", many=("heads",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Write `--output` from the tables `--heads`, in the order of the settings."""
     stage.write_file(files.output, index(settings, files.heads))

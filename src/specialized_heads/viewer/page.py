@@ -21,7 +21,6 @@ from sentencepiece import SentencePieceProcessor
 
 from specialized_heads import stage
 from specialized_heads.corpus.bpe import load_bpe
-from specialized_heads.corpus.pairs import read_pairs
 from specialized_heads.corpus.preprocess import Mode, apply
 from specialized_heads.corpus.tokens import TokenStore, load_tokens
 from specialized_heads.heads import maps
@@ -32,7 +31,7 @@ from specialized_heads.model.transformer import Transformer
 from specialized_heads.parsing.alignment import check_pieces, check_words
 from specialized_heads.parsing.relations import STANFORD
 from specialized_heads.parsing.words import Word, read_parses
-from specialized_heads.tables import HEAD, read_table
+from specialized_heads.tables import HEAD, read_columns, read_table
 
 LENGTHS = range(5, 26)  # subwords
 STEPS = 255
@@ -87,18 +86,13 @@ def sentence_maps(model: Transformer, store: TokenStore, sentences: list[int]) -
     Rows are queries and columns keys, as in `shown_tokens`. None: a sentence without a target has no maps of the decoder.
     """
     picked = store.select(sentences)
-    encoded_maps: dict[int, dict[str, str | None]] = {}
-    for batch in maps.attention_maps(model, picked):
-        for row, number in enumerate(batch.sentences.tolist()):
-            source, target = len(picked.source_ids(number)) + 1, len(picked.target_ids(number)) + 1
-            sizes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-            encoded_maps[number] = {
-                kind: None
-                if kind != "encoder" and target == 1
-                else encoded(batch.weights[kind][row, :, : sizes[kind][0], : sizes[kind][1]].float().numpy())
-                for kind in KINDS
-            }
-    return [encoded_maps[number] for number in range(len(sentences))]
+    return [
+        {
+            kind: encoded(weights.float().numpy()) if kind == "encoder" or len(picked.target_ids(number)) else None
+            for kind, weights in by_kind.items()
+        }
+        for number, by_kind in enumerate(maps.of_sentences(model, picked))
+    ]
 
 
 def shown_tokens(
@@ -140,17 +134,15 @@ NAMES = ("model", "source-bpe", "target-bpe", "text", "analysis", "parses", "hea
 
 @stage.command(*NAMES, optional=("whole",), settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Write `--output`, the page, from a model, its table of heads, and the analysis set with its parses.
-
-    `--whole` is the description of the model before pruning; without it, nothing was pruned.
-    """
+    """`--whole` is the description of the model before pruning; without it, nothing was pruned."""
     model = load_on(files.model, settings.device)
     source, target = load_bpe(files.source_bpe), load_bpe(files.target_bpe)
-    store, pairs, parses = load_tokens(files.analysis), read_pairs(files.text), read_parses(files.parses)
-    processed = apply(pairs.source, language=settings.language, mode=settings.preprocess)
+    store, parses = load_tokens(files.analysis), read_parses(files.parses)
+    texts, translations = read_columns(files.text, "source", "target")
+    processed = apply(texts, language=settings.language, mode=settings.preprocess)
     check_pieces(files.analysis, store, processed, source)
-    check_words(files.parses, parses, pairs.source)
-    chosen = choose(store, pairs.source, processed, parses, source, number=settings.sentences)
+    check_words(files.parses, parses, texts)
+    chosen = choose(store, texts, processed, parses, source, number=settings.sentences)
     sentences = []
     for (number, pieces), weights in zip(chosen.items(), sentence_maps(model, store, list(chosen)), strict=True):
         subwords, translation = shown_tokens(store, number, source, target)
@@ -159,7 +151,7 @@ def main(files: stage.Files, settings: Settings) -> None:
             for word, places in zip(parses[number], pieces, strict=True)
         ]
         sentences.append(
-            {"text": pairs.source[number], "translation": pairs.target[number], "source": subwords}
+            {"text": texts[number], "translation": translations[number], "source": subwords}
             | {"target": translation, "words": words, "maps": weights}
         )
     whole = architecture_of(files.whole or files.model)

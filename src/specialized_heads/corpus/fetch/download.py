@@ -254,5 +254,4 @@ def mismatch(path: Path, *, wanted: Wanted, sha256: str, readable: bool = False)
 
 @stage.command("output", "card", settings=Wanted)
 def main(files: stage.Files, wanted: Wanted) -> None:
-    """Fetch `--output`, and describe it in `--card`."""
     fetch(files.output, card=files.card, wanted=wanted)

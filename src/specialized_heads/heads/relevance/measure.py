@@ -23,7 +23,6 @@ class Settings(stage.Section):
 
 @stage.command("model", "dev", "output", "report", settings=Settings)
 def main(files: stage.Files, settings: Settings) -> None:
-    """Write `--output`, the table, and `--report`."""
     model = load_on(files.model, settings.device)
     dev = load_tokens(files.dev)
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]

@@ -2,9 +2,7 @@
 
     specialized-heads claims docs/reference/*/data --notes docs/reference/claims_notes.csv --output docs/reference/evidence
 
-Of the experiments that can judge a claim one counts, whatever its verdict: one with as many seeds as the claim needs, if any;
-then that with most updates (of pruning, of the models from scratch, or of the baseline, whichever a claim judges), then that with
-most seeds, then that which can judge most claims.
+Of the experiments that can judge a claim one counts (`RULE`).
 """
 
 import os

@@ -1,11 +1,8 @@
 """A claim and its verdict: a measured number, the range that confirms the claim, and one of five verdicts.
 
-The range is the paper's value with a tolerance. A value whose whole interval is in the range reproduces the claim; if only the
-value is, the claim is partly reproduced, because another test set could decide otherwise. A value outside does not reproduce it,
-unless its interval reaches the range: then the evidence is inconclusive. So it is if a claim says that one thing is larger than
-another (`directed`) and the interval leaves the range or is unknown, since chance alone gives half of all differences the right
-sign. Any other value without an interval must keep a hundredth away from a limit. If the evidence is too thin
-(`Measured.sufficient`), the claim is at best partly reproduced.
+The range is the paper's value with a tolerance; `table.VERDICTS` says what each verdict means. A claim that one thing is larger
+than another (`directed`) needs an interval, since chance alone gives half of all differences the right sign. Any other value
+without an interval must keep a hundredth away from a limit.
 """
 
 from collections.abc import Callable

@@ -88,8 +88,6 @@ class Evidence:
         models = self.pruned_with(*scopes)
         models = models[models["lam"] != 0]
         require(len(models), f"no model is pruned with scope {' or '.join(scopes)}")
-        known = models["gates_decided"].notna().all()
-        require(known, "the models do not record how many gates are decided; prune again")
         return models
 
     def pruned_models(self, *scopes: str) -> pd.DataFrame:

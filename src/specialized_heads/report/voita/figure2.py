@@ -6,14 +6,14 @@ All corpora share one scale of relevance, so that their heads can be compared.
 import pandas as pd
 from matplotlib.figure import Figure
 
-from specialized_heads.report import cells
 from specialized_heads.report.data import Tables
+from specialized_heads.report.voita.figure1 import drawn, ranked_heads
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
-    """The heads of all corpora but the first (`cells.ranked_heads`)."""
-    return cells.ranked_heads(tables, tables.corpora()[1:])
+    """The heads of all corpora but the first (`ranked_heads`)."""
+    return ranked_heads(tables, tables.corpora()[1:])
 
 
 def draw(heads: pd.DataFrame) -> Figure:
-    return cells.draw(heads, across=min(2, heads["corpus"].nunique()), confidence=False)
+    return drawn(heads, across=min(2, heads["corpus"].nunique()), confidence=False)

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from specialized_heads.report import style
 from specialized_heads.report.data import Tables
-from specialized_heads.stage import UserError, read_json
+from specialized_heads.stage import read_json
 
 FILES = ("examples",)
 LONGEST = 16  # characters of a label; longer tokens are cut
@@ -32,11 +32,6 @@ def numbers(tables: Tables, examples: dict[str, Path]) -> pd.DataFrame:
         file = read_json(path)
         for number, sentence in enumerate(file["sentences"], start=1):
             tokens, weights = sentence["tokens"], np.asarray(sentence["attention"], float)
-            if weights.shape != (len(tokens), len(tokens)):
-                raise UserError(
-                    f"{title}: sentence {number} has {len(tokens)} tokens but attention of shape {weights.shape}; "
-                    "delete the file of examples and run again"
-                )
             head = [title, file["layer"], file["head"], file["kind"], file["score"], number]
             for query, key in np.ndindex(weights.shape):
                 pair = [query + 1, tokens[query], key + 1, tokens[key], weights[query, key], key == sentence["rarest"]]

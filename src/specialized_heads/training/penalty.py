@@ -1,15 +1,10 @@
 """Sparsity penalty on the gates during pruning: a given λ, or a controller of λ that reaches a number of heads.
 
-With a given λ the gates decide how many heads stay, and small changes of λ can close all gates or none. With a number of
-heads, a proportional-integral controller sets λ: it compares the number of open heads with a target that falls linearly
-from all heads to that number. The integral term is the multiplier of a Lagrangian (Wang et al. 2020, "Structured Pruning of
-Large Language Models"); a negative λ opens gates again. Open heads are counted by the gates at their median noise, u = 1/2:
-this is close to the number of log α > 0, the rule of the final decision, whereas the sum of P(open) exceeds it until log α
-of the closed gates is far below 0.
-
-The controller only comes close to the number. After `DECIDED` of the updates `fix_largest` keeps exactly that many heads,
-those with the largest log α: their gates become 1, all others 0, and the remaining updates train the weights of this
-configuration. Both shares are small, which leaves most of the updates to the heads that stay.
+With a given λ the gates decide how many heads stay, and small changes of λ can close all gates or none. docs/deviations.md
+describes the controller. Its integral term is the multiplier of a Lagrangian (Wang et al. 2020, "Structured Pruning of Large
+Language Models"); a negative λ opens gates again. Open heads are counted by the gates at their median noise, u = 1/2: this is
+close to the number of log α > 0, the rule of the final decision, whereas the sum of P(open) exceeds it until log α of the
+closed gates is far below 0. The controller only comes close to the number of heads; `fix_largest` keeps exactly that many.
 """
 
 from dataclasses import dataclass
@@ -31,7 +26,7 @@ class Lambda:
     lam: float
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Leave λ as it is."""
+        """Leave λ as it is, after update number `update`."""
 
 
 @dataclass
@@ -52,7 +47,7 @@ class HeadCountController:
         return max(1, int(DECIDED * self.updates))
 
     def advance(self, update: int, gates: list[HardConcrete]) -> None:
-        """Set λ of the next update, or fix the gates."""
+        """Set λ of the next update, or fix the gates, after update number `update`."""
         if update >= self.decision:
             self.lam = 0.0
             if update == self.decision:
@@ -65,6 +60,10 @@ class HeadCountController:
         error = (float(median.sum()) - target) / len(log_alpha)
         self.integral += error / self.updates
         self.lam = PROPORTIONAL * error + INTEGRAL * self.integral
+
+
+# Their attributes are plain numbers, which are saved with the state of a run.
+Penalty = Lambda | HeadCountController
 
 
 def fix_largest(gates: list[HardConcrete], count: int) -> None:
