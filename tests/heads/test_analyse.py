@@ -10,7 +10,7 @@ from parallel_text import Pairs, write_pairs
 from parsed_corpus import NUMBER, VOCABULARY, Corpus
 
 from specialized_heads.corpus.preprocess import apply
-from specialized_heads.heads import maps
+from specialized_heads.heads import examples, maps
 from specialized_heads.model.architecture import KINDS
 from specialized_heads.model.attention import Activations
 from specialized_heads.model.checkpoint import save
@@ -71,7 +71,14 @@ def test_a_model_without_heads_of_one_type(model: Transformer, files: dict[str, 
     expected = {"encoder": 1, "decoder": 4, "cross": 4, kind: 0}
     assert {k: sum(row["type"] == k for row in rows) for k in KINDS} == expected
     assert all(math.isfinite(row["relevance"]) and math.isfinite(row["confidence"]) for row in rows)
-    assert (read_json(files["examples"])["sentences"] == []) == (kind == "encoder")
+    found = read_json(files["examples"])
+    assert (found["sentences"] == []) == (found["kind"] == "no encoder head is left") == (kind == "encoder")
+
+
+def test_without_an_example_the_reason_is_there(files: dict[str, Path], analysed, monkeypatch) -> None:
+    monkeypatch.setattr(examples, "EXAMPLE_TOKENS", range(90, 99))
+    analysed()
+    assert read_json(files["examples"])["kind"].startswith("no sentence of 90 to 98 subwords has a token beyond")
 
 
 def test_parses_of_another_text_are_a_mistake(model: Transformer, files: dict[str, Path], analysed) -> None:

@@ -105,7 +105,9 @@ def test_attention_maps_hold_the_weights_and_mark_the_rarest_token(make, tmp_pat
         assert here.loc[here["rarest"], "key"].unique().tolist() == [sentence["rarest"] + 1]
     headings = {
         "EN-FR: rare-words head 1-3": plotted,
-        "EN-FR: no sentence has a token beyond heads.rare_cutoff": maps(),
+        "EN-FR: no sentence of 8 to 14 subwords has": maps(
+            layer=None, kind="no sentence of 8 to 14 subwords has a token"
+        ),
     }
     headings["EN-FR: no head passed the rare-words threshold"] = maps("▁a", kind="best of its layer")
     for heading, numbers in headings.items():

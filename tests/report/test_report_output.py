@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from specialized_heads.experiment.figures import RESULTS, Result
 from specialized_heads.report import output
@@ -91,6 +92,13 @@ def test_bytes_do_not_depend_on_the_run(bare, stage, tmp_path: Path) -> None:
         made.append({suffix: (folder / f"f.{suffix}").read_bytes() for suffix in ("pdf", "svg", "png", "csv")})
     assert made[0] == made[1]
     assert b"CreationDate" not in made[0]["pdf"] and b"<dc:date>" not in made[0]["svg"]
+
+
+def test_titles_that_begin_with_hebrew_are_laid_out_from_the_left() -> None:
+    figure = Figure()
+    figure.suptitle("שלום: two\nlines")
+    output._settle(figure)
+    assert figure.get_suptitle() == "\u200eשלום: two\n\u200elines"
 
 
 def saved(folder: Path, suffix: str, **columns: list[str]) -> list[str]:

@@ -28,16 +28,14 @@ def examples(
     """Maps of the best rare-words head, from sentences of readable length with a rare token.
 
     Returns:
-        `layer` and `head`, from 1; `kind`, whether that head is a rare-words head or only the best of the lowest layer; `score`,
-        its share; `sentences`, each with `tokens`, `attention` and `rarest`, the position of its rarest token.
+        `layer` and `head`, from 1; `kind`, whether that head is a rare-words head or only the best of the lowest layer, or why
+        there is no example; `score`, its share; `sentences`, each with `tokens`, `attention` and `rarest`, the position of its
+        rarest token.
     """
-    heads = maps.head_numbers(model, "encoder")
-    if not heads or np.isnan(counted.shares["rarest"]).all():
-        return {"layer": None, "head": None, "kind": "none", "score": None, "sentences": []}
-    shares = counted.shares["rarest"]
-    passed = shares.max() >= BY_NAME[RARE_WORDS].threshold
-    lowest = np.array([layer == heads[0][0] for layer, _ in heads])  # where the paper's head is
-    best = int(np.argmax(shares if passed else np.where(lowest, shares, -1.0)))
+    heads, shares = maps.head_numbers(model, "encoder"), counted.shares["rarest"]
+    none = {"layer": None, "head": None, "score": None, "sentences": []}
+    if not heads:
+        return none | {"kind": "no encoder head is left"}
     rarest = {}  # by sentence
     for number in range(len(store)):
         ids = store.source_ids(number)
@@ -46,6 +44,12 @@ def examples(
             rarest[number] = int(rank.argmax())
         if len(rarest) == EXAMPLES:
             break
+    if not rarest:
+        length = "" if np.isnan(shares).all() else f" of {EXAMPLE_TOKENS.start} to {EXAMPLE_TOKENS.stop - 1} subwords"
+        return none | {"kind": f"no sentence{length} has a token beyond heads.rare_cutoff"}
+    passed = shares.max() >= BY_NAME[RARE_WORDS].threshold
+    lowest = np.array([layer == heads[0][0] for layer, _ in heads])  # where the paper's head is
+    best = int(np.argmax(shares if passed else np.where(lowest, shares, -1.0)))
     picked = store.select(list(rarest))
     attention = [weights["encoder"][best] for weights in maps.of_sentences(model, picked)]
     sentences = [

@@ -37,7 +37,7 @@ def numbers(tables: Tables, examples: dict[str, Path]) -> pd.DataFrame:
                 pair = [query + 1, tokens[query], key + 1, tokens[key], weights[query, key], key == sentence["rarest"]]
                 rows.append(head + pair)
         if not file["sentences"]:
-            rows.append([title] + [None] * (len(COLUMNS) - 1))
+            rows.append([title, None, None, file["kind"]] + [None] * (len(COLUMNS) - 4))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -46,8 +46,7 @@ def draw(weights: pd.DataFrame) -> Figure:
     title, layer, head, kind, score = weights[["corpus", "layer", "head", "kind", "score"]].iloc[0]
     drawn = Figure(figsize=(style.DOUBLE, 2.9), layout="constrained")
     if pd.isna(layer):
-        none = f"{title}: no sentence has a token beyond heads.rare_cutoff"
-        style.message(drawn.subplots(), none, inches=style.DOUBLE)
+        style.message(drawn.subplots(), f"{title}: {kind}", inches=style.DOUBLE)
         return drawn
     which = f"rare-words head {layer}-{head}"
     if kind != "rare words":
