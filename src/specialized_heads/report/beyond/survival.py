@@ -123,7 +123,7 @@ def _measured(evidence: Evidence, scope: str) -> dict[str, float]:
 def draw(rows: pd.DataFrame) -> Figure:
     """Draw one row per model, the rows of all models in bold."""
     groups = rows.groupby(["corpus", "scope"], sort=False)
-    wide = {"inches": style.DOUBLE - 1, "size": 7}
+    wide = {"inches": style.DOUBLE - 2, "size": 8}
     titles = {key: style.wrap(f"{key[0]}, {style.SCOPES[key[1]]}", **wide) for key in groups.groups}
     more = {key: 0.8 * title.count("\n") for key, title in titles.items()}  # rows of its further lines
     lines = len(rows) + 1.6 * groups.ngroups + sum(more.values())
