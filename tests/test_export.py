@@ -133,6 +133,10 @@ REFUSED = {
     "unknown key": (described(**{"a\nerror: b": 1}), "error: b: Extra inputs"),
     "path that leads out": (described(sha256={"../../payload": "0"}), "not the file that model.json describes"),
     "NaN for a score": (described(scores={"bleu": float("nan")}), "scores.bleu"),
+    "no description": (
+        lambda folder: (folder / CARD).unlink(),
+        r"no such file; name the folder of a model that the rule `export`",
+    ),
     "not JSON": (written(CARD, lambda _: b"{", hashed=False), "model.json: not valid JSON"),
     "large": (written(CARD, lambda _: b"[" * 2_000_000, hashed=False), "too large"),
 }

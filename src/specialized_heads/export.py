@@ -189,6 +189,9 @@ def read_card(folder: Path) -> Card:
         raise stage.UserError(f"{folder}: no such folder")
     if _is_kept(folder):
         return _kept_card(folder)
+    if not path.exists():
+        said = "no such file; name the folder of a model that the rule `export` made, or of one kept baseline"
+        raise stage.UserError(f"{path}: {said} (`specialized-heads analyse` reads published models)")
     if path.is_file() and path.stat().st_size > 1_000_000:
         raise stage.UserError(f"{path}: too large for the description of a model")
     try:

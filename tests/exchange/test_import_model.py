@@ -43,6 +43,8 @@ def test_an_exported_model_can_be_imported(exported: Path) -> None:
     original = load_exported(exported, device="cpu").model
     for ours, theirs in zip(model.parameters(), original.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+    with pytest.raises(UserError, match="only a model in the format of transformers has language tags"):
+        read_model(exported, target_tag="deu_Latn")
 
 
 def test_a_model_of_lower_case_tokens_is_not_given_raw_text(call, lower: Path, tmp_path: Path) -> None:

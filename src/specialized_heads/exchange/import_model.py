@@ -34,6 +34,8 @@ def read_model(
         huggingface.find_weights(folder, huggingface.architecture(config))  # before tables of the sizes that it states
         tokenisers = read_tokenisers(folder, config, source_tag=source_tag, target_tag=target_tag)
         return huggingface.load_folder(folder, tokenisers.tokens), tokenisers
+    if source_tag or target_tag:
+        raise stage.UserError(f"{folder}: only a model in the format of transformers has language tags; leave them out")
     if (folder / DESCRIPTION).is_file():
         card = check_files(folder)
         model = load(folder / WEIGHTS)
