@@ -118,7 +118,7 @@ def test_fine_tuning_beats_a_bag_of_words(call, learn, task, tmp_path: Path) -> 
     others, found = (json.loads((tmp_path / name).read_text()) for name in ("baselines.json", "score.json"))
     assert others["test"]["majority"] == 50.0 and others["test"]["bag_of_words"]["score"] < 65
     assert found["test"]["score"] > 80 and found["second"]["sentences"] == 40
-    assert (found["heads"], found["total"], found["test"]["delta"], found["test"]["p_value"]) == (4, 4, 0.0, 1.0)
+    assert (found["test"]["delta"], found["test"]["p_value"]) == (0.0, 1.0)
 
 
 def test_a_killed_fine_tuning_ends_with_the_same_bytes(learn, tmp_path: Path) -> None:

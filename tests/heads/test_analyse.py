@@ -75,7 +75,9 @@ def test_a_model_without_heads_of_one_type(model: Transformer, files: dict[str, 
     assert (found["sentences"] == []) == (found["kind"] == "no encoder head is left") == (kind == "encoder")
 
 
-def test_without_an_example_the_reason_is_there(files: dict[str, Path], analysed, monkeypatch) -> None:
+def test_without_an_example_the_reason_is_there(
+    model: Transformer, files: dict[str, Path], analysed, monkeypatch
+) -> None:
     monkeypatch.setattr(examples, "EXAMPLE_TOKENS", range(90, 99))
     analysed()
     assert read_json(files["examples"])["kind"].startswith("no sentence of 90 to 98 subwords has a token beyond")
