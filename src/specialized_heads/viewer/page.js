@@ -3,7 +3,8 @@
    heads table, whatever columns it has);
    order: per type, [layer, head] of each map; layers, perLayer: how many there were before pruning;
    sentences: text, subwords of both sides, words (form, head, relation, pieces), and per type the maps of all heads, as
-   base64 of one byte per weight, (heads, queries, keys).
+   base64 of one byte per weight, (heads, queries, keys);
+   sameRelation: names of Stanford Dependencies to those of Universal Dependencies, for relations that differ in name only.
    Text always enters the page as text, never as HTML. */
 "use strict";
 
