@@ -74,6 +74,10 @@ def table(**columns: list) -> pa.Table:
 TABLES = {
     "no_columns": (pa.table({"x": [1]}), "parses.parquet: column sentence is missing"),
     "text_for_numbers": (table(head=["two"] * 4), "parses.parquet: "),
+    "gaps": (table(head=[2, None, 2, 2]), "parses.parquet: column head has missing values"),
+    "heads_outside": (table(head=[99, 0, 2, 2]), "sentence 0: 'Dogs' has head 99", "a tree of 4 words"),
+    "negative_sentence": (table(sentence=[-1] * 4), "parses.parquet: sentence -1"),
+    "ends_before_starts": (table(end=[-4] * 4), "parses.parquet: sentence 0: 'Dogs' has head 2 and characters 0 to -4"),
     "beyond_32_bits": (table(head=[2**40] * 4), "parses.parquet: "),
 }
 
