@@ -111,9 +111,8 @@ def _settle(figure: Figure) -> None:
     The constraint solver orders its unknowns by memory address, so its last bits differ from run to run, which would show in
     the names of clip paths in SVG and PDF files.
     """
-    for text in figure.findobj(
-        Text
-    ):  # else text that begins with Arabic or Hebrew is laid out from right to left as a whole
+    # Without a mark, text that begins with Arabic or Hebrew is laid out from right to left as a whole.
+    for text in figure.findobj(Text):
         if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text.get_text()):
             text.set_text("\n".join(f"\u200e{line}" for line in text.get_text().split("\n")))
     figure.draw_without_rendering()

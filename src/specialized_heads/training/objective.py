@@ -38,7 +38,7 @@ class Translation:
     def loss(
         self, model: Transformer, batch: Batch, *, label_smoothing: float, activations: Activations | None = None
     ) -> Tensor:
-        """The loss, summed over the units of the batch."""
+        """Cross-entropy summed over the target tokens (EOS included, padding excluded), in nats, in float32."""
         if activations is None and model.packs():
             targets = Packing(batch.real(batch.target_out))
             states = model.forward_packed(batch.source, batch.target_in, targets)
