@@ -8,9 +8,10 @@ Each recipe differs from the first in the keys that name it, and prunes a baseli
 pipeline's own stage. `seed` draws order, dropout and gate noise anew, `noise` gate noise alone. λ 0, where it was trained,
 shows what the same updates give without pruning. `further` prunes the baseline after 8000 more updates without pruning, all
 weights trained, and compares with that. Heads with a function: those of the baseline, and in brackets how many would be left by
-chance, with as many heads per layer. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. All
-lines but those of λ 0.035, of 8000 updates and of rate 0.4 are from before Muon left rows and columns without a gradient alone
-(`training/muon.py`); docs/reference/reference/tables/models.md has λ 0.035 from before.
+chance, with as many heads per layer. Runs of 300 updates are those of the default experiment. A finished run is a line of
+pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 300 and 8000 updates and of rate 0.4
+are from before Muon left rows and columns without a gradient alone (`training/muon.py`); λ 0.035 from before is in
+docs/reference/reference/tables/models.md.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from specialized_heads.experiment.sections import Training
 from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report import data
 from specialized_heads.report.claims.evidence import Evidence
+from specialized_heads.report.claims.of_heads import slope
 from specialized_heads.report.claims.table import evidence_of
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +58,7 @@ class Recipe:
     rate: float = 1.0  # of the weights, times the baseline's
     gate_rate: float = 0.05
     batch_tokens: int = 3000
+    precision: str = "bf16"
     seed: int = 1
     noise: int | None = None  # seed of the gates' noise alone
     baseline: int = 1  # its seed
@@ -81,6 +84,7 @@ class Recipe:
         """Those of the stage `prune`, from the training of the baseline, which may have keys that are gone."""
         training = {name: value for name, value in training.items() if name in Training.model_fields}
         training |= {"updates": self.updates, "batch_tokens": self.batch_tokens, "log_every": self.updates // 60}
+        training |= {"precision": self.precision}
         training |= {"warmup": min(training["warmup"], self.updates // 10)}
         training |= {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
         gates = {"scope": self.scope, "lam": self.lam, "gate_learning_rate": self.gate_rate, "target_heads": None}
@@ -89,10 +93,13 @@ class Recipe:
 
 
 FIRST = Recipe()
-SHORT = replace(FIRST, updates=600, gate_rate=0.1)  # near the default experiment
+SHORT = replace(FIRST, updates=600, gate_rate=0.1)
+DEFAULT = replace(FIRST, updates=300, gate_rate=0.1, rate=0.4)  # of the default experiment
 RECIPES = [
     *(SHORT, replace(SHORT, scope="all", lam=0.01), replace(SHORT, lam=0.03), replace(SHORT, updates=400)),
     *(replace(SHORT, batch_tokens=1500), *(replace(SHORT, seed=seed) for seed in (2, 3, 4, 5))),
+    *(replace(DEFAULT, lam=lam, seed=seed) for lam in (0.012, 0.03) for seed in (1, 2, 3, 4, 5)),
+    *(replace(DEFAULT, lam=lam, precision="fp32") for lam in (0.012, 0.03)),
     *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02), replace(FIRST, lam=0.035)),
     *(replace(FIRST, updates=8000, lam=lam) for lam in (0.012, 0.02, 0.0)),
     *(replace(FIRST, updates=8000, lam=lam, seed=2, baseline=2) for lam in (0.012, 0.02, 0.0)),
@@ -188,7 +195,7 @@ def baselines() -> Evidence:
     return evidence_of(data.load([HEADS]))
 
 
-def specialised(row: dict[str, Any]) -> str:
+def specialised(row: dict[str, Any]) -> dict[str, str]:
     """How many of the encoder heads left had a function in the baseline, and how many would have by chance within layers."""
     evidence = baselines()
     heads = evidence.baseline_heads()
@@ -197,7 +204,11 @@ def specialised(row: dict[str, Any]) -> str:
     flags = pd.DataFrame({"kept": names.isin(row["kept"]), "labelled": map(bool, evidence.functions(heads))})
     layers = flags.groupby(heads["layer"].to_numpy())
     chance = (layers["kept"].sum() * layers["labelled"].mean()).sum()
-    return f"{flags.all(axis=1).sum()} of {flags['labelled'].sum()} ({chance:.1f})"
+    value, low, high, _ = (100 * part for part in slope(flags["labelled"], flags["kept"], heads[["layer"]]))
+    return {
+        "with a function": f"{flags.all(axis=1).sum()} of {flags['labelled'].sum()} ({chance:.1f})",
+        "their survival − others', points": f"{value:+.0f} [{low:+.0f}, {high:+.0f}]",
+    }
 
 
 def difference(value: float, low: float, high: float) -> str:
@@ -215,7 +226,7 @@ def report(rows: list[dict[str, Any]]) -> str:
         row, plain = by_recipe[recipe], by_recipe.get(recipe.plain)
         kinds = Counter(head.split()[0] for head in row["kept"])
         left = "/".join(str(kinds[kind]) for kind in SCOPES[recipe.scope])
-        cells = {"recipe": recipe.name, "heads left": left, "with a function": specialised(row)}
+        cells = {"recipe": recipe.name, "heads left": left} | specialised(row)
         cells |= {"gates decided": f"{row['decided']:.0%}", "loss": f"{row['dev_loss']:.3f}"}
         cells |= {"at λ 0": f"{plain['dev_loss']:.3f}" if plain else "", "BLEU": f"{row['bleu']:.1f}"}
         cells |= {
