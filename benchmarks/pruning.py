@@ -6,12 +6,12 @@
 
 Each recipe differs from the first in the keys that name it, and prunes a baseline, that of seed 1 unless named, with the
 pipeline's own stage. `seed` draws order, dropout and gate noise anew, `noise` gate noise alone. λ 0, where it was trained,
-shows what the same updates give without pruning. `further` prunes the baseline after 8000 more updates without pruning, all
-weights trained, and compares with that. Heads with a function: those of the baseline, and in brackets how many would be left by
-chance, with as many heads per layer. Runs of 300 updates are those of the default experiment. A finished run is a line of
-pruning.jsonl and is not repeated; a killed one resumes. All lines but those of λ 0.035, of 300 and 8000 updates and of rate 0.4
-are from before Muon left rows and columns without a gradient alone (`training/muon.py`); λ 0.035 from before is in
-docs/reference/reference/tables/models.md.
+shows what the same updates give without pruning. `heads` is the number that a controller of λ reaches. `further` prunes the
+baseline after 8000 more updates without pruning, all weights trained, and compares with that. Heads with a function: those of
+the baseline, and in brackets how many would be left by chance, with as many heads per layer. Runs of 300 updates are those of
+the default experiment. A finished run is a line of pruning.jsonl and is not repeated; a killed one resumes. All lines but those
+of λ 0.035, of 14 heads, of 300 and 8000 updates and of rate 0.4 are from before Muon left rows and columns without a gradient
+alone (`training/muon.py`); λ 0.035 from before is in docs/reference/reference/tables/models.md.
 """
 
 import argparse
@@ -54,6 +54,7 @@ class Recipe:
 
     scope: str = "encoder"
     lam: float = 0.012
+    heads: int | None = None  # that the controller of λ reaches; λ is then not used
     updates: int = 3000
     rate: float = 1.0  # of the weights, times the baseline's
     gate_rate: float = 0.05
@@ -78,7 +79,7 @@ class Recipe:
     @property
     def plain(self) -> "Recipe":
         """As many updates without pruning."""
-        return replace(self, lam=0.0, gate_rate=0.05, seed=self.baseline, noise=None)
+        return replace(self, lam=0.0, heads=None, gate_rate=0.05, seed=self.baseline, noise=None)
 
     def settings(self, training: dict[str, Any]) -> dict[str, Any]:
         """Those of the stage `prune`, from the training of the baseline, which may have keys that are gone."""
@@ -87,8 +88,8 @@ class Recipe:
         training |= {"precision": self.precision}
         training |= {"warmup": min(training["warmup"], self.updates // 10)}
         training |= {name: self.rate * training[name] for name in ("learning_rate", "muon_learning_rate")}
-        gates = {"scope": self.scope, "lam": self.lam, "gate_learning_rate": self.gate_rate, "target_heads": None}
-        gates |= {"gate_seed": self.noise}
+        gates = {"scope": self.scope, "lam": None if self.heads else self.lam, "target_heads": self.heads}
+        gates |= {"gate_learning_rate": self.gate_rate, "gate_seed": self.noise}
         return {"training": training, "seed": self.seed, "dropout": 0.1, "device": "cpu"} | gates
 
 
@@ -101,12 +102,13 @@ RECIPES = [
     *(replace(DEFAULT, lam=lam, seed=seed) for lam in (0.012, 0.03) for seed in (1, 2, 3, 4, 5)),
     *(replace(DEFAULT, lam=lam, precision="fp32") for lam in (0.012, 0.03)),
     *(FIRST, replace(FIRST, lam=0.0), replace(FIRST, gate_rate=0.02), replace(FIRST, lam=0.035)),
+    replace(FIRST, heads=14),
     *(replace(FIRST, updates=8000, lam=lam) for lam in (0.012, 0.02, 0.0)),
     *(replace(FIRST, updates=8000, lam=lam, seed=2, baseline=2) for lam in (0.012, 0.02, 0.0)),
-    *(replace(FIRST, rate=0.4, lam=lam) for lam in (0.012, 0.0)),
+    replace(FIRST, rate=0.4),
     *(replace(FIRST, scope="all", lam=lam) for lam in (0.01, 0.02, 0.0)),
     *(replace(FIRST, scope="all", updates=8000, lam=lam) for lam in (0.01, 0.0)),
-    *(replace(FIRST, updates=8000, lam=lam, further=True) for lam in (0.02, 0.0)),
+    replace(FIRST, updates=8000, lam=0.02, further=True),
 ]
 FURTHER = replace(FIRST, scope="all", updates=8000, lam=0.0)  # how a baseline is trained further
 
