@@ -164,7 +164,7 @@ def atomic(path: Path) -> Iterator[Path]:
             _remove_leftovers(path)
             prefix = f".{path.name}.{socket.gethostname()}.{os.getpid()}."
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
-        except (PermissionError, FileNotFoundError, NotADirectoryError):
+        except (PermissionError, FileNotFoundError, NotADirectoryError, FileExistsError):
             raise UserError(f"{path}: cannot be written; make its folder writable and run again") from None
         os.close(handle)
         temporary = Path(name)

@@ -153,6 +153,14 @@ def test_more_heads_than_there_are(pruned) -> None:
         pruned(lam=None, target_heads=5)
 
 
+def test_an_encoder_that_nothing_attends_to_cannot_be_trained_alone(tiny_model) -> None:
+    model = tiny_model()
+    prune.remove_heads(model, {head for head in prune.heads_of(model.architecture, scope="all") if head[0] == "cross"})
+    prune.freeze(model, scope="all")
+    with pytest.raises(UserError, match="no cross-attention heads"):
+        prune.freeze(model, scope="encoder")
+
+
 @pytest.mark.parametrize("target", [{"lam": 0.05}, {"lam": None, "target_heads": 2}])
 def test_what_rounding_the_gates_costs(pruned, store, sentences, tmp_path: Path, target: dict) -> None:
     _, hard, rows, _ = pruned(**target, gate_learning_rate=0.2)

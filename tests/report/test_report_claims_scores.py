@@ -97,6 +97,12 @@ def test_gates_that_their_rate_forces_shut_are_not_decided_by_the_loss(evidence,
         assert f"within {closing} updates: their rate forces" in reason(of_scores.gates_decided, logged)
 
 
+def test_a_type_without_heads_has_no_gates_to_close() -> None:
+    gone = columns("pruned/all_lambda0.01", 1) | dict.fromkeys(("open_encoder", "open_cross"))
+    logs = pd.DataFrame([gone | {"update": update, "open_decoder": [[left]]} for update, left in ((5, 0.9), (9, 0.01))])
+    assert of_scores.updates_until_closed(logs.astype(TARGETS)).tolist() == [9]
+
+
 def test_numbers_of_one_of_the_papers_corpora_do_not_judge_other_data(evidence: Evidence) -> None:
     measure = partial(of_scores.baseline_bleu, data="wmt")
     for data in ("", "opensubtitles"):

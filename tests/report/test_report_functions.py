@@ -80,3 +80,12 @@ def test_nested_heads_beside_chance(make) -> None:
     assert rows["in_larger"].fillna(-1).tolist() == [-1, 3, 3]
     assert rows["by_chance"].fillna(-1).tolist() == [-1, (2 * 6 + 2 * 6) / 8, 3]
     assert survival.shown(rows)["nested"].tolist() == ["–", "3 of 4 (3.0)", "3 of 4 (3.0)"]
+
+    # Heads make the order, not λ; a model with undecided gates does not count.
+    models["pruned/encoder_lambda0.1"], models["pruned/encoder_lambda0.3"] = list(models.values())[:0:-1]
+    tables = make.tables(heads={"EN-FR": models})
+    assert survival.shown(survival.numbers(tables))["nested"].tolist() == ["3 of 4 (3.0)", "–", "3 of 4 (3.0)"]
+    tables = tables._replace(models=tables.models.assign(gates_decided=0.5))
+    rows = survival.numbers(tables)
+    assert survival.shown(rows)["nested"].tolist() == ["3 of 4 (3.0)", "–", "–"]
+    assert "no model with decided gates" in make.texts(survival.draw(rows))

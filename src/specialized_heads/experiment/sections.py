@@ -140,14 +140,14 @@ class Pruning(Section):
 
     @model_validator(mode="after")
     def _together(self) -> "Pruning":
-        if self.controls and not self.retrain:
-            raise ValueError("controls need configurations in retrain, which is empty")
         for name in self.retrain:
             if name not in self.configurations() and name not in SCOPES:
                 pruned = ", ".join(self.configurations()) or "none"
                 raise ValueError(
                     f"retrain: {name} is neither a scope ({', '.join(SCOPES)}) nor a pruned configuration ({pruned})"
                 )
+        if self.controls and not any(map(self.retrained, SCOPES)):
+            raise ValueError("controls need configurations in retrain, but it names none that prunes")
         return self
 
     def targets(self, scope: str) -> list[Target]:

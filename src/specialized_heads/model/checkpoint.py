@@ -65,6 +65,7 @@ def assemble(
     weights: Path,
     like: Path,
     dropout: float = 0.0,
+    remedy: str = "delete both and run again",
 ) -> Any:
     """Build a model from its weights, on the CPU; shapes are compared before memory is allocated.
 
@@ -76,7 +77,7 @@ def assemble(
         expected = None
     if expected != {n: tensor.shape for n, tensor in tensors.items()}:
         description = like.with_suffix(".json").name
-        raise UserError(f"{weights}: the weights do not fit {description}; delete both and run again")
+        raise UserError(f"{weights}: the weights do not fit {description}; {remedy}")
     if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
         raise UserError(f"{weights}: {broken[0]} contains NaN or infinity; delete it, train with a lower rate")
     model = network(architecture, dropout=dropout)

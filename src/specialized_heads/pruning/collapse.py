@@ -23,7 +23,7 @@ def remark(
 
     `rows` are those of `prune.gate_rows`, `init` is log α at the start, `updates` the configuration key of their number.
     """
-    if not rows or target_heads == len(rows):
+    if not rows or target_heads in (0, len(rows)):
         return None
     said, rate, number = [], "pruning.gate_learning_rate", len(rows)
     if (farthest := max(abs(row["log_alpha"] - init) for row in rows)) < MIN_MOVE:

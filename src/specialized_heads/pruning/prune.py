@@ -51,8 +51,16 @@ class Settings(FineTuning):
 
 
 def freeze(model: Transformer, *, scope: str) -> None:
-    """Freeze what a scope does not train: with "encoder" whatever the decoder uses too, with "all" nothing."""
+    """Freeze what a scope does not train: with "encoder" whatever the decoder uses too, with "all" nothing.
+
+    A `UserError` says so if the encoder then cannot affect the output.
+    """
     if scope == "encoder":
+        if not any(model.architecture.cross):
+            raise stage.UserError(
+                "the baseline has no cross-attention heads, so its encoder has no effect and cannot be trained alone; leave "
+                "pruning.encoder and pruning.heads empty, and prune heads of all types"
+            )
         trained = "encoder" if model.architecture.tied == "all" else ("source_embedding", "encoder")
         for name, parameter in model.named_parameters():
             parameter.requires_grad = name.startswith(trained)

@@ -74,7 +74,8 @@ def load_kept(folder: Path) -> tuple[Kept, Transformer]:
     check_files(folder, kept)
     tensors = {name: tensor.float() for name, tensor in read_tensors(folder / WEIGHTS).items()}
     architecture = architecture_from(kept.architecture)
-    model = assemble(architecture, tensors, weights=folder / WEIGHTS, like=folder / DESCRIPTION).eval()
+    files = {"weights": folder / WEIGHTS, "like": folder / DESCRIPTION}
+    model = assemble(architecture, tensors, **files, remedy="restore the folder from the repository").eval()
     check_logits(folder, model)
     return kept, model
 

@@ -76,7 +76,7 @@ def draw(points: pd.DataFrame) -> Figure:
         if not finetuned:
             axes.set_ylabel(f"BLEU of {baseline['sentences']:,} sentences")
         axes.set_xlim(-0.03 * baseline["heads"], 1.03 * baseline["heads"])
-        sweep.widen(axes)
+        sweep.widen(axes, least=0.0)
     present = [name for name in style.CRITERIA if name in set(points["criterion"])]
     handles = [style.key(style.CRITERIA[name], LABELS.get(name, name)) for name in present]
     handles.append(Line2D([], [], label="baseline", **style.REFERENCE))

@@ -79,7 +79,8 @@ def numbers(tables: Tables) -> pd.DataFrame:
             own |= {"left": model["encoder_heads"]} | nested.get(model["place"], {})
             rows.append(own | _measured(replace(evidence, scores=alone), scope))
         if len(models):
-            sums = pd.DataFrame(nested.values(), columns=NESTED).sum(min_count=1)
+            counted = [nested[place] for place in models.loc[models["counted"], "place"] if place in nested]
+            sums = pd.DataFrame(counted, columns=NESTED).sum(min_count=1)
             rows.append(shared | {"counted": True} | sums.to_dict() | _measured(evidence, scope))
     counts = ("seed", "heads", "left", "labelled", "target_heads", *NESTED[:2])
     return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(counts, "Int64"))
@@ -95,7 +96,7 @@ def _nested(evidence: Evidence, models: pd.DataFrame) -> dict[int, dict[str, flo
     for (seed, _), same in models.groupby(["seed", models["lam"].isna()]):
         sizes = whole[whole["seed"] == seed].groupby("layer").size()
         larger = None
-        for place in same["place"]:
+        for place in same.sort_values("encoder_heads", ascending=False, kind="stable")["place"]:
             heads = left.merge(same.loc[same["place"] == place, MODEL], on=MODEL)[["layer", "head"]]
             if larger is not None:
                 chance = heads.groupby("layer").size() * larger.groupby("layer").size() / sizes
@@ -139,7 +140,8 @@ def draw(rows: pd.DataFrame) -> Figure:
             seed = f", seed {row['seed']}" if same["seed"].nunique() > 1 else ""
             whole = pd.isna(row["seed"])
             labels[y] = "all models" if whole else f"{_target(row)}{seed}: {row['left']} left"
-            _point(axes, row, y)
+            undecided = whole and not same.loc[same["seed"].notna(), "counted"].any()
+            _point(axes, row, y, without="no model with decided gates" if undecided else "no difference to measure")
     axes.set_yticks(list(labels), list(labels.values()))
     for place, text in zip(PLACES, LEFT.values(), strict=True):
         axes.text(place, -0.4, style.wrap(text, inches=0.8, size=6.5), size=6.5, ha="center", va="bottom")
@@ -157,8 +159,8 @@ def _target(row: dict) -> str:
     return sweep.target(row["lam"], row["target_heads"])
 
 
-def _point(axes: Axes, row: dict, y: float) -> None:
-    """The difference of a row with its interval, and what it is a difference of."""
+def _point(axes: Axes, row: dict, y: float, *, without: str) -> None:
+    """The difference of a row with its interval, and what it is a difference of; the text `without` if there is none."""
     whole, (one, undecided, every) = pd.isna(row["seed"]), LOOKS.values()
     look = every if whole else one if row["counted"] else undecided
     text = {"size": 6.5, "ha": "center", "va": "center_baseline", "weight": "bold" if whole else "normal"}
@@ -166,9 +168,7 @@ def _point(axes: Axes, row: dict, y: float) -> None:
         axes.text(place, y, _left(row, kind), **text)
     difference, low, high = (row[name] for name in ("difference", "low", "high"))
     if pd.isna(difference):
-        none = whole and pd.isna(row["heads"])
-        note = "no model with decided gates" if none else "no difference to measure"
-        axes.text(0, y, note, bbox=style.BEHIND_TEXT, **text)
+        axes.text(0, y, without, bbox=style.BEHIND_TEXT, **text)
         return
     face = "white" if low > 0 or high < 0 else look["color"]
     axes.plot([low, high], [y, y], **(look | {"marker": ""}))

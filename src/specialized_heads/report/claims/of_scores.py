@@ -84,7 +84,7 @@ def updates_until_closed(logs: pd.DataFrame) -> pd.Series:
     """For each pruned model, the update by which half of the gates that close have done so: P(open) below `CLOSED`."""
     medians = []
     for (scope, *_), records in logs.groupby(MODEL, dropna=False):
-        columns = records[[f"open_{kind}" for kind in SCOPES[scope]]].to_numpy()
+        columns = records[[f"open_{kind}" for kind in SCOPES[scope]]].dropna(axis="columns", how="all").to_numpy()
         gates = np.array([np.concatenate([layer for layers in row for layer in layers]) for row in columns])
         updates = records["update"].to_numpy()[(gates < CLOSED).argmax(axis=0)]
         medians.append(np.median(updates[gates[-1] < CLOSED]) if (gates[-1] < CLOSED).any() else np.nan)

@@ -209,18 +209,20 @@ def hollow_key(reference: str = "reference", **look: str) -> Line2D:
 
 
 def bars_key(points: pd.DataFrame) -> list[Line2D]:
-    """The legend entries of the bars of differences, and of the seeds where there are several."""
+    """The legend entries of the bars of differences, and of seeds and their range of heads where there are several."""
     several = bool(points["seeds"].max() > 1)
     bars = style.marker_key("95% interval" + " (mean over seeds)" * several, marker="|", markersize=7)
     seeds = style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")
-    return [bars, seeds] if several else [bars]
+    heads = style.marker_key("heads left, lowest and highest seed", marker="_", markersize=7)
+    ranges = "share_low" in points and bool((points["share_low"] < points["share_high"]).any())
+    return [bars, *[seeds] * several, *[heads] * ranges]
 
 
-def widen(axes: Axes) -> None:
-    """Make an axis of BLEU span at least `SMALLEST_SPAN`."""
+def widen(axes: Axes, *, least: float = -np.inf) -> None:
+    """Make an axis of BLEU span at least `SMALLEST_SPAN`; it starts no lower than `least`."""
     low, high = axes.get_ylim()
     missing = max(0.0, SMALLEST_SPAN - (high - low)) / 2
-    axes.set_ylim(low - missing, high + missing)
+    axes.set_ylim(max(least, low - missing), high + missing)
 
 
 def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series, label: str | None = None) -> None:
