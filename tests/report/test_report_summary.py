@@ -22,14 +22,15 @@ def test_curves_of_every_trained_model(make) -> None:
 
 def test_table_of_models(make, stage) -> None:
     names = ["baseline", "checkpoint/update10", "scratch/all_heads12", "cut/random_encoder_heads5"]
-    rows = [make.model(name, signature_tokenised=f"tok:{seed}", seed=seed) for seed in (1, 2) for name in names]
+    own = {"gates_decided": 0.734}
+    rows = [make.model(name, signature_tokenised=f"tok:{seed}", seed=seed, **own) for seed in (1, 2) for name in names]
     other = [make.model(beam=1, signature_tokenised="tok:1")]
     stem = stage("beyond.models", make.tables(models={"EN-FR": rows, "B": other}))
     csv = pd.read_csv(stem.with_suffix(".csv"))
     assert csv["kind"].tolist() == [name.split("/")[0] for name in [*names, *names, "baseline"]]
     assert csv.columns.tolist() == models.COLUMNS
     text = stem.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
-    numbers = "| 24/24/24 | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |"
+    numbers = "| 24/24/24 | 73% | 30.0 [29.0, 31.0] | 50.0 | 3.250 | 900 | 10,000 | 6,000 |"
     assert f"| EN-FR | scratch | all | 12 heads | 1 {numbers}" in text
     assert "| cut, random | encoder | 5 heads |" in text and "| checkpoint |  | update 10 |" in text
     # Each signature once, and corpora that are translated differently apart.

@@ -6,15 +6,17 @@ they are. Notes below the table give the signatures of the scores, each once, an
 
 import pandas as pd
 
+from specialized_heads.pruning.collapse import MIN_DECIDED
 from specialized_heads.report.claims.evidence import TOTALS
 from specialized_heads.report.data import Tables, with_ends
 from specialized_heads.report.voita import sweep
 
 CAPTION = (
     "All models. Target: λ per head, number of heads, or the updates of the baseline's training after which the checkpoint was "
-    "kept; heads left in encoder self-attention, decoder self-attention and cross-attention; BLEU with 95% bootstrap interval, "
-    "and chrF, of the test set; loss on the development set in nats per target token, if training has a log; updates of "
-    "training, or of fine-tuning if the baseline was pruned; parameters with and without the embeddings of source, target "
+    "kept; heads left in encoder self-attention, decoder self-attention and cross-attention; gates that end closed or fully open "
+    f"with probability above 0.9 (with less than {MIN_DECIDED:.0%}, the choice of heads is a rounding); BLEU with 95% bootstrap "
+    "interval, and chrF, of the test set; loss on the development set in nats per target token, if training has a log; updates "
+    "of training, or of fine-tuning if the baseline was pruned; parameters with and without the embeddings of source, target "
     "and softmax."
 )
 KEYS = ["kind", "scope", "criterion", "lam", "target_heads", "update", "seed"]
@@ -25,7 +27,16 @@ SIGNATURES = {
 }
 SCORES = ["updates", *with_ends("bleu"), "chrf", *SIGNATURES.values(), "sentences"]
 DECODING = ["beam", "max_length_ratio"]
-COLUMNS = ["corpus", *KEYS, *TOTALS, "parameters", "parameters_without_embeddings", "dev_loss", *SCORES]
+COLUMNS = [
+    "corpus",
+    *KEYS,
+    *TOTALS,
+    "gates_decided",
+    "parameters",
+    "parameters_without_embeddings",
+    "dev_loss",
+    *SCORES,
+]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -45,6 +56,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             "target": f"update {row['update']:.0f}" if row["kind"] == "checkpoint" else target,
             "seed": str(row["seed"]),
             "enc/dec/cross": sweep.heads_text(row),
+            "gates decided": "" if row["lam"] == 0 or pd.isna(row["gates_decided"]) else f"{row['gates_decided']:.0%}",
             "BLEU": sweep.interval_text(row, "bleu"),
             "chrF": f"{row['chrf']:.1f}",
             "dev loss": sweep.value_text(row["dev_loss"], digits=3),
