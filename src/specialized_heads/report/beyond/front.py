@@ -85,9 +85,7 @@ def draw(rows: pd.DataFrame) -> Figure:
         return style.nothing()
     models = list(heads.groupby(KEYS, dropna=False, sort=False))
     # With equally many heads, by λ.
-    models.sort(
-        key=lambda model: (["", *LOOKS].index(model[0][0]), -model[1]["heads"].sum(), np.nan_to_num(model[0][1]))
-    )
+    models.sort(key=lambda row: (["", *LOOKS].index(row[0][0]), -row[1]["heads"].sum(), np.nan_to_num(row[0][1])))
     drawn = Figure(figsize=(style.DOUBLE, max(2.3, 1.0 + ROW * (len(models) + 2)) + 0.7), layout="constrained")
     drawn.suptitle(style.wrap(rows["corpus"].iloc[0], inches=style.DOUBLE, size=8))
     left, right = drawn.subplots(1, 2, width_ratios=[1, 1.25])

@@ -27,16 +27,8 @@ SIGNATURES = {
 }
 SCORES = ["updates", *with_ends("bleu"), "chrf", *SIGNATURES.values(), "sentences"]
 DECODING = ["beam", "max_length_ratio"]
-COLUMNS = [
-    "corpus",
-    *KEYS,
-    *TOTALS,
-    "gates_decided",
-    "parameters",
-    "parameters_without_embeddings",
-    "dev_loss",
-    *SCORES,
-]
+COLUMNS = ["corpus", *KEYS, *TOTALS, "gates_decided", "parameters", "parameters_without_embeddings"]
+COLUMNS += ["dev_loss", *SCORES]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
