@@ -12,7 +12,7 @@ import yaml
 from specialized_heads.experiment.configuration import load as load_experiment
 from specialized_heads.experiment.kept import CORPUS, DESCRIPTION, check_given
 from specialized_heads.model.checkpoint import load, save, write_tensors
-from specialized_heads.stage import UserError, file_hash, write_json
+from specialized_heads.stage import UserError, file_hash, read_json, write_json
 from specialized_heads.training import given
 from specialized_heads.training.given import SPLITS, check_tokens, load_kept
 
@@ -100,6 +100,10 @@ def rehash(kept: Path, name: str) -> None:
 
 
 def test_a_description_of_something_else_is_refused(kept: Path) -> None:
+    about = read_json(kept / DESCRIPTION)
+    about["architecture"]["encoder"][0] = [1, 1]
+    write_json(kept / DESCRIPTION, about)
+    assert "encoder.0: Value error, each head of a layer needs a number of its own" in refused(kept)
     write_json(kept / DESCRIPTION, {"format": 2})
     assert "baseline.json: " in refused(kept)
 

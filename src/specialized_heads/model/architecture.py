@@ -3,12 +3,22 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from specialized_heads.corpus.vocabulary import OURS, STRICT, Id, SpecialTokens
 
 KINDS = ("encoder", "decoder", "cross")  # attention types, in the order of the paper's tables
-Heads = Annotated[tuple[tuple[Id, ...], ...], Field(max_length=1000)]  # numbers of the heads of each layer, from 0
+
+
+def _once(layer: tuple[int, ...]) -> tuple[int, ...]:
+    """Results join tables by the numbers of heads."""
+    if len(set(layer)) < len(layer):
+        raise ValueError("each head of a layer needs a number of its own")
+    return layer
+
+
+Layer = Annotated[tuple[Id, ...], AfterValidator(_once)]
+Heads = Annotated[tuple[Layer, ...], Field(max_length=1000)]  # numbers of the heads of each layer, from 0
 Size = Annotated[int, Field(ge=1)]
 Vocabulary = Annotated[int, Field(ge=4)]
 Width = Annotated[int, Field(ge=2)]

@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 import torch
+from pydantic import ValidationError
 
 from specialized_heads import stage
 from specialized_heads.experiment.kept import DESCRIPTION, Kept, read_kept
@@ -73,7 +74,11 @@ def load_kept(folder: Path) -> tuple[Kept, Transformer]:
     kept = read_kept(folder)
     check_files(folder, kept)
     tensors = {name: tensor.float() for name, tensor in read_tensors(folder / WEIGHTS).items()}
-    architecture = architecture_from(kept.architecture)
+    try:
+        architecture = architecture_from(kept.architecture)
+    except ValidationError as error:
+        problem = f"architecture.{stage.first_line(error)}"
+        raise stage.UserError(f"{folder / DESCRIPTION}: {problem}; restore it from the repository") from None
     files = {"weights": folder / WEIGHTS, "like": folder / DESCRIPTION}
     model = assemble(architecture, tensors, **files, remedy="restore the folder from the repository").eval()
     check_logits(folder, model)
