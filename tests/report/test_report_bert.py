@@ -103,7 +103,7 @@ def test_another_table_is_another_verdict(bert: Evidence, name: str, value: floa
 )
 def test_what_the_evidence_cannot_show_is_not_judged(bert: Evidence, name: str, changed: dict) -> None:
     with pytest.raises(NotTestable):
-        CLAIMS[name].measure(replace(bert, **changed))
+        CLAIMS[name].measured(replace(bert, **changed))
 
 
 def test_the_evidence_is_that_of_one_task(bert: Evidence, task) -> None:

@@ -81,6 +81,16 @@ class Claim:
     judged_on: tuple[str, ...] = ("translation",)  # translation, classification or both
     directed: bool = False  # whether it only says that something is larger than something else
     least_seeds: int = 1  # for more than "partly"
+    of_trained: bool = (
+        True  # whether it says nothing about models that have hardly learned (`Evidence.require_trained`)
+    )
+
+    def measured(self, evidence: Evidence) -> Measured:
+        """The measure, of a model that has learned enough to say something about the claim."""
+        measured = self.measure(evidence)
+        if self.of_trained:
+            evidence.require_trained()
+        return measured
 
 
 def judge(

@@ -64,11 +64,8 @@ class Evidence:
         """Scores of the baselines, one row per seed."""
         return self.scores[self.scores["kind"] == "baseline"].sort_values("seed")
 
-    def require_bleu(self) -> None:
-        """Raise `NotTestable` if a baseline is too poor for half a BLEU, the tolerance of differences, to mean anything.
-
-        A classifier must be better than the most frequent label.
-        """
+    def require_trained(self) -> None:
+        """Raise `NotTestable` if a baseline hardly translates, or a classifier is hardly better than the most frequent label."""
         if self.of == "classification":
             steps = self.systematic
             tables = [self.single, steps[steps["update"].isna()] if len(steps) else steps]

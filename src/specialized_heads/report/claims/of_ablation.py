@@ -37,7 +37,6 @@ def significant(evidence: Evidence) -> Measured:
     heads = _single(evidence.single, "without")
     heads = heads[heads["type"] == "encoder"]
     require(len(heads), NO_SINGLE)
-    evidence.require_bleu()
     visible = _require_power(evidence, heads, LARGEST_EFFECT[evidence.of])
     note = f"only effects above {visible:.2f} {'BLEU' if evidence.of == 'translation' else 'points'} could be seen"
     measured = proportion(int((heads["p_value"] < SIGNIFICANT).sum()), len(heads), of="heads", note=note)
@@ -48,7 +47,6 @@ def gains(evidence: Evidence) -> Measured:
     """Of those encoder heads, the share whose removal raises the score."""
     heads = _single(evidence.single, "without")
     changed = heads[(heads["type"] == "encoder") & (heads["p_value"] < SIGNIFICANT)]
-    evidence.require_bleu()
     require(len(changed), "no encoder head changes the score by itself")
     return proportion(int((changed["delta"] > 0).sum()), len(changed), of="heads")
 
@@ -84,7 +82,6 @@ def _single(table: pd.DataFrame, what: str) -> pd.DataFrame:
 def _best_alone(evidence: Evidence) -> pd.DataFrame:
     """The best head of each layer as the only one in it, with `heads`, the number that the layer has."""
     alone = _single(evidence.single, "alone")
-    evidence.require_bleu()
     layers = alone.groupby(["seed", "type", "layer"])
     return alone.loc[layers["bleu"].idxmax()].assign(heads=layers.size().to_numpy())
 
@@ -97,7 +94,6 @@ def two_sets(evidence: Evidence) -> Measured:
     if evidence.of == "classification":
         require(len(pairs), "the task has no mismatched set")
     require(len(pairs), "single heads are not ablated on a second set")
-    evidence.require_bleu()
     score = "BLEU" if evidence.of == "translation" else "the score"
     values = []
     for _, same in pairs.groupby("seed"):
@@ -133,7 +129,6 @@ def removed(evidence: Evidence, *, pruned: str, share: float, up_to: bool = Fals
     table = evidence.systematic
     table = table[(table["what"] == pruned) & table["update"].isna() & (table["heads"] > 0)]
     require(len(table), NO_SYSTEMATIC if evidence.systematic.empty else "the model has no such heads")
-    evidence.require_bleu()
     values = []
     for _, same in table.sort_values("removed").groupby("seed"):
         require_near(same["share"].to_numpy(), share)
@@ -193,7 +188,6 @@ def redundant(evidence: Evidence, *, kept: float, moment: int | None) -> pd.Seri
 def redundant_at_the_end(evidence: Evidence, *, kept: float) -> Measured:
     """The share of heads that the finished model can lose."""
     require(len(evidence.systematic), NO_SYSTEMATIC)
-    evidence.require_bleu()
     shares = redundant(evidence, kept=kept, moment=None)
     require(shares is not None, "the model has no heads")
     return Measured(float(shares.mean()), n=int(evidence.systematic["heads"].max()), of="heads")
@@ -209,5 +203,4 @@ def more_redundant_than_early(evidence: Evidence, *, kept: float) -> Measured:
     early = [shares for moment in moments if (shares := redundant(evidence, kept=kept, moment=moment)) is not None]
     known = end is not None and early
     require(known, "the model does not yet translate at any earlier moment of training (ablation.moments)")
-    evidence.require_bleu()
     return certain_over_seeds(end - early[0], sign=1)

@@ -30,7 +30,6 @@ def baseline_bleu(evidence: Evidence, *, data: str) -> Measured:
 def difference(evidence: Evidence, *, scope: str, left: float) -> Measured:
     """BLEU minus that of the reference (`Evidence.compared`) with a share of the heads left."""
     curves, reference = evidence.curve(scope)
-    evidence.require_bleu()
     values = []
     for seed, (shares, differences) in curves.items():
         smallest, largest = shares[0], shares[-2:][0]  # the last one is the reference
@@ -68,7 +67,6 @@ def better_than(evidence: Evidence, *, control: str, scope: str) -> Measured:
     if scope in set(pairs["scope"]):
         pairs = pairs[pairs["scope"] == scope]
     scopes = pairs["scope"].unique()
-    evidence.require_bleu()
     needed = int(baselines["updates"].iloc[0])
     if not all(map(evidence.converged, scopes)):
         needed += int(pairs["updates"].max())  # what pruning trains on may be what gains

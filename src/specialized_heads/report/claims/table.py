@@ -89,7 +89,7 @@ def judged(corpora: list[Evidence]) -> pd.DataFrame:
             if evidence.of not in claim.judged_on or (claim.of_pruning and not evidence.pruned):
                 continue
             try:
-                measured = claim.measure(evidence)
+                measured = claim.measured(evidence)
                 verdict = judge(measured, claim.accepted, directed=claim.directed, unit=claim.unit)
                 values = vars(measured) | {"reason": "", "verdict": verdict.value}
             except NotTestable as error:
