@@ -51,6 +51,15 @@ def test_one_seed_gives_its_bootstrap_interval_and_several_its_mean_and_the_rang
     assert {"EN-FR, n = 1,000, mean of 3 seeds; reference: baseline, 30.2", "lowest and highest seed"} <= set(texts)
 
 
+def test_models_with_undecided_gates_are_marked(swept, make) -> None:
+    tables = swept(lambdas=(0.0, 0.001, 0.002))
+    decided = tables.models["gates_decided"].mask(tables.models["lam"] == 0.002, 0.7)
+    points = figure7.numbers(tables._replace(models=tables.models.assign(gates_decided=decided)))
+    assert dict(zip(points["lam"][1:4], points["decided"][1:4], strict=True)) == {0.0: 1.0, 0.001: 1.0, 0.002: 0.0}
+    assert "gates not decided" in make.texts(figure7.draw(points))
+    assert "gates not decided" not in make.texts(figure7.draw(figure7.numbers(tables)))
+
+
 @pytest.mark.parametrize(
     ("p_values", "differences", "expected"),
     [

@@ -1,10 +1,10 @@
 """The study at a glance: what pruning costs in BLEU, beside the functions of the heads that are left (sections 6.2 and 6.3).
 
 Left, the models pruned with each scope over the share that is left of the heads that can go, the encoder's or all: the
-difference in BLEU from the reference, as in figure 7; a hollow marker differs from the reference at p < 0.05. The paper's
-models (section 6.2.1, table 2) are beside ours, against their baselines and in the colours of the two scopes. Right, one row
-per model of the first seed: its heads by attention type, coloured by function, in frames as long as the unpruned model has
-heads.
+difference in BLEU from the reference, as in figure 7; a hollow marker differs from the reference at p < 0.05, and a grey square
+has undecided gates. The paper's models (section 6.2.1, table 2) are beside ours, against their baselines and in the colours of
+the two scopes. Right, one row per model of the first seed: its heads by attention type, coloured by function, in frames as long
+as the unpruned model has heads.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ COLOURS = style.FUNCTIONS | {"diagonal": style.FUNCTIONS["positional"]}
 ORDER = ["positional", "diagonal", *(name for name in style.FUNCTIONS if name not in ("positional", "other"))]
 LOOKS = {"encoder": style.series(0), "all": style.series(2)}
 ROW, GAP = 0.17, 0.05  # inches of a row; space between attention types, as a share of all heads
-POINTS = ["corpus", "scope", "kind", "lam", "target_heads", "seeds", "retained"]
+POINTS = ["corpus", "scope", "kind", "lam", "target_heads", "seeds", "decided", "retained"]
 POINTS += [*with_ends("share", "bleu", "difference"), "difference_lowest", "difference_highest", "p_value", "reference"]
 KEYS = ["scope", "lam", "target_heads", "seed"]
 
@@ -47,7 +47,7 @@ def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
         retained = models[[f"{kind}_heads" for kind in SCOPES[scope]]].sum(axis=1)
         models = models.assign(retained=retained, share=retained / retained.max())
         means = sweep.over_seeds(
-            models, ["bleu", "difference", "retained", "share"], p_values="difference", intervals=True
+            models, ["bleu", "difference", "retained", "share", "decided"], p_values="difference", intervals=True
         )
         frames.append(means.assign(corpus=corpus, scope=scope, reference=reference))
     rows = [("encoder", row.corpus, row.heads, -row.loss) for row in paper.FIGURE7]

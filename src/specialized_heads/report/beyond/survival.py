@@ -50,7 +50,7 @@ CAPTION = (
 ROW = 0.15  # inches
 LOOKS = {
     "one model": {"color": style.series(0).colour, "marker": "o", "linewidth": 0.9},
-    "gates not decided": {"color": "#888888", "marker": "s", "linewidth": 0.9},
+    sweep.UNDECIDED_LABEL: {"color": sweep.UNDECIDED.colour, "marker": sweep.UNDECIDED.marker, "linewidth": 0.9},
     "all models with decided gates": {"color": style.series(0).colour, "marker": "D", "linewidth": 1.6},
 }
 LEFT = {"labelled": "left, with a function", "other": "left, without"}

@@ -3,7 +3,7 @@
 The difference in BLEU from the reference: the baseline, or the model trained for as long with λ 0 if that one differs from it.
 Bars are 95% intervals of the paired bootstrap; with several seeds, the mean of theirs, as in the claims, with the lowest and the
 highest seed beside it. The paper's two results are beside ours. A hollow marker differs from the reference at p < 0.05, for every
-seed and in the same direction.
+seed and in the same direction. A grey square has undecided gates, and does not count in the claims.
 """
 
 import pandas as pd
@@ -15,7 +15,7 @@ from specialized_heads.report.data import Tables, stack, with_ends
 from specialized_heads.report.voita import paper, sweep
 
 COLUMNS = ["corpus", "kind", "lam", "target_heads", "seeds", *with_ends("heads", "share", "bleu", "difference")]
-COLUMNS += ["difference_lowest", "difference_highest", "p_value", "reference", "sentences"]
+COLUMNS += ["difference_lowest", "difference_highest", "p_value", "decided", "reference", "sentences"]
 
 
 def numbers(tables: Tables) -> pd.DataFrame:
@@ -30,7 +30,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
         heads = models["encoder_heads"]
         models = models.assign(heads=heads, share=heads / heads.max())
         points = sweep.over_seeds(
-            models, ["heads", "share", "bleu", "difference"], p_values="difference", intervals=True
+            models, ["heads", "share", "bleu", "difference", "decided"], p_values="difference", intervals=True
         )
         frames.append(points.assign(corpus=title, reference=reference, sentences=models["sentences"].max()))
     points = stack(frames, COLUMNS)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from specialized_heads.report import style
-from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence
+from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, is_decided
 
 NO_PRUNED = "no pruned models of this kind in this experiment"
 TARGET = ["kind", "lam", "target_heads"]
@@ -24,18 +24,21 @@ ASKED_LABEL = "pruned to a number of heads"
 WEAKEST_FIRST = {"lam": True, "target_heads": False}  # for `in_order`: small λ, then many heads
 SMALLEST_SPAN = 2.0  # BLEU; on a shorter axis noise would look like an effect
 SEED = "."  # marker of the lowest and the highest seed
+UNDECIDED, UNDECIDED_LABEL = style.Series("#888888", "s", "none"), "gates not decided"
 HOLLOW_BELOW = 0.05  # p of the difference of a hollow marker from its reference, in every figure
 
 
 def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
     """Scores of the models pruned with a scope, and of their baselines; no rows where nothing was pruned with it.
 
-    Two columns are new: all_heads (of all attention types, before pruning) and pruned (how many of them are gone).
+    Three columns are new: all_heads (of all attention types, before pruning), pruned (how many of them are gone) and decided
+    (whether the claims count the model, 0 or 1).
     """
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
     rows = pd.concat([scores[(scores["kind"] == "baseline") & scores["seed"].isin(pruned["seed"])], pruned])
     totals = rows[TOTALS].sum(axis=1)
-    return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals)
+    decided = (rows["kind"] == "baseline") | (rows["lam"] == 0) | is_decided(rows)
+    return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals, decided=decided.astype(float))
 
 
 def over_seeds(
@@ -209,13 +212,14 @@ def hollow_key(reference: str = "reference", **look: str) -> Line2D:
 
 
 def bars_key(points: pd.DataFrame) -> list[Line2D]:
-    """The legend entries of the bars of differences, and of seeds and their range of heads where there are several."""
+    """The legend entries of bars of differences, and of seeds, their range of heads, and undecided gates where there are any."""
     several = bool(points["seeds"].max() > 1)
     bars = style.marker_key("95% interval" + " (mean over seeds)" * several, marker="|", markersize=7)
     seeds = style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")
     heads = style.marker_key("heads left, lowest and highest seed", marker="_", markersize=7)
     ranges = "share_low" in points and bool((points["share_low"] < points["share_high"]).any())
-    return [bars, *[seeds] * several, *[heads] * ranges]
+    grey = style.key(UNDECIDED, UNDECIDED_LABEL)
+    return [bars, *[seeds] * several, *[heads] * ranges, *[grey] * bool((points["decided"] < 1).any())]
 
 
 def widen(axes: Axes, *, least: float = -np.inf) -> None:
@@ -229,7 +233,8 @@ def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series
     """Draw the points of a series, joined, with bars between `<x>_low` and `<x>_high` and between `<y>_low` and `<y>_high`.
 
     Points with equal `x` are joined in the given order. Without these columns, or where an end is missing, there is no bar.
-    With `p_value`, markers of significant differences are hollow. With `<y>_lowest`, the extreme seeds are marked.
+    With `p_value`, markers of significant differences are hollow. With `<y>_lowest`, the extreme seeds are marked. With
+    `decided`, models with undecided gates are grey.
     """
     series = series.sort_values(x, kind="stable")
     bars = {"fmt": "none", "ecolor": look.colour, "elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
@@ -241,6 +246,10 @@ def line(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series
     axes.plot(series[x], series[y], color=look.colour, marker=look.marker, linestyle=look.line, label=label)
     if "p_value" in series:
         hollow(axes, series, x=x, y=y, look=look)
+    if "decided" in series:
+        undecided = series[series["decided"] < 1]
+        axes.plot(undecided[x], undecided[y], color=UNDECIDED.colour, marker=UNDECIDED.marker, linestyle="none")
+        hollow(axes, undecided, x=x, y=y, look=UNDECIDED)
 
 
 def hollow(axes: Axes, series: pd.DataFrame, *, x: str, y: str, look: style.Series) -> None:
