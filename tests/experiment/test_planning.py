@@ -108,6 +108,10 @@ def test_a_lambda_or_a_number_of_heads(experiment: Experiment) -> None:
     assert (by_lambda["seed"], settings["training"]["updates"]) == (3, 25)
     # The log of a training with gates has twenty lines.
     assert [each["training"]["log_every"] for each in (by_lambda, settings)] == [2, 1]
+    # λ 0 has no gates: it is not trained again when their settings change.
+    faster = load(experiment.model_dump() | {"pruning": experiment.pruning.model_dump() | {"gate_learning_rate": 0.7}})
+    for target, same in (("lambda0", True), ("lambda0.01", False)):
+        assert (stages.prune(faster, **job, target=target) == stages.prune(experiment, **job, target=target)) is same
 
 
 def test_all_rules_of_relevance_are_measured_only_for_their_comparison(experiment: Experiment) -> None:

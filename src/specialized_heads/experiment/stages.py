@@ -13,7 +13,7 @@ from specialized_heads.experiment.inputs import stanza_models
 from specialized_heads.experiment.kept import bert_folder, imported_folder
 from specialized_heads.experiment.models import viewed
 from specialized_heads.experiment.names import Target
-from specialized_heads.experiment.sections import Training
+from specialized_heads.experiment.sections import Pruning, Training
 
 Settings = dict[str, Any]
 
@@ -57,8 +57,9 @@ def checkpoint(experiment: Experiment, /, *, moment: str, **_: str) -> Settings:
 
 
 def prune(experiment: Experiment, /, *, corpus: str, scope: str, target: str, seed: str, **_: str) -> Settings:
-    """Fine-tuning with gates."""
-    aim, pruning = Target.parse(target), experiment.for_corpus(corpus).pruning
+    """Fine-tuning with gates; λ 0 has none, so their settings do not matter to it."""
+    aim = Target.parse(target)
+    pruning = Pruning() if aim.lam == 0 else experiment.for_corpus(corpus).pruning
     gates = pruning.model_dump(include={"gate_learning_rate", "gate_seed"})
     gates |= {"lam": aim.lam, "target_heads": aim.heads}
     return finetune(experiment, corpus=corpus, scope=scope, seed=seed) | gates
