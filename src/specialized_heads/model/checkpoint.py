@@ -147,11 +147,16 @@ def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
 def architecture_of(weights: Path) -> Any:
     """The architecture in the JSON beside the weights; a `UserError` if there is no such file, or it describes no model."""
     path = weights.with_suffix(".json")
+    return architecture_in(path, read_json(path), remedy="delete it and run again")
+
+
+def architecture_in(path: Path, description: Any, *, remedy: str) -> Any:
+    """The architecture in a description, the content of `path`; a `UserError` if it describes no model."""
     try:
-        return architecture_from(read_json(path)["architecture"])
+        return architecture_from(description["architecture"])
     except (KeyError, TypeError, ValueError) as error:
         problem = f"architecture.{first_line(error)}" if isinstance(error, ValidationError) else error
-        raise UserError(f"{path}: not the description of a model ({problem}); delete it and run again") from None
+        raise UserError(f"{path}: not the description of a model ({problem}); {remedy}") from None
 
 
 def architecture_from(stored: dict[str, Any]) -> Architecture | BertArchitecture:

@@ -13,11 +13,10 @@ import shutil
 from pathlib import Path
 
 import torch
-from pydantic import ValidationError
 
 from specialized_heads import stage
 from specialized_heads.experiment.kept import DESCRIPTION, Kept, read_kept
-from specialized_heads.model.checkpoint import architecture_from, assemble, load, read_tensors, save
+from specialized_heads.model.checkpoint import architecture_in, assemble, load, read_tensors, save
 from specialized_heads.model.functional import prepare_cpu
 from specialized_heads.model.transformer import Transformer
 from specialized_heads.training.batching import Batch
@@ -74,13 +73,10 @@ def load_kept(folder: Path) -> tuple[Kept, Transformer]:
     kept = read_kept(folder)
     check_files(folder, kept)
     tensors = {name: tensor.float() for name, tensor in read_tensors(folder / WEIGHTS).items()}
-    try:
-        architecture = architecture_from(kept.architecture)
-    except ValidationError as error:
-        problem = f"architecture.{stage.first_line(error)}"
-        raise stage.UserError(f"{folder / DESCRIPTION}: {problem}; restore it from the repository") from None
     files = {"weights": folder / WEIGHTS, "like": folder / DESCRIPTION}
-    model = assemble(architecture, tensors, **files, remedy="restore the folder from the repository").eval()
+    remedy = "restore the folder from the repository"
+    architecture = architecture_in(files["like"], vars(kept), remedy=remedy)
+    model = assemble(architecture, tensors, **files, remedy=remedy).eval()
     check_logits(folder, model)
     return kept, model
 
