@@ -88,6 +88,7 @@ def test_a_long_text_is_translated_in_parts_and_a_warning_says_so(exported: Path
     ids = translator.source.encode(text)
     parts = translator._parts(ids)
     assert [number for part in parts for number in part] == ids
+    assert sum(map(len, translator._parts(ids * 2000))) == 2000 * len(ids) and translator._parts([]) == []
     assert all(0 < len(part) <= 6 for part in parts)
     assert all(translator.source.id_to_piece(part[0]).startswith("\u2581") for part in parts)
     with caplog.at_level("WARNING"):

@@ -142,11 +142,13 @@ class Translator:
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
         """Split ids into pieces of at most `LONGEST`, before the start of a word if possible; no ids give no pieces."""
-        if len(ids) <= LONGEST:
-            return [ids] if ids else []
-        starts = (i for i in range(LONGEST, 0, -1) if self.source.id_to_piece(ids[i]).startswith(WORD_START))
-        end = next(starts, LONGEST)
-        return [ids[:end], *self._parts(ids[end:])]
+        parts = []
+        while len(ids) > LONGEST:
+            starts = (i for i in range(LONGEST, 0, -1) if self.source.id_to_piece(ids[i]).startswith(WORD_START))
+            end = next(starts, LONGEST)
+            parts.append(ids[:end])
+            ids = ids[end:]
+        return [*parts, ids] if ids else parts
 
 
 def load_exported(folder: Path | str, *, device: str = "auto", beam: int | None = None) -> Translator:

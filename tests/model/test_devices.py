@@ -141,6 +141,7 @@ def test_processes_that_train_together_have_different_gpus(hold, tmp_path: Path)
         ("processor\t: 0\nflags\t\t: fpu avx2 avx512f avx512_bf16 vaes\n", "", True),
         ("flags\t\t: fpu avx2 avx512f avx512_bf16\n", "AVX512_CORE", False),
         ("flags\t\t: fpu avx2 avx512f avx512_bf16 amx_bf16\n", "AVX512_CORE_BF16", True),
+        ("flags\t\t: fpu avx2 avx512f avx512_bf16\n", "avx2_vnni", False),
         ("Features\t: fp asimd bf16 i8mm\n", "", True),
         ("model name\t: bf16\nflags\t\t: fpu avx avx2 avx512f\n", "", False),
     ],

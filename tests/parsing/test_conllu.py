@@ -107,6 +107,10 @@ def test_a_tree_that_agrees_to_the_space_is_preferred(parses) -> None:
     together = sentence(row("1", "maybe", "0", "root"))
     found, _ = parses(["maybe", "may be"], apart, together)
     assert [[word.form for word in words] for words in found] == [["maybe"], ["may", "be"]]
+    # A tab is a space, as it is to the clean stage.
+    tab = sentence(row("1", "may", "2", "aux"), row("2", "be", "0", "root"), text="may\tbe")
+    (words,), _ = parses(["may be"], together, tab)
+    assert [word.form for word in words] == ["may", "be"]
 
 
 def test_other_words_than_the_text_are_counted_and_never_guessed(parses) -> None:

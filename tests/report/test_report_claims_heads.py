@@ -125,6 +125,8 @@ def test_the_exception_in_layer_1_needs_a_rare_words_head_and_three_seeds(make, 
         top = heads["seed"].eq(seed) & heads["layer"].eq(1) & heads["head"].eq(2)
         heads.loc[top, ["relevance", "confidence"]] = [0.4, 0.5 + gap]
     assert verdict("relevance_exception", replace(made, heads=heads)) == expected
+    alike = of_heads.certain_over_seeds(pd.Series([0.25] * 3), sign=1)
+    assert (alike.low, alike.high) == (0.25, 0.25)  # equal values have an interval too
     last = heads["functions"].where(heads["seed"].ne(len(gaps)), heads["functions"].map(lambda names: []))
     without = replace(made, heads=heads.assign(functions=last))
     assert of_heads.exception_of_layer_1(without).n == len(gaps) - 1
@@ -245,6 +247,9 @@ def test_functions_drift_if_a_head_has_two(evidence: Evidence) -> None:
         drifted = replace(evidence, heads=evidence.heads.assign(relations=relations))
         assert of_heads.two_functions(drifted).value == share
         assert verdict("drift", drifted) == expected
+    # A head that had both functions before pruning has not drifted.
+    before = evidence.heads.assign(relations=[["nsubj_head_to_dependent"] if it else [] for it in positional])
+    assert of_heads.two_functions(replace(evidence, heads=before)).value == 0.0
     reason(of_heads.two_functions, evidence, scores=evidence.scores[evidence.scores["kind"] == "baseline"])
 
 

@@ -21,7 +21,7 @@ POLL_SECONDS = 1.0
 PROCESSOR = Path("/proc/cpuinfo")
 BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags in PROCESSOR of instructions for bf16 products, on x86 and ARM
 # Limits that oneDNN takes from the environment.
-WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI")
+WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI")
 
 
 @cache
@@ -55,7 +55,8 @@ def multiplies_bf16(device: str) -> bool:
     """Whether a device of this type, `cpu` or `cuda`, has instructions for bf16 products that oneDNN may use."""
     if device == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in WITHOUT_BF16:
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA", "")
+    if limit.upper() in WITHOUT_BF16:
         return False
     lines = PROCESSOR.read_text(encoding="utf-8").splitlines() if PROCESSOR.is_file() else []
     fields = (line.partition(":") for line in lines)

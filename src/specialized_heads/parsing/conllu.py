@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from specialized_heads.corpus.normalise import compose, decode_entities, drop_invisible, single_spaces
+from specialized_heads.corpus.normalise import decode_entities, normalise
 from specialized_heads.corpus.readers.archives import lines
 from specialized_heads.parsing.words import Word, letters, word_spans
 from specialized_heads.stage import UserError, file_hash, read_json
@@ -136,7 +136,7 @@ def place(tokens: list[Token], text: str) -> list[Word]:
 
 def _clean(text: str) -> str:
     """A text as the clean stage writes it."""
-    return single_spaces(compose(drop_invisible(text)))
+    return normalise(text)[0]
 
 
 def look_up(texts: list[str], trees: list[Tree]) -> tuple[list[Tree | None], list[list[Word]]]:

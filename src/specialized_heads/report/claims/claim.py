@@ -60,7 +60,7 @@ class Unit(StrEnum):
         return self is Unit.RANK or (self in (Unit.SHARE, Unit.CORRELATION, Unit.AREA) and value in (-1.0, 0.0, 1.0))
 
 
-FORMS = {Unit.BLEU: ".1f", Unit.DIFFERENCE: "+.2f", Unit.SHARE: ".0%", Unit.POINTS: "+.0f", Unit.RANK: ".2g"}
+FORMS = {Unit.BLEU: ".1f", Unit.DIFFERENCE: "+.2f", Unit.SHARE: ".0%", Unit.POINTS: "+z.0f", Unit.RANK: ".2g"}
 
 
 @dataclass(frozen=True)

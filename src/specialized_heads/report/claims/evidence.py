@@ -47,7 +47,7 @@ class Evidence:
 
     title: str = ""
     stands_for: str = ""  # the paper's corpus with the same source and languages: "wmt", "opensubtitles", or ""
-    pruned: bool = True  # whether the experiment prunes on it
+    pruned: bool = True  # whether the experiment prunes on it or removes heads
     scores: pd.DataFrame = _empty()  # one row per model
     heads: pd.DataFrame = _empty()  # one row per head of the baselines and of the models pruned with gates
     single: pd.DataFrame = _empty()  # BLEU without each single head and with each head alone, by seed

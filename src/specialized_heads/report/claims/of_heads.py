@@ -192,11 +192,19 @@ def _functions_by_head(evidence: Evidence, heads: pd.DataFrame) -> dict[tuple, s
 
 
 def two_functions(evidence: Evidence) -> Measured:
-    """The share of encoder-pruned models in which a head is positional and follows a relation."""
-    models = [evidence.functions(heads) for _, heads in evidence.survivors("encoder")]
-    kinds = [[{name.startswith(POSITIONAL) for name in names - {RARE_WORDS}} for names in heads] for heads in models]
-    require(any(any(heads) for heads in kinds), "no head of a pruned model has a function")
-    return Measured(float(np.mean([{True, False} in heads for heads in kinds])), n=len(models), of="models")
+    """The share of encoder-pruned models in which a head has come to be positional and to follow a relation."""
+
+    def both(names: set[str]) -> bool:
+        return {name.startswith(POSITIONAL) for name in names - {RARE_WORDS}} == {True, False}
+
+    before = _functions_by_head(evidence, evidence.baseline_heads())
+    models = [_functions_by_head(evidence, heads) for _, heads in evidence.survivors("encoder")]
+    require(
+        any(names - {RARE_WORDS} for has in models for names in has.values()),
+        "no head of a pruned model has a function",
+    )
+    drifted = [any(both(has) and not both(before[head]) for head, has in heads.items()) for heads in models]
+    return Measured(float(np.mean(drifted)), n=len(models), of="models")
 
 
 def specialised_survive(evidence: Evidence) -> Measured:
@@ -251,7 +259,7 @@ def newcombe(area: float, sides: list[tuple[int, int]]) -> tuple[float, float]:
 
     It holds the areas θ from which `area`, measured over all strata, is at most 1.96 standard deviations away, by Hanley and
     McNeil's variance at θ with the mean of the two sample sizes in its last term. Strata share one θ and are weighted by their
-    numbers of pairs. Both ends are NaN where one side has a single head in all strata. `sides`: survivors and others of each.
+    numbers of pairs. Both ends are NaN where one side has a single head in all strata. `sides`: labelled and other heads of each.
     """
     if min(map(sum, zip(*sides))) < 2:
         return np.nan, np.nan
@@ -337,9 +345,9 @@ def slope(x: pd.Series, y: pd.Series, strata: pd.DataFrame) -> tuple[float, floa
 def certain_over_seeds(values: pd.Series, *, sign: int) -> Measured:
     """The mean of one value per seed, with Student's interval, and whether enough seeds have the sign that the paper reports."""
     few = len(values) < MIN_SEEDS
-    low, high = (np.nan, np.nan) if few else t.interval(0.95, len(values) - 1, values.mean(), sem(values))
+    mean, half = values.mean(), np.nan if few else t.ppf(0.975, len(values) - 1) * sem(values)
     note, sufficient = _agreement(int((values * sign > 0).sum()), len(values))
-    return Measured(values.mean(), low, high, len(values), "seeds", note, sufficient)
+    return Measured(mean, mean - half, mean + half, len(values), "seeds", note, sufficient)
 
 
 def _agreement(agreeing: int, seeds: int) -> tuple[str, bool]:

@@ -72,7 +72,7 @@ def evidence_of(tables: Tables, *, speed: pd.DataFrame | None = None) -> Evidenc
         return replace(
             shared,
             stands_for=first["source"] if same and first["source"] in ("wmt", "opensubtitles") else "",
-            pruned=len(set(models["kind"])) > 1,
+            pruned=len(set(models["kind"])) > 1 or len(tables.ablation) > 0,
             least_arcs=int(tables.relations["least_arcs"].iloc[0]) if len(tables.relations) else 0,
         )
     # Without a second test set, heads are ablated on held-out examples instead, which are of the same kind.
