@@ -190,6 +190,9 @@ def test_another_result_is_another_verdict(tables, evidence: Evidence, stage) ->
         # Claims that follow from other rows keep their verdicts.
         assert {name for name in after if after[name] != before[name]} == {"encoder_wmt"}
     assert verdicts(given._replace(ablation=given.ablation.assign(p_value=0.001)))["single"] == "not reproduced"
+    # Without pruning, claims about the removal of heads are judged as before.
+    alone = verdicts(given._replace(models=given.models[given.models["kind"] == "baseline"]))
+    assert alone["single"] == before["single"] and alone["encoder_wmt"] == "not testable"
 
 
 def test_corpora_may_name_their_relations_differently(tables, evidence: Evidence) -> None:
