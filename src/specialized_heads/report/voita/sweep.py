@@ -218,8 +218,12 @@ def bars_key(points: pd.DataFrame) -> list[Line2D]:
     seeds = style.marker_key("lowest and highest seed", marker=SEED, markerfacecolor="#777777")
     heads = style.marker_key("heads left, lowest and highest seed", marker="_", markersize=7)
     ranges = "share_low" in points and bool((points["share_low"] < points["share_high"]).any())
-    grey = style.key(UNDECIDED, UNDECIDED_LABEL)
-    return [bars, *[seeds] * several, *[heads] * ranges, *[grey] * bool((points["decided"] < 1).any())]
+    return [bars, *[seeds] * several, *[heads] * ranges, *undecided_key(points)]
+
+
+def undecided_key(points: pd.DataFrame) -> list[Line2D]:
+    """The legend entry of models with undecided gates, where there are some."""
+    return [style.key(UNDECIDED, UNDECIDED_LABEL)] if (points["decided"] < 1).any() else []
 
 
 def widen(axes: Axes, *, least: float = -np.inf) -> None:
