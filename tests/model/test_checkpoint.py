@@ -86,7 +86,7 @@ WEIGHT = "encoder.0.feed_forward.expand.weight"
 READABLE = r"model\.safetensors: cannot read the weights .*; delete the file and run again"
 OTHERS = r"model\.safetensors: the weights do not fit model\.json; delete both"
 DAMAGED = r"model\.safetensors: the weights are damaged .*; delete the file and run again"
-INFINITE = f"{WEIGHT} contains NaN or infinity"
+INFINITE = f"{WEIGHT} contains NaN or infinity; train with a lower rate, or delete both"
 CARD = r"model\.json: not the description of a model"
 REFUSED = {
     "no weights": (Path.unlink, READABLE),
@@ -97,6 +97,7 @@ REFUSED = {
     "missing tensor": (tensors(lambda values: values.pop(WEIGHT)), OTHERS),
     "NaN": (tensors(lambda values: values[WEIGHT].fill_(float("nan"))), INFINITE),
     "layers of one type alone": (described(cross=[]), OTHERS),
+    "one layer more of a type": (described(cross=[[0]] * 9), OTHERS),
     "other heads": (described(encoder=[[1], []]), OTHERS),
     "more than any memory": (described(width=10**12, head_width=10**12), OTHERS),
     "path for a size": (described(width="../../payload"), rf"{CARD} \(architecture\.width"),

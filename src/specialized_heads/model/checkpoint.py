@@ -75,11 +75,12 @@ def assemble(
         expected = shapes(architecture)
     except (RuntimeError, IndexError):  # sizes beyond 64 bits; attention types with different numbers of layers
         expected = None
-    if expected != {n: tensor.shape for n, tensor in tensors.items()}:
+    deeper = isinstance(architecture, Architecture) and len(architecture.cross) > len(architecture.decoder)
+    if deeper or expected != {n: tensor.shape for n, tensor in tensors.items()}:
         description = like.with_suffix(".json").name
         raise UserError(f"{weights}: the weights do not fit {description}; {remedy}")
     if broken := [n for n, tensor in tensors.items() if not torch.isfinite(tensor).all()]:
-        raise UserError(f"{weights}: {broken[0]} contains NaN or infinity; delete it, train with a lower rate")
+        raise UserError(f"{weights}: {broken[0]} contains NaN or infinity; train with a lower rate, or {remedy}")
     model = network(architecture, dropout=dropout)
     set_weights(model, tensors)
     return model

@@ -15,6 +15,7 @@ import pandas as pd
 from specialized_heads.report import data
 from specialized_heads.report.claims import table
 from specialized_heads.report.claims.claim import Claim, Unit, Verdict
+from specialized_heads.report.claims.evidence import is_decided
 from specialized_heads.report.claims.table import PAPERS, VERDICTS, accepted, ours
 from specialized_heads.report.output import escape_markdown
 from specialized_heads.stage import UserError, one_line, write_file
@@ -49,10 +50,14 @@ def judged(folders: Sequence[Path]) -> pd.DataFrame:
 
 
 def _size(tables: data.Tables, claim: Claim) -> tuple[int, int]:
-    """Seeds and updates of what a claim judges: its models from scratch, or those pruned with its scopes, or the baselines."""
+    """Seeds and updates of what a claim judges: its models from scratch, or those pruned with its scopes, or the baselines.
+
+    Of the pruned ones, those with decided gates, if there are any.
+    """
     models = tables.models
     pruned = (models["kind"] == "pruned") & models["scope"].isin(claim.scopes)
-    chosen = [models["kind"] == claim.control, pruned, models["kind"] == "baseline"]
+    counted = pruned & (models["lam"] != 0) & is_decided(models)
+    chosen = [models["kind"] == claim.control, counted, pruned, models["kind"] == "baseline"]
     judged = next(models[rows] for rows in chosen if rows.any())
     seeds = judged["seed"]
     if claim.of_pruning and not claim.scopes and len(tables.ablation):
