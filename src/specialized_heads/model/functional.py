@@ -123,6 +123,8 @@ def cross_entropy(
     States (N, D), output embeddings `table` (V, D), labels (N,), bias (V,). `smoothing` is spread evenly over the V tokens;
     positions with the label `ignore` are left out. A float32 scalar, whose gradient is computed in the same pass.
     """
+    if not torch.is_grad_enabled():  # parameters ask for a gradient that nobody will read
+        table, bias = table.detach(), None if bias is None else bias.detach()
     return _CrossEntropy.apply(states, table, bias, labels, smoothing, ignore)
 
 
