@@ -2,8 +2,8 @@
 
 Both use paired bootstrap resampling (Koehn 2004): the two systems are scored on the same resamples of sentences, so effects of
 sentences that are hard for both cancel. The interval contains 95% of the differences. The p-value is two-sided: (n + 1) /
-1001, where n resamples have a difference at least as far from their mean as the measured one is from zero. sacreBLEU's own p-value
-is smaller (half as large if it is small), since it compares absolute differences on one side.
+1001, where n resamples have a difference at least as far from their mean as the measured one is from zero. sacreBLEU's p-value is
+smaller (half as large if it is small), since it compares absolute differences on one side.
 """
 
 from functools import cache
