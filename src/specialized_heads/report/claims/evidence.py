@@ -184,8 +184,8 @@ class Evidence:
 
 
 def is_decided(models: pd.DataFrame) -> pd.Series:
-    """Which models count as pruned: those with a number of heads as target, and those with decided gates."""
-    return (models["gates_decided"] >= MIN_DECIDED) | models["target_heads"].notna()
+    """Which models have nothing undecided: those with decided gates or none (λ 0), and those with a number of heads as target."""
+    return (models["gates_decided"] >= MIN_DECIDED) | models["target_heads"].notna() | (models["lam"] == 0)
 
 
 def counterparts(models: pd.DataFrame, *, end: str = "") -> np.ndarray:

@@ -29,7 +29,7 @@ def numbers(tables: Tables) -> pd.DataFrame:
     whole = models[models["kind"] == "baseline"].groupby("corpus")["encoder_heads"].max()
     names = dict(zip(with_ends("difference"), with_ends("delta"), strict=True)) | {"encoder_heads": "heads"}
     gates = models[models["kind"] == "pruned"].rename(columns=names)
-    decided = ((gates["lam"] == 0) | is_decided(gates)).astype(float)
+    decided = is_decided(gates).astype(float)
     gates = gates.assign(method="gates", total=gates["corpus"].map(whole), decided=decided).rename(
         columns={"corpus": "task"}
     )

@@ -37,7 +37,7 @@ def models(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
     pruned = scores[(scores["kind"] == "pruned") & (scores["scope"] == scope)]
     rows = pd.concat([scores[(scores["kind"] == "baseline") & scores["seed"].isin(pruned["seed"])], pruned])
     totals = rows[TOTALS].sum(axis=1)
-    decided = (rows["kind"] == "baseline") | (rows["lam"] == 0) | is_decided(rows)
+    decided = (rows["kind"] == "baseline") | is_decided(rows)
     return rows.assign(all_heads=totals.max(), pruned=totals.max() - totals, decided=decided.astype(float))
 
 
