@@ -25,7 +25,7 @@ class Average:
 
     heads: per (attention type, layer), (H,): mean over steps of the relevance normalised over the heads of the layer (A.3).
     sums: the same, summed over the steps of each sentence (N, H).
-    steps: generation steps of each sentence (N,).
+    steps: generation steps of each sentence (N,), EOS included; forced target tags are not predictions.
     conservation: per level, from the logit down, the median and the largest |total - 1| over steps.
     """
 
@@ -47,12 +47,13 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str) -> Av
     deviations: dict[str, list[Tensor]] = {}
     longest = np.maximum(store.source_lengths, store.target_lengths) + 1
     order = np.argsort(longest, kind="stable")
+    tags = len(store.tokens.target_tags)
     widest = max(model.architecture.feed_forward, model.architecture.width)
     for sentences in progress(cut(longest[order] ** 2, order, BATCH_FLOATS // widest), what=rule, unit="batch"):
         batch = make_batch(store, sentences).to(model.device)
         positions = max(batch.source.shape[1], batch.target_in.shape[1])
         at_once = max(BATCH_FLOATS // (len(sentences) * positions * widest), 1)  # steps; all, except for long sentences
-        for start in range(0, batch.target_in.shape[1], at_once):
+        for start in range(tags, batch.target_in.shape[1], at_once):
             result = propagate(model, batch, rule=how, steps=slice(start, start + at_once))
             for key, heads in result.heads.items():
                 if not heads[result.steps].isfinite().all():
@@ -69,7 +70,7 @@ def average_relevance(model: Transformer, store: TokenStore, *, rule: str) -> Av
     for level, parts in deviations.items():
         deviation = torch.cat(parts)
         conservation[level] = {"median": float(deviation.median()), "largest": float(deviation.max())}
-    steps = store.target_lengths + 1  # with EOS
+    steps = store.target_lengths - tags + 1
     means = {key: (value.sum(0) / steps.sum()).numpy() for key, value in sums.items()}
     return Average(means, {key: value.numpy() for key, value in sums.items()}, steps, conservation)
 

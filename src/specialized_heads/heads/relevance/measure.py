@@ -28,12 +28,12 @@ def main(files: stage.Files, settings: Settings) -> None:
     heads = [(kind, layer, head) for kind in KINDS for layer, head in head_numbers(model, kind)]
     columns = [[head[field] for head in heads] for field in range(3)]
     schema = pa.schema(HEAD)
-    report = {"sentences": len(dev), "steps": int(dev.target_lengths.sum()) + len(dev)}
-    report |= {"conservation": {}, "stability": {}}
+    report = {"sentences": len(dev), "conservation": {}, "stability": {}}
     for rule in settings.rules:
         average = average_relevance(model, dev, rule=rule)
         columns.append(np.concatenate([average.heads[a.kind, a.layer] for a in model.attentions()]))
         schema = schema.append(pa.field(rule, pa.float64()))
+        report["steps"] = int(average.steps.sum())
         report["conservation"][rule] = average.conservation
         report["stability"][rule] = stability(average)
         worst = max(level["largest"] for level in average.conservation.values())
