@@ -24,17 +24,15 @@ from specialized_heads import stage
 class Settings(stage.Section):
     number: int
 
-def main() -> None:
-    args = stage.arguments(__doc__, files=["input"])
-    number = Settings.model_validate(args.settings).number
+@stage.command("input", settings=Settings)
+def main(files: stage.Files, settings: Settings) -> None:
+    number = settings.number
     if number < 0:
-        raise stage.UserError(f"{args.input}: a number below zero; give a positive one")
+        raise stage.UserError(f"{files.input}: a number below zero; give a positive one")
     stage.log.info("number %d", number)
     logging.getLogger("fontTools.subset").info("glyphs")
     logging.getLogger("fontTools.subset").warning("no such glyph")
     print(1 / number)
-
-stage.run(main)
 '''
 
 

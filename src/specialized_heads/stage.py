@@ -92,8 +92,6 @@ def run(main: Callable[[], None]) -> None:
         return
     except UserError as error:
         said = one_line(error)
-    except pydantic.ValidationError as error:
-        said = f"settings: {one_line(first_line(error))}"
     except PermissionError as error:
         if error.filename is None:
             raise
@@ -113,7 +111,11 @@ def command(
     def decorate(main: Callable[..., None]) -> Callable[[], None]:
         def stage() -> None:
             given = arguments(main.__globals__["__doc__"], files=files, optional=optional, many=many)
-            main(given, *([settings.model_validate(given.settings)] if settings else []))
+            try:
+                validated = [settings.model_validate(given.settings)] if settings else []
+            except pydantic.ValidationError as error:
+                raise UserError(f"settings: {first_line(error)}") from None
+            main(given, *validated)
 
         if main.__module__ == "__main__":
             run(stage)

@@ -117,3 +117,11 @@ def test_a_damaged_file_is_never_taken_for_another_one(tmp_path: Path, made: Cal
     path.unlink()
     with pytest.raises(UserError, match=f"{name}: no such file"):
         load(path)
+
+
+def test_special_tokens_that_are_none_are_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "special.json"
+    for text, said in (('{"eos": -1}', "eos: "), ('{"end": 2}', "end: "), ("[]", "")):
+        path.write_text(text)
+        with pytest.raises(UserError, match=rf"special\.json: not special tokens \({said}.*delete it"):
+            tokens.read_special(path)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from small import WORDS
@@ -30,6 +31,10 @@ def test_a_table_of_heads_and_a_viewer_come_from_a_folder_and_a_text(exported, t
     assert all(part in page for part in ('"pruned/encoder_heads2"', "20 sentences"))
     assert "come from 20 sentences" in caplog.text
     assert "confidence" in summary(table)
+    everyone = heads[heads["type"] == "encoder"]
+    many = pd.concat([everyone.assign(functions=[["positional"]] * len(everyone))] * 12)
+    many.to_parquet(tmp_path / "many.parquet")
+    assert len(summary(tmp_path / "many.parquet").splitlines()) == 1 + len(many)  # all have a function
     assert (tmp_path / "out" / "heads.csv").is_file()
 
 

@@ -74,8 +74,7 @@ class Mask(nn.Module):
 
 def sample(log_alpha: Tensor, u: Tensor) -> Tensor:
     """Hard Concrete gates from uniform noise u of the same shape, differentiable in log α."""
-    s = torch.sigmoid((torch.log(u) - torch.log1p(-u) + log_alpha) / BETA)
-    return torch.clamp(s * (HIGH - LOW) + LOW, 0.0, 1.0)
+    return soft((torch.log(u) - torch.log1p(-u) + log_alpha) / BETA)
 
 
 def probability_open(log_alpha: Tensor) -> Tensor:

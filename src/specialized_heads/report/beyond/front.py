@@ -37,19 +37,9 @@ def numbers(tables: Tables) -> pd.DataFrame:
 
 
 def points(scores: pd.DataFrame, corpus: str) -> pd.DataFrame:
-    """The left panel: one row per scope and target (`sweep.over_seeds`), then the paper's models.
-
-    retained: heads of the scope's types; share: of those of the baseline.
-    """
-    frames = []
-    for scope in LOOKS:
-        models, reference = sweep.against_reference(scores, scope=scope)
-        retained = models[[f"{kind}_heads" for kind in SCOPES[scope]]].sum(axis=1)
-        models = models.assign(retained=retained, share=retained / retained.max())
-        means = sweep.over_seeds(
-            models, ["bleu", "difference", "retained", "share", "decided"], p_values="difference", intervals=True
-        )
-        frames.append(means.assign(corpus=corpus, scope=scope, reference=reference))
+    """The left panel: one row per scope and target (`sweep.costs`, whose heads are `retained`), then the paper's models."""
+    frames = [sweep.costs(scores, scope=scope).assign(corpus=corpus) for scope in LOOKS]
+    frames = [points.rename(columns={"heads": "retained"}) for points in frames]
     rows = [("encoder", row.corpus, row.heads, -row.loss) for row in paper.FIGURE7]
     rows += [("all", row.corpus, row.heads, row.difference) for row in paper.TABLE2]
     reported = pd.DataFrame(rows, columns=["scope", "corpus", "retained", "difference"])

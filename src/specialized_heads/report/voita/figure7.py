@@ -21,18 +21,11 @@ COLUMNS += ["difference_lowest", "difference_highest", "p_value", "decided", "re
 def numbers(tables: Tables) -> pd.DataFrame:
     """Points of each corpus that has models with pruned encoder heads, then the paper's.
 
-    share: of the baseline's encoder heads; difference: from the reference (`sweep.against_reference`); p_value: of the
-    difference; `_low` and `_high`: see `sweep.over_seeds`.
+    The columns are those of `sweep.costs`.
     """
     frames = []
     for title, scores in style.by(tables.pruned(), "corpus").items():
-        models, reference = sweep.against_reference(scores, scope="encoder")
-        heads = models["encoder_heads"]
-        models = models.assign(heads=heads, share=heads / heads.max())
-        points = sweep.over_seeds(
-            models, ["heads", "share", "bleu", "difference", "decided"], p_values="difference", intervals=True
-        )
-        frames.append(points.assign(corpus=title, reference=reference, sentences=models["sentences"].max()))
+        frames.append(sweep.costs(scores, scope="encoder").assign(corpus=title))
     points = stack(frames, COLUMNS)
     reported = pd.DataFrame(paper.FIGURE7).assign(kind="reported", reference="baseline")
     reported = reported.assign(share=reported["heads"] / paper.HEADS_PER_TYPE, difference=-reported["loss"])

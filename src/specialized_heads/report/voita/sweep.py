@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from specialized_heads.pruning.scopes import SCOPES
 from specialized_heads.report import style
 from specialized_heads.report.claims.evidence import INTERVAL, TOTALS, Evidence, is_decided
 
@@ -98,6 +99,20 @@ def against_reference(scores: pd.DataFrame, *, scope: str) -> tuple[pd.DataFrame
     itself = dict.fromkeys(INTERVAL, 0.0) | {"p_value": nan}
     values = {name: np.select(of, [mirrored[name], itself[name]], rows[f"counterpart_{name}"]) for name in itself}
     return rows.assign(**values), "λ 0"
+
+
+def costs(scores: pd.DataFrame, *, scope: str) -> pd.DataFrame:
+    """What pruning with a scope costs: one row per target (`over_seeds`).
+
+    heads: of the scope's attention types; share: of the baseline's; difference: in BLEU, from the reference, with its interval;
+    sentences: of the test set.
+    """
+    rows, reference = against_reference(scores, scope=scope)
+    heads = rows[[f"{kind}_heads" for kind in SCOPES[scope]]].sum(axis=1)
+    rows = rows.assign(heads=heads, share=heads / heads.max())
+    values = ["heads", "share", "bleu", "difference", "decided"]
+    points = over_seeds(rows, values, p_values="difference", intervals=True)
+    return points.assign(scope=scope, reference=reference, sentences=rows["sentences"].max())
 
 
 def reference_text(points: pd.DataFrame) -> str:
