@@ -43,7 +43,7 @@ class Model(Section):
     width: int = Field(512, ge=2, le=100_000, description="d_model")
     head_width: int | None = Field(None, ge=1, le=100_000, description="dimensions of a head; null: width / heads")
     feed_forward: int = Field(2048, ge=1, le=1_000_000, description="inner width of the feed-forward sub-layer")
-    dropout: float = Field(0.1, ge=0, lt=1, description="on residual, ReLU, attention weights and embeddings")
+    dropout: float = Field(0.1, ge=0, le=0.99, description="on residual, ReLU, attention weights and embeddings")
     position_frequency: float = Field(
         1.0, gt=0, le=3.15, description="highest of the position sinusoids, radians per token"
     )
@@ -197,7 +197,7 @@ class Decoding(Section):
 
     beam: int = Field(4, ge=1, le=1000, description="hypotheses per sentence")
     max_length_ratio: float = Field(
-        2.0, gt=0, description="longest output: this many times the source, plus 10 subwords"
+        2.0, gt=0, le=1000, description="longest output: this many times the source, plus 10 subwords"
     )
 
 
